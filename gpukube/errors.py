@@ -1,0 +1,240 @@
+"""Everything that can go wrong, as values and as exceptions, and the exit codes.
+
+Lives here: `ExitCode`, `Where`, `Diagnostic` and the exception tree. Must not live here: anything that
+knows a cloud, a file format or a terminal.
+
+The tree::
+
+    GpukubeError            1
+    ├── SpecError           4   the user's spec or command line
+    ├── AccessError         5   who we are, or what we may do
+    ├── CapacityError       6   the cloud has no such machine now
+    ├── QuotaError          6   the account may not have more of them
+    ├── WaitTimeout         7   the cloud is still working
+    ├── Conflict            1   somebody else's pool, a busy cluster, a lost race
+    ├── CloudError          1   any other answer of a cloud's API
+    ├── ClusterError        1   the Kubernetes API of a cluster
+    ├── HelmError           1   the chart or the release
+    ├── StalePlan           1   a saved plan that the world has moved away from
+    └── MissingExtra        1   a library that is not installed
+
+A class exists because somebody acts differently on it. Cloud SDK exceptions are kept as `__cause__`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "AccessError",
+    "CapacityError",
+    "CloudError",
+    "ClusterError",
+    "Conflict",
+    "Diagnostic",
+    "ExitCode",
+    "GpukubeError",
+    "HelmError",
+    "MissingExtra",
+    "QuotaError",
+    "Severity",
+    "SpecError",
+    "StalePlan",
+    "WaitTimeout",
+    "Where",
+    "render_diagnostics",
+]
+
+Severity = Literal["error", "warning"]
+
+SHOWN_AT_MOST = 50
+"""Diagnostics printed in one run; the rest is counted."""
+
+
+class ExitCode(IntEnum):
+    """What the process says when it ends. Documented in docs/exit-codes.md."""
+
+    DONE = 0
+    ERROR = 1
+    DIFFERS = 2  # only from `plan diff`
+    PARTLY_DONE = 3
+    BAD_INPUT = 4
+    ACCESS = 5
+    CAPACITY = 6
+    TIMED_OUT = 7
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Where:
+    """The place a message is about: a file position, or a resource.
+
+    Attributes:
+        source: File as the user wrote it ("pools.yaml", "-" for stdin), or a resource such as
+            "train-aks/a100mig".
+        line: 1-based; 0 when the source has no lines.
+        column: 1-based; 0 when the source has no lines.
+    """
+
+    source: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        """Render as file:line:column, or the bare resource."""
+        return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding for people: where, what is wrong (with the value seen), what to do.
+
+    Attributes:
+        code: Stable, documented, kebab-case; each has a folder under tests/messages.
+        where: File position or resource.
+        message: One lower-case line without a full stop.
+        fix: What to write or run; empty only for warnings that need no action.
+        why: The rule behind it, when it is not plain.
+        severity: Errors stop the run before anything is changed; warnings do not.
+    """
+
+    code: str
+    where: Where
+    message: str
+    fix: str = ""
+    why: str = ""
+    severity: Severity = "error"
+
+    def render(self) -> str:
+        """Render as `where: severity[code]: message`, then indented why and fix lines."""
+        lines = [f"{self.where}: {self.severity}[{self.code}]: {self.message}"]
+        lines += [f"    why: {self.why}"] if self.why else []
+        lines += [f"    fix: {self.fix}"] if self.fix else []
+        return "\n".join(lines)
+
+
+def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
+    """Render at most 50 diagnostics in order of position, errors and warnings mixed, then the count of the rest."""
+    ordered = sorted(diagnostics, key=lambda d: (d.where, d.severity, d.code, d.message))
+    lines = [d.render() for d in ordered[:SHOWN_AT_MOST]]
+    if len(ordered) > SHOWN_AT_MOST:
+        lines.append(f"... and {len(ordered) - SHOWN_AT_MOST} more")
+    return "\n".join(lines)
+
+
+class GpukubeError(Exception):
+    """Base of all errors that gpukube raises on purpose; carries what the user is told.
+
+    Args:
+        message: What is wrong, lower case, no full stop.
+        where: File position or resource the message is about.
+        fix: What to write or run.
+        why: The rule behind it, when it is not plain.
+        code: Stable kebab-case code; the class's own when not given.
+    """
+
+    exit_code: ClassVar[ExitCode] = ExitCode.ERROR
+    default_code: ClassVar[str] = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: Where | str = "gpukube",
+        fix: str = "",
+        why: str = "",
+        code: str = "",
+    ) -> None:
+        place = Where(where) if isinstance(where, str) else where
+        self.diagnostics: tuple[Diagnostic, ...] = (
+            Diagnostic(code or self.default_code, place, message, fix=fix, why=why),
+        )
+        super().__init__(message)
+
+    def render(self) -> str:
+        """Render every diagnostic for the terminal."""
+        return render_diagnostics(self.diagnostics)
+
+
+class SpecError(GpukubeError):
+    """The spec or the command line is wrong; holds all diagnostics of the run."""
+
+    exit_code = ExitCode.BAD_INPUT
+    default_code = "spec"
+
+    @classmethod
+    def of(cls, diagnostics: Iterable[Diagnostic]) -> SpecError:
+        """Make one error of many diagnostics (at least one)."""
+        found = tuple(diagnostics)
+        error = cls(found[0].message, where=found[0].where)
+        error.diagnostics = found
+        return error
+
+
+class AccessError(GpukubeError):
+    """Not authenticated, not authorised, or authenticated as somebody else than the spec names."""
+
+    exit_code = ExitCode.ACCESS
+    default_code = "access"
+
+
+class CapacityError(GpukubeError):
+    """The cloud has no such machine at this place now; another zone, type or time may do."""
+
+    exit_code = ExitCode.CAPACITY
+    default_code = "capacity"
+
+
+class QuotaError(GpukubeError):
+    """The account may not have more of this machine family; somebody must raise the quota."""
+
+    exit_code = ExitCode.CAPACITY
+    default_code = "quota"
+
+
+class WaitTimeout(GpukubeError):
+    """The deadline passed while the cloud keeps working; the same command resumes."""
+
+    exit_code = ExitCode.TIMED_OUT
+    default_code = "timeout"
+
+
+class Conflict(GpukubeError):
+    """The resource is somebody else's, busy, or changed under our hands; observe, then decide."""
+
+    default_code = "conflict"
+
+
+class CloudError(GpukubeError):
+    """Any other refusal or failure of a cloud's API."""
+
+    default_code = "cloud"
+
+
+class ClusterError(GpukubeError):
+    """The Kubernetes API of a cluster refused or could not be reached."""
+
+    default_code = "cluster"
+
+
+class HelmError(GpukubeError):
+    """The chart could not be had or rendered, or the release could not be changed."""
+
+    default_code = "helm"
+
+
+class StalePlan(GpukubeError):
+    """What a saved plan saw is no longer there."""
+
+    default_code = "stale-plan"
+
+
+class MissingExtra(GpukubeError):
+    """A cloud or tool was asked for whose library is not installed."""
+
+    default_code = "missing-extra"
