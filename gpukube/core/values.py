@@ -1,0 +1,450 @@
+"""The values that the rooms hand each other: what is wanted, what is there, what changes, what is sent.
+
+Lives here: frozen dataclasses without behaviour beyond small derived properties. Must not live here: anything
+that computes them (see resolve, owners, diff, plan) or that knows a cloud.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from gpukube.errors import Where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.errors import Diagnostic, GpukubeError
+    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.sharing import Sharing
+
+__all__ = [
+    "OWNER_LABEL",
+    "POOL_LABEL",
+    "PROTECT_LABEL",
+    "Action",
+    "Advertiser",
+    "Capacity",
+    "Change",
+    "ClassifiedChange",
+    "ClusterFacts",
+    "ClusterRef",
+    "Desired",
+    "Disk",
+    "KubeAccess",
+    "Locator",
+    "NodeStack",
+    "Nodes",
+    "Observed",
+    "Operation",
+    "Ownership",
+    "PoolPlan",
+    "PoolState",
+    "Progress",
+    "Promise",
+    "Request",
+    "Settings",
+    "Taint",
+    "Target",
+    "UpdateKind",
+    "UpdateRow",
+]
+
+OWNER_LABEL = "gpukube.io/owner"
+"""Node label in the pool API: the spec's metadata.name. Labels, because all three clouds change them in place."""
+POOL_LABEL = "gpukube.io/pool"
+"""Node label in the pool API: the pool's name in the spec (a cloud name may differ)."""
+PROTECT_LABEL = "gpukube.io/protect"
+"""Node label in the pool API: "true" refuses delete and replace; read from the live pool, not from the spec."""
+
+TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
+Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
+PoolState = Literal["ready", "busy", "failed"]
+UpdateKind = Literal["in-place", "disruptive", "replace", "refused"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Taint:
+    """A Kubernetes taint; `str()` is the usual key=value:Effect."""
+
+    key: str
+    value: str
+    effect: TaintEffect
+
+    def __str__(self) -> str:
+        """Render as key=value:Effect, the form of kubectl and of the AKS API."""
+        return f"{self.key}={self.value}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """How many nodes a pool has, as pool totals.
+
+    Attributes:
+        count: Fixed size, or the size at creation of an autoscaled pool.
+        minimum: Smallest size; equals count when the size is fixed.
+        maximum: Largest size; equals count when the size is fixed.
+        autoscaled: Whether the cloud's autoscaler owns the number.
+    """
+
+    count: int
+    minimum: int
+    maximum: int
+    autoscaled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How the machines are bought: on-demand or spot, with the highest spot price in USD per hour (None: market)."""
+
+    type: Literal["on-demand", "spot"]
+    max_price: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The node's system disk; None means the cloud's default."""
+
+    size_gib: int | None
+    type: str | None
+
+
+class Locator(Protocol):
+    """Finds the place in the user's file that a field came from."""
+
+    def at(self, path: str) -> Where:
+        """Return the position of a field ("sharing.mig.profile"), or of its nearest parent that is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRef:
+    """A cluster of the spec.
+
+    Attributes:
+        key: Its name inside the spec.
+        provider: Provider name, "aks".
+        name: The cloud's name of the cluster.
+        identity: The other identifying fields as the spec writes them (subscription, resourceGroup, region, ...).
+        kubeconfig: File to use instead of the cloud's own access; "" for the cloud's.
+        context: Context inside that file.
+        where: Position in the spec.
+    """
+
+    key: str
+    provider: str
+    name: str
+    identity: Mapping[str, str]
+    kubeconfig: str = ""
+    context: str = ""
+    where: Where = field(default_factory=lambda: Where("spec"), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One pool of the spec on one cluster, every choice made, nothing translated yet.
+
+    Attributes:
+        owner: metadata.name of the spec.
+        pool: Name of the pool in the spec.
+        cluster: Where it goes.
+        name: Name in the cloud's API.
+        machine: Resolved instance type.
+        taints: Taints the spec asks for, the GPU taint included when gpu_taint is set.
+        labels, tags: The user's own, without those gpukube adds.
+        native: The escape hatch of this provider, as written.
+        locator: Where each field stands in the user's file.
+        model_asked: gpu.model as resolved, or the machine's own model.
+    """
+
+    owner: str
+    pool: str
+    cluster: ClusterRef
+    name: str
+    machine: Machine
+    nodes: Nodes
+    capacity: Capacity
+    zones: tuple[str, ...]
+    disk: Disk
+    sharing: Sharing
+    taints: tuple[Taint, ...]
+    gpu_taint: bool
+    labels: Mapping[str, str]
+    tags: Mapping[str, str]
+    protect: bool
+    driver_owner: Literal["auto", "cloud", "operator", "none"]
+    plugin_owner: Literal["auto", "helm", "operator", "cloud", "dra", "none"]
+    native: Mapping[str, object]
+    locator: Locator = field(compare=False, repr=False)
+
+    @property
+    def where(self) -> Where:
+        """The pool as a resource, "train-aks/a100mig"."""
+        return Where(f"{self.cluster.key}/{self.pool}")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStack:
+    """What the nodes of a pool bring before anything is installed in the cluster.
+
+    Attributes:
+        driver: "cloud" when the node image or the cloud installs the NVIDIA driver.
+        advertiser: "cloud" when the cloud runs a device plugin there by itself.
+        cut_by: Who makes the MIG instances: "cloud" by a pool field, "operator" by its MIG manager, "none".
+        source: Where this is documented.
+    """
+
+    driver: Literal["cloud", "none"]
+    advertiser: Literal["cloud", "none"]
+    cut_by: Literal["cloud", "operator", "none"]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The solver's answer for one pool: who owns driver and plugin, and what makes it so.
+
+    Attributes:
+        driver: Who installs the driver.
+        advertiser: The one component that registers nvidia.com/* on the nodes.
+        config_key: Key of the plugin configuration the nodes choose; "" when the advertiser is not ours.
+        labels: Node labels to set at birth.
+        reason: One line for people.
+    """
+
+    driver: Literal["cloud", "operator", "none"]
+    advertiser: Advertiser
+    config_key: str
+    labels: Mapping[str, str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a pool will advertise: resource name -> devices per node, times the node range."""
+
+    per_node: Mapping[str, int]
+    nodes: Nodes
+
+    def total(self, nodes: int) -> dict[str, int]:
+        """Return the devices of that many nodes."""
+        return {name: count * nodes for name, count in self.per_node.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A native call as a value: the plan prints it, golden tests compare it, the client sends it.
+
+    Attributes:
+        service: Provider name, "aks".
+        operation: The SDK's operation, "agent_pools.begin_create_or_update".
+        params: JSON-like arguments, the body in the cloud's wire names.
+    """
+
+    service: str
+    operation: str
+    params: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """A target in the terms of its cloud.
+
+    Attributes:
+        target: What was asked for.
+        ownership: Who owns driver and plugin.
+        promise: What the nodes will advertise.
+        fields: Normalised intent, flat: "instanceType", "nodes.count", "labels[team]", ... Compared with
+            Observed.fields; a field that is absent here is left to the cloud.
+        labels: Node labels as sent, ours included.
+        effective_taints: Taints the nodes will carry, those the cloud adds by itself included.
+        create: The call that makes the pool.
+    """
+
+    target: Target
+    ownership: Ownership
+    promise: Promise
+    fields: Mapping[str, object]
+    labels: Mapping[str, str]
+    effective_taints: tuple[Taint, ...]
+    create: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A live pool.
+
+    Attributes:
+        name: The cloud's name.
+        owner, pool: Our marks as read from the live labels; "" when it is not ours.
+        protected: The live protection mark.
+        state: "ready", "busy" (the cloud works on it) or "failed" (kept by the cloud, not usable).
+        status: The cloud's own word.
+        failure: The cloud's last failure message; "".
+        fields: Normalised like Desired.fields; what the cloud added by itself is left out.
+        nodes: Present node count, None when the cloud does not say.
+        labels, effective_taints: As the nodes carry them.
+        instance_type: The cloud's name.
+        etag: Version for guarded writes; "" when the cloud has none.
+        native: The pool as read.
+    """
+
+    name: str
+    owner: str
+    pool: str
+    protected: bool
+    state: PoolState
+    status: str
+    failure: str
+    fields: Mapping[str, object]
+    nodes: int | None
+    labels: Mapping[str, str]
+    effective_taints: tuple[Taint, ...]
+    instance_type: str
+    etag: str
+    native: Mapping[str, object] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field that differs; None means absent. `field` is a key of Desired.fields."""
+
+    field: str
+    old: object
+    new: object
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRow:
+    """What a change of a field does on one cloud.
+
+    Attributes:
+        field: Key of Desired.fields; "labels[*]" covers every label.
+        kind: in-place, disruptive (in place, but pods suffer), replace, or refused.
+        sentence: For people: what happens and why.
+        call: The operation that does it; "" when none can.
+        source: Public source of the fact.
+    """
+
+    field: str
+    kind: UpdateKind
+    sentence: str
+    call: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedChange:
+    """A change together with what it would do."""
+
+    change: Change
+    row: UpdateRow
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """What will happen to one pool, and why.
+
+    Attributes:
+        cluster: Where.
+        pool: Name in the spec (or the live mark, for deletes).
+        name: The cloud's name.
+        action: See Action; "conflict" is a pool that stands in the way and is not ours.
+        why: One line, for a no-op too.
+        desired: None for deletes.
+        observed: None when nothing is there.
+        changes: Classified differences.
+        requests: The exact native calls, in order.
+        diagnostics: Warnings, and the errors that stop the run.
+    """
+
+    cluster: ClusterRef
+    pool: str
+    name: str
+    action: Action
+    why: str
+    desired: Desired | None
+    observed: Observed | None
+    changes: tuple[ClassifiedChange, ...]
+    requests: tuple[Request, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def where(self) -> Where:
+        """The pool as a resource, "train-aks/a100mig"."""
+        return Where(f"{self.cluster.key}/{self.pool}")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What the cloud says of a cluster.
+
+    Attributes:
+        location: Region or zone.
+        kubernetes_version: Control plane version, "1.34.2".
+        ready: Whether the control plane accepts work.
+        status: The cloud's own word.
+    """
+
+    location: str
+    kubernetes_version: str
+    ready: bool
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class KubeAccess:
+    """A complete kubeconfig (server, CA, one user) for one cluster; never printed, never written except 0600."""
+
+    kubeconfig: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A running change in the cloud.
+
+    Attributes:
+        pool: The cloud's name of the pool.
+        verb: "create", "update" or "delete".
+        handle: The cloud's own handle (an URL, an id); "" to follow the pool itself, as after a lost answer.
+    """
+
+    pool: str
+    verb: Literal["create", "update", "delete"]
+    handle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One look at a running operation.
+
+    Attributes:
+        done: Whether it ended well.
+        status: The cloud's own word, shown live.
+        retry_after_s: Seconds the cloud asks us to wait; None when it does not say.
+        error: Why it ended badly, as our class; None otherwise.
+    """
+
+    done: bool
+    status: str
+    retry_after_s: float | None = None
+    error: GpukubeError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to reach the clouds in this run.
+
+    Attributes:
+        endpoints: Provider name -> base URL that replaces the cloud's own (the sandbox, a private endpoint).
+        sandbox: Only dummy credentials are used and only loopback is reached.
+        request_timeout_s: For one HTTP exchange.
+        connections: Size of each client's connection pool.
+        kube_timeout_s: For one call of a Kubernetes API.
+    """
+
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    sandbox: bool = False
+    request_timeout_s: float = 60.0
+    connections: int = 16
+    kube_timeout_s: float = 20.0
