@@ -1,0 +1,99 @@
+"""PyYAML's syntax errors in our words.
+
+Lives here: the table from what the parser met to what is wrong and what to write. Must not live here: parsing.
+
+PyYAML's two parsers word one mistake differently ("expected ',' or ']'", "did not find expected ',' or ']'")
+and place some at the end of the stream; the table matches both, and positions are kept inside the text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import yaml
+
+from gpukube.errors import Diagnostic, Where
+
+__all__ = ["explain_syntax"]
+
+_LINE_BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+
+# (pattern over "context | problem", message, fix). {c}: character at the place, {at}: line:column where the
+# construct began. First match wins.
+_ROWS: Final[tuple[tuple[str, str, str], ...]] = (
+    (
+        r"mapping values are not allowed",
+        'a ":" stands where no key can be',
+        'put the value in quotes if ": " belongs to it, or check the indentation',
+    ),
+    (
+        r"mapping keys are not allowed|block sequence entries are not allowed|sequence entries are not allowed",
+        "a list or mapping begins where none can",
+        "begin it on a line of its own, indented deeper than its key",
+    ),
+    (r"cannot start any token.*<tab>", "a tab stands where only blanks may indent", "indent with blanks"),
+    (r"cannot start any token", 'a value cannot begin with "{c}"', "put the value in quotes"),
+    (
+        r"flow sequence \| .*',' or '\]'",
+        'the list that begins with "[" at {at} needs "," or "]" here',
+        'write "," between items and "]" at the end',
+    ),
+    (
+        r"flow mapping \| .*',' or '\}'",
+        'the mapping that begins with "{{" at {at} needs "," or "}}" here',
+        'write "," between entries and "}}" at the end',
+    ),
+    (r"quoted scalar \| .*unexpected end", "the quote opened at {at} is never closed", "close the quote"),
+    (r"quoted scalar \| .*document separator", "the quote opened at {at} is never closed", "close the quote"),
+    (
+        r"unknown escape character|escape sequence",
+        "this escape does not exist in double quotes",
+        r"use single quotes, or write \\ for one backslash",
+    ),
+    (
+        r"scanning an (alias|anchor)",
+        'after "*" or "&" the name of an anchor must follow',
+        "put the value in quotes if the character belongs to it",
+    ),
+    (
+        r"block scalar",
+        'after "|" or ">" the line must end',
+        "begin the text on the next line, indented",
+    ),
+    (r"could not find expected ':'", "this is no `key: value` pair", 'write a ":" and a blank after the key'),
+    (
+        r"block mapping \| ",
+        "this does not fit the mapping that begins at {at}",
+        "align it with the keys of its mapping, and close quotes and brackets before it",
+    ),
+    (
+        r"block collection \| ",
+        "this does not fit the list that begins at {at}",
+        'begin it with "- " below the other items, or align it with the key it belongs to',
+    ),
+    (r"document start", "text stands after the end of a document", "begin the next document with a line ---"),
+    (r"tag", "a tag is not complete", 'put the value in quotes if "!" belongs to it'),
+    (r"directive|incompatible YAML document", "this %-directive is not supported", "remove the line"),
+    (r"node content", 'a value is missing before "{c}"', "write the value, or remove the comma"),
+)
+_FALLBACK: Final = ("the text is no YAML from here on", "check indentation, quotes and brackets around this place")
+
+
+def explain_syntax(error: yaml.YAMLError, text: str, source: str) -> Diagnostic:
+    """Turn a syntax error into a diagnostic whose position lies inside the text."""
+    lines = _LINE_BREAK.split(text)
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return Diagnostic("yaml-syntax", Where(source, 1, 1), _FALLBACK[0], fix=_FALLBACK[1])
+    mark, began = error.problem_mark, error.context_mark or error.problem_mark
+    if "could not find expected ':'" in (error.problem or ""):
+        mark = began  # both parsers notice it one line late
+    line = min(mark.line, len(lines) - 1)
+    column = min(mark.column, len(lines[line])) if line == mark.line else len(lines[line])
+    character = lines[line][column : column + 1]
+    said = f"{error.context or ''} | {error.problem or ''}{' <tab>' if character == chr(9) else ''}"
+    message, fix = next(((m, f) for pattern, m, f in _ROWS if re.search(pattern, said)), _FALLBACK)
+    words = {"c": character or "the end", "at": f"{began.line + 1}:{began.column + 1}"}
+    return Diagnostic(
+        "yaml-syntax", Where(source, line + 1, column + 1), message.format(**words), fix=fix.format(**words)
+    )
