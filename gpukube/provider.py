@@ -38,9 +38,28 @@ if TYPE_CHECKING:
     )
     from gpukube.errors import Diagnostic
 
-__all__ = ["ENTRY_POINT_GROUP", "Ability", "Cloud", "Provider", "load_provider", "provider_names"]
+__all__ = ["ENTRY_POINT_GROUP", "FEATURES", "Ability", "Cloud", "Provider", "load_provider", "provider_names"]
 
 ENTRY_POINT_GROUP = "gpukube.providers"
+
+FEATURES = (
+    "nodes.count",
+    "nodes.autoscaling",
+    "capacity.spot",
+    "zones",
+    "disk.size",
+    "disk.type",
+    "sharing.mig.single",
+    "sharing.mig.mixed",
+    "sharing.timeSlicing",
+    "sharing.mps",
+    "taints",
+    "gpuTaint",
+    "labels",
+    "tags",
+    "deletionProtection",
+)
+"""Features of the spec that every provider must judge in `Provider.abilities`: none may be silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +83,10 @@ class Provider(Protocol):
     @property
     def name(self) -> str:
         """Name in the spec: `provider: aks`."""
+
+    @property
+    def pools_at_once(self) -> int:
+        """How many pools of one cluster may change at the same time; 1 where the cloud serialises them."""
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature of the spec ("sharing.mig", "capacity.spot", ...) how faithful this cloud is."""

@@ -1,0 +1,38 @@
+"""Desired against observed, field by field.
+
+Both sides are flat mappings of normalised intent (see `core.values.Desired.fields`). What the cloud fills in by
+itself is not drift: a field that the spec leaves open is skipped, unless it belongs to a closed group, where
+everything live must be declared. Numbers that the autoscaler moves never appear as fields.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.core.values import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CLOSED_GROUPS", "diff_fields"]
+
+CLOSED_GROUPS = ("labels[", "taints", "nodes.", "sharing.", "capacity.", "deletionProtection", "devicePlugin", "driver")
+"""Prefixes of fields that are wholly ours: a live one that is not declared is a change to absent.
+
+Tags are open: policies of an organisation add tags to every resource. Zones, disk and native fields are open:
+the cloud fills them in.
+"""
+
+
+def diff_fields(desired: Mapping[str, object], observed: Mapping[str, object]) -> tuple[Change, ...]:
+    """Compare two flat field mappings.
+
+    Returns:
+        Changes in order of field name; `old` is what is live, `new` what is declared, None for absent.
+    """
+    names = desired.keys() | {name for name in observed if name.startswith(CLOSED_GROUPS)}
+    return tuple(
+        Change(name, observed.get(name), desired.get(name))
+        for name in sorted(names)
+        if desired.get(name) != observed.get(name)
+    )

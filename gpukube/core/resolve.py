@@ -1,0 +1,225 @@
+"""A loaded spec -> targets: each pool on each of its clusters, with instance type, nodes, sharing and taints chosen.
+
+Pure. What only one cloud refuses is its provider's business (`Provider.check`); what the GPU catalogue refuses
+becomes a diagnostic here, because here the position in the user's file is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Taint, Target
+from gpukube.errors import Diagnostic
+from gpukube.gpu.capacity import node_capacity
+from gpukube.gpu.catalogue import CatalogueError, find_machine, parse_model, refuse_reason, resolve_machine
+from gpukube.gpu.plugin_config import check_sharing
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Locator
+    from gpukube.gpu.catalogue import Machine
+    from gpukube.spec.load import LoadedSpec
+    from gpukube.spec.model import Cluster, Pool
+
+__all__ = ["GPU_TAINT", "cluster_refs", "promise_of", "resolve_targets"]
+
+GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
+"""Added by default. The value "present" is the one that the chart's NFD worker tolerates by itself
+(NVIDIA/k8s-device-plugin v0.20.0, values nfd.worker.tolerations)."""
+
+NOT_IDENTITY = ("provider", "name", "kubeconfig", "context")
+
+
+def cluster_refs(loaded: LoadedSpec) -> dict[str, ClusterRef]:
+    """List the clusters of a spec by their keys."""
+    return {key: _cluster_ref(key, cluster, loaded) for key, cluster in loaded.spec.clusters.items()}
+
+
+def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Diagnostic, ...]]:
+    """Resolve every pool on every cluster it names.
+
+    Returns:
+        The targets that could be resolved, in the order of the spec, and the diagnostics (errors and warnings)
+        of all pools.
+    """
+    clusters = cluster_refs(loaded)
+    targets: list[Target] = []
+    found: list[Diagnostic] = []
+    for index, pool in enumerate(loaded.spec.pools):
+        locator = loaded.positions.within(f"pools[{index}]")
+        sharing = _sharing(pool)
+        for key in pool.clusters:
+            cluster = clusters[key]
+            try:
+                machine = _machine(pool, cluster, locator, found)
+            except _Refused as refused:
+                found.append(refused.diagnostic)
+                continue
+            problems = [_diagnostic(e, _sharing_path(pool), cluster, locator) for e in check_sharing(machine, sharing)]
+            found += problems
+            if not any(p.severity == "error" for p in problems):
+                targets.append(_target(loaded, pool, cluster, machine, locator))
+    return tuple(targets), tuple(dict.fromkeys(found))
+
+
+def promise_of(target: Target) -> Promise:
+    """Predict what the nodes of a target will advertise."""
+    return Promise(node_capacity(target.machine, target.sharing), target.nodes)
+
+
+class _Refused(Exception):
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+def _cluster_ref(key: str, cluster: Cluster, loaded: LoadedSpec) -> ClusterRef:
+    written = cluster.model_dump(by_alias=True, exclude_none=True)
+    identity = {name: str(value) for name, value in written.items() if name not in NOT_IDENTITY}
+    return ClusterRef(
+        key,
+        cluster.provider,
+        cluster.name,
+        identity,
+        cluster.kubeconfig or "",
+        cluster.context or "",
+        loaded.positions.at(f"clusters.{key}"),
+    )
+
+
+def _machine(pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Diagnostic]) -> Machine:
+    written = pool.instance_type_on(cluster.provider)
+    try:
+        if written is None:
+            return _machine_for_gpu(pool, cluster, locator)
+        machine = _named_machine(written, cluster, locator)
+        _check_gpu_agrees(pool, machine, locator)
+    except CatalogueError as error:
+        path = "gpu" if written is None else "instanceType"
+        raise _Refused(_diagnostic(error, path, cluster, locator)) from error
+    if machine.status in ("legacy", "preview", ""):
+        found.append(_status_warning(machine, locator))
+    return machine
+
+
+def _machine_for_gpu(pool: Pool, cluster: ClusterRef, locator: Locator) -> Machine:
+    if pool.gpu is None:
+        where = locator.at("instanceType")
+        message = f"{pool.name} names no instance type for {cluster.provider}, which {cluster.key} needs"
+        raise _Refused(
+            Diagnostic(
+                "no-instance-type", where, message, fix=f"add {cluster.provider}: TYPE, or gpu: {{model, count}}"
+            )
+        )
+    model = parse_model(pool.gpu.model)
+    return resolve_machine(cluster.provider, model, pool.gpu.count).machine
+
+
+def _named_machine(written: str, cluster: ClusterRef, locator: Locator) -> Machine:
+    reason = refuse_reason(cluster.provider, written)
+    machine = find_machine(cluster.provider, written)
+    if reason is not None:
+        raise _Refused(
+            Diagnostic(
+                "instance-type",
+                locator.at("instanceType"),
+                f'"{written}" cannot be used: {reason}',
+                fix=f"choose another type of {cluster.provider}, or write gpu: {{model, count}} and let gpukube choose",
+            )
+        )
+    if machine is None:
+        raise CatalogueError(
+            f'"{written}" is not a GPU instance type that the catalogue of {cluster.provider} knows',
+            fix="check the spelling, or write gpu: {model, count} and let gpukube choose",
+            code="instance-type",
+        )
+    return machine
+
+
+def _check_gpu_agrees(pool: Pool, machine: Machine, locator: Locator) -> None:
+    if pool.gpu is None:
+        return
+    model = parse_model(pool.gpu.model)
+    if (model.name, pool.gpu.count) != (machine.model, machine.gpus):
+        raise _Refused(
+            Diagnostic(
+                "gpu-and-type",
+                locator.at("instanceType"),
+                f"{machine.name} has {machine.gpus:g} x {machine.model}, but gpu asks for "
+                f"{pool.gpu.count} x {model.name}",
+                fix="drop one of gpu and instanceType, or make them agree",
+            )
+        )
+
+
+def _status_warning(machine: Machine, locator: Locator) -> Diagnostic:
+    status = machine.status or "of unknown status"
+    return Diagnostic(
+        "instance-status",
+        locator.at("instanceType"),
+        f"{machine.name} is {status} in the catalogue",
+        fix="check that it is offered to your account in this region",
+        severity="warning",
+    )
+
+
+def _diagnostic(error: CatalogueError, path: str, cluster: ClusterRef, locator: Locator) -> Diagnostic:
+    return Diagnostic(error.code, locator.at(path), f"{error.message} (on {cluster.key})", fix=error.fix, why=error.why)
+
+
+def _sharing_path(pool: Pool) -> str:
+    if pool.sharing.mig is not None:
+        return "sharing.mig.profile"
+    return "sharing"
+
+
+def _sharing(pool: Pool) -> Sharing:
+    mig, slices, mps = pool.sharing.mig, pool.sharing.time_slicing, pool.sharing.mps
+    slicing = None
+    if slices is not None:
+        fail = slices.fail_requests_greater_than_one
+        slicing = Slicing("time-slicing", slices.replicas, fail, slices.rename_by_default)
+    elif mps is not None:
+        slicing = Slicing("mps", mps.replicas, None, mps.rename_by_default)
+    return Sharing(MigCut(mig.profile, mig.strategy) if mig else None, slicing)
+
+
+def _nodes(pool: Pool) -> Nodes:
+    nodes = pool.nodes
+    if nodes is None or nodes.autoscaling is None:
+        count = 1 if nodes is None or nodes.count is None else nodes.count
+        return Nodes(count, count, count, autoscaled=False)
+    bounds = nodes.autoscaling
+    initial = bounds.min if bounds.initial is None else bounds.initial
+    factor = max(1, len(pool.zones)) if bounds.scope == "zone" else 1
+    return Nodes(initial * factor, bounds.min * factor, bounds.max * factor, autoscaled=True)
+
+
+def _taints(pool: Pool) -> tuple[Taint, ...]:
+    own = (Taint(t.key, t.value, t.effect) for t in pool.taints)
+    return tuple(dict.fromkeys([GPU_TAINT, *own] if pool.gpu_taint else own))
+
+
+def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machine, locator: Locator) -> Target:
+    disk = Disk(pool.disk.size_gib, pool.disk.type) if pool.disk else Disk(None, None)
+    return Target(
+        owner=loaded.spec.metadata.name,
+        pool=pool.name,
+        cluster=cluster,
+        name=pool.name_on(cluster.provider),
+        machine=machine,
+        nodes=_nodes(pool),
+        capacity=Capacity(pool.capacity.type, pool.capacity.max_price),
+        zones=pool.zones,
+        disk=disk,
+        sharing=_sharing(pool),
+        taints=_taints(pool),
+        gpu_taint=pool.gpu_taint,
+        labels=dict(pool.labels),
+        tags=dict(pool.tags),
+        protect=pool.deletion_protection,
+        driver_owner=pool.driver.owner,
+        plugin_owner=pool.device_plugin.owner,
+        native=pool.native_on(cluster.provider),
+        locator=locator,
+    )

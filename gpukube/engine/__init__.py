@@ -1,0 +1,1 @@
+"""Orders, retries, waits and reports. Talks to clouds and clusters only through their protocols."""

@@ -1,0 +1,46 @@
+"""The run's clock: the one place where time passes, so that tests can move it and Ctrl-C can stop a wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Protocol
+
+__all__ = ["Clock", "Stopped", "SystemClock"]
+
+
+class Stopped(Exception):
+    """The run was asked to stop waiting; the cloud keeps working."""
+
+
+class Clock(Protocol):
+    """Tells time and waits."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait that long, or raise Stopped as soon as the run is stopped."""
+
+    def stop(self) -> None:
+        """End all present and future waits."""
+
+
+class SystemClock:
+    """Real time; `stop` may be called from any thread or a signal handler."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+    def wait(self, seconds: float) -> None:
+        """Wait that long, or raise Stopped as soon as the run is stopped."""
+        if self._stop.wait(max(0.0, seconds)):
+            raise Stopped
+
+    def stop(self) -> None:
+        """End all present and future waits."""
+        self._stop.set()

@@ -1,0 +1,103 @@
+"""Waiting for the cloud, with an injected clock. Ctrl-C stops the wait, never the cloud."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube.errors import Conflict, WaitTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.core.values import Operation, Request
+    from gpukube.engine.clock import Clock
+    from gpukube.provider import Cloud
+
+__all__ = ["Wait"]
+
+BUSY = "busy"
+"""Code of the Conflict that a provider raises while another operation runs on the cluster."""
+SHORTEST_S = 0.02
+"""Between two looks, even when the cloud says 0: a loop must not spin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How long and how often to ask, and whom to tell.
+
+    Attributes:
+        clock: The run's clock; its stop raises Stopped from every wait.
+        deadline: Seconds since the epoch, by that clock.
+        poll_s: Seconds between looks when the cloud does not say.
+        notify: Told the cloud's own word whenever it changes.
+        resume: The command that takes up the wait again.
+        ceiling_s: Never pause longer than this between looks, whatever the cloud says.
+    """
+
+    clock: Clock
+    deadline: float
+    poll_s: float
+    notify: Callable[[str], None]
+    resume: str
+    ceiling_s: float = 120.0
+
+    def for_operation(self, cloud: Cloud, operation: Operation) -> None:
+        """Poll an operation until it ended well.
+
+        Raises:
+            GpukubeError: The operation failed; the provider's own class (CapacityError, QuotaError, ...).
+            WaitTimeout: The deadline passed; the cloud keeps working.
+            Stopped: The run was stopped.
+        """
+        last = ""
+        while True:
+            progress = cloud.poll(operation)
+            if progress.error is not None:
+                raise progress.error
+            if progress.done:
+                return
+            if progress.status != last:
+                last = progress.status
+                self.notify(last)
+            pause = self.poll_s if progress.retry_after_s is None else progress.retry_after_s
+            self.pause(pause, f"{operation.pool} is still {last or 'busy'}")
+
+    def until(self, check: Callable[[], bool], what: str) -> None:
+        """Call `check` until it says yes.
+
+        Raises:
+            WaitTimeout: The deadline passed; `what` says what was not there yet.
+            Stopped: The run was stopped.
+        """
+        while not check():
+            self.pause(self.poll_s, what)
+
+    def send(self, cloud: Cloud, request: Request) -> Operation:
+        """Send a change; while the cluster is busy with another operation, wait and try again.
+
+        Raises:
+            Conflict: Any conflict other than "busy": the caller must observe, then decide.
+            WaitTimeout: The cluster stayed busy until the deadline.
+            Stopped: The run was stopped.
+        """
+        while True:
+            try:
+                return cloud.send(request)
+            except Conflict as error:
+                if error.diagnostics[0].code != BUSY:
+                    raise
+                self.notify(f"waits: {error}")
+                self.pause(self.poll_s, "the cluster stays busy with another operation")
+
+    def pause(self, seconds: float, what: str) -> None:
+        """Let time pass, at most until the deadline.
+
+        Raises:
+            WaitTimeout: The deadline had passed already.
+            Stopped: The run was stopped.
+        """
+        left = self.deadline - self.clock.now()
+        if left <= 0:
+            raise WaitTimeout(f"gave up waiting: {what}", fix=f"the cloud keeps working; to resume: {self.resume}")
+        self.clock.wait(min(max(seconds, SHORTEST_S), self.ceiling_s, left))

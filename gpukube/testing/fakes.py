@@ -1,0 +1,241 @@
+"""A cloud in memory: the smallest provider that keeps the contract.
+
+It keeps the seam honest (nothing in the core may need a real cloud) and serves tests of the engine. Faults are
+queued with `FakeWorld.fail_next`; every request is recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from gpukube.core.values import (
+    OWNER_LABEL,
+    POOL_LABEL,
+    PROTECT_LABEL,
+    ClusterFacts,
+    Desired,
+    KubeAccess,
+    NodeStack,
+    Observed,
+    Operation,
+    Progress,
+    Request,
+    UpdateRow,
+)
+from gpukube.errors import CloudError, Conflict, Diagnostic
+from gpukube.provider import FEATURES, Ability
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Change, ClusterRef, Ownership, Promise, Settings, Target
+    from gpukube.errors import GpukubeError
+    from gpukube.provider import Cloud, Provider
+
+__all__ = ["FakeCloud", "FakeProvider", "FakeWorld"]
+
+NAME_LENGTH = 40
+SERVER_DEFAULTS = {"tags[created-by]": "fake-cloud", "disk.type": "fake-ssd"}
+"""What this cloud fills in by itself: must never read as drift."""
+
+
+@dataclass(slots=True)
+class FakeWorld:
+    """The state behind one fake cluster.
+
+    Attributes:
+        pools: Live pools by cloud name.
+        requests: Every request that was sent, in order.
+        ready: Whether the cluster exists.
+        polls_to_finish: Looks until an operation is done.
+    """
+
+    pools: dict[str, Observed] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    ready: bool = True
+    polls_to_finish: int = 1
+    _faults: list[tuple[GpukubeError, bool]] = field(default_factory=list)
+    _fate: dict[str, GpukubeError] = field(default_factory=dict)
+    _looks: dict[str, int] = field(default_factory=dict)
+
+    def fail_next(self, error: GpukubeError, *, after: bool = False) -> None:
+        """Make the next send fail, before it does anything or (`after`) when it is done: a lost answer."""
+        self._faults.append((error, after))
+
+    def fail_operation(self, name: str, error: GpukubeError) -> None:
+        """Make the next creation of this pool end badly; the pool stays, as clouds do."""
+        self._fate[name] = error
+
+    def take_fault(self) -> tuple[GpukubeError | None, bool]:
+        """Take the next queued fault, or (None, False)."""
+        return self._faults.pop(0) if self._faults else (None, False)
+
+    def look(self, name: str) -> bool:
+        """Count one look at a pool's operation; True when it is finished."""
+        self._looks[name] = self._looks.get(name, 0) + 1
+        return self._looks[name] > self.polls_to_finish
+
+    def fate(self, name: str) -> GpukubeError | None:
+        """Take the bad end that waits for this pool, if any."""
+        return self._fate.pop(name, None)
+
+
+class FakeProvider:
+    """Pure half. All instances share the worlds given, by cluster key."""
+
+    name = "fake"
+    pools_at_once = 2
+
+    def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:
+        self._worlds = dict(worlds or {})
+
+    def abilities(self) -> Mapping[str, Ability]:
+        """Everything is exact in a fake, except what it has no machines for."""
+        missing = Ability("missing", reason="the fake cloud sells no spot machines")
+        return {feature: missing if feature == "capacity.spot" else Ability("exact") for feature in FEATURES}
+
+    def check(self, target: Target) -> list[Diagnostic]:
+        """Refuse names that are too long, and spot."""
+        found = []
+        if len(target.name) > NAME_LENGTH:
+            where = target.locator.at("name")
+            found.append(Diagnostic("fake-name", where, f'"{target.name}" is too long', fix="write a shorter name"))
+        if target.capacity.type == "spot":
+            where = target.locator.at("capacity.type")
+            found.append(Diagnostic("fake-spot", where, "no spot machines here", fix="write on-demand"))
+        return found
+
+    def stack(self, target: Target) -> NodeStack:
+        """Bring the driver, and a plugin when asked."""
+        plugin = "cloud" if target.plugin_owner == "cloud" else "none"
+        return NodeStack("cloud", plugin, "cloud", "this module")
+
+    def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
+        """Translate to one flat body."""
+        labels = {
+            **target.labels,
+            **ownership.labels,
+            OWNER_LABEL: target.owner,
+            POOL_LABEL: target.pool,
+            **({PROTECT_LABEL: "true"} if target.protect else {}),
+        }
+        fields: dict[str, object] = {"instanceType": target.machine.name}
+        fields |= {f"labels[{key}]": value for key, value in labels.items()}
+        fields |= {f"tags[{key}]": value for key, value in target.tags.items()}
+        fields["taints"] = tuple(sorted(str(t) for t in target.taints))
+        if target.nodes.autoscaled:
+            fields |= {"nodes.autoscaling.min": target.nodes.minimum, "nodes.autoscaling.max": target.nodes.maximum}
+        else:
+            fields["nodes.count"] = target.nodes.count
+        if target.sharing.mig:
+            fields["sharing.mig.profile"] = target.sharing.mig.profile
+        body = {"name": target.name, "count": target.nodes.count, "fields": fields, "labels": labels}
+        create = Request(self.name, "create", {"cluster": target.cluster.key, "body": body})
+        return Desired(target, ownership, promise, fields, labels, target.taints, create)
+
+    def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
+        """Delete by cloud name."""
+        return Request(self.name, "delete", {"cluster": cluster.key, "name": observed.name})
+
+    def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
+        """Repeat the creation over a failed pool."""
+        return Request(self.name, "repair", {**desired.create.params, "etag": observed.etag})
+
+    def update_row(self, change: Change) -> UpdateRow:
+        """Labels, tags, taints and sizes in place; the rest by replacement."""
+        in_place = change.field.startswith(("labels[", "tags[", "nodes.", "taints"))
+        if in_place:
+            return UpdateRow(change.field, "in-place", "changes at once", "update", "this module")
+        return UpdateRow(change.field, "replace", "is set at creation only", "", "this module")
+
+    def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
+        """Open the world of this cluster."""
+        del settings
+        return FakeCloud(self._worlds.setdefault(cluster.key, FakeWorld()))
+
+
+class FakeCloud:
+    """Live half over one FakeWorld."""
+
+    def __init__(self, world: FakeWorld) -> None:
+        self._world = world
+
+    def identify(self) -> ClusterFacts:
+        """Say that the cluster is there, or raise CloudError."""
+        if not self._world.ready:
+            raise CloudError("no such cluster", fix="check its name")
+        return ClusterFacts("nowhere-1", "1.34.2", ready=True, status="Running")
+
+    def pools(self) -> tuple[Observed, ...]:
+        """List all pools."""
+        return tuple(self._world.pools.values())
+
+    def send(self, request: Request) -> Operation:
+        """Start a change; queued faults strike first."""
+        self._world.requests.append(request)
+        fault, after = self._world.take_fault()
+        if fault is not None and not after:
+            raise fault
+        operation = self._delete(request) if request.operation == "delete" else self._create(request)
+        if fault is not None:
+            raise fault
+        return operation
+
+    def poll(self, operation: Operation) -> Progress:
+        """Look once."""
+        pool = self._world.pools.get(operation.pool)
+        if operation.verb == "delete":
+            self._world.pools.pop(operation.pool, None)
+            return Progress(done=True, status="gone")
+        if pool is None:
+            return Progress(
+                done=False, status="gone", error=CloudError(f"{operation.pool} is gone", fix="run it again")
+            )
+        if pool.state == "busy" and self._world.look(operation.pool):
+            error = self._world.fate(operation.pool)
+            state, word = ("failed", "Failed") if error else ("ready", "Succeeded")
+            pool = replace(pool, state=state, status=word, failure=str(error or ""))  # type: ignore[arg-type]  # literals
+            self._world.pools[operation.pool] = pool
+            return Progress(done=error is None, status=word, error=error)
+        return Progress(done=pool.state == "ready", status=pool.status, retry_after_s=0.0)
+
+    def kube_access(self) -> KubeAccess:
+        """There is no Kubernetes behind this fake."""
+        raise CloudError("the fake cloud has no Kubernetes API", fix="write kubeconfig: in the cluster")
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def _create(self, request: Request) -> Operation:
+        body = request.params["body"]
+        assert isinstance(body, dict)  # noqa: S101 - our own request, made above
+        name, fields, labels = body["name"], body["fields"], body["labels"]
+        live = self._world.pools.get(name)
+        if live is not None and request.operation == "create":
+            raise Conflict(f"{name} exists", code="exists", fix="observe, then decide")
+        self._world.pools[name] = Observed(
+            name=name,
+            owner=labels.get(OWNER_LABEL, ""),
+            pool=labels.get(POOL_LABEL, ""),
+            protected=labels.get(PROTECT_LABEL) == "true",
+            state="busy",
+            status="Creating",
+            failure="",
+            fields={**SERVER_DEFAULTS, **fields},
+            nodes=body["count"],
+            labels=labels,
+            effective_taints=(),
+            instance_type=fields["instanceType"],
+            etag="1",
+            native=body,
+        )
+        return Operation(name, "create", f"operation/{name}")
+
+    def _delete(self, request: Request) -> Operation:
+        return Operation(str(request.params["name"]), "delete")
+
+
+if TYPE_CHECKING:
+    _provider: Provider = FakeProvider()
+    _cloud: Cloud = FakeCloud(FakeWorld())
