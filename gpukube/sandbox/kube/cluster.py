@@ -5,24 +5,43 @@ Lives here: the surface the emulated clouds use. Must not live here: rules of a 
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import contextlib
+import json
 from typing import TYPE_CHECKING
 
+from gpukube.sandbox.kube import nodes
+from gpukube.sandbox.kube.objectapi import StoreApi
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
+from gpukube.sandbox.kube.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.kube.objectapi import ObjectApi
 
 __all__ = ["GpuShape", "KubeCluster", "NodeShape", "Taint"]
 
+REGISTERS_S = 5.0
+"""Sandbox seconds from registration to readiness."""
+REBOOT_S = 90.0
+"""Sandbox seconds of the reboot that a MIG layout costs on AKS."""
+
 
 class KubeCluster:
-    """A Kubernetes cluster without machines.
+    """A Kubernetes cluster without machines; `add_node` brings them.
 
     Args:
         name: Cluster name, used in the kubeconfig.
         clock: The sandbox's time.
         token: Bearer token that every request must carry.
         kubernetes_version: Version told by `/version`, without the "v".
+
+    Attributes:
+        denied: (verb, resource) pairs refused with 403 and by access reviews, such as ("create", "secrets") or
+            ("create", "daemonsets.apps"); "*" stands for any verb or resource. Empty: everything is allowed.
     """
 
     def __init__(self, name: str, clock: Clock, token: str, kubernetes_version: str = "1.34.2") -> None:
@@ -30,3 +49,71 @@ class KubeCluster:
         self.clock = clock
         self.token = token
         self.kubernetes_version = kubernetes_version
+        self.denied: set[tuple[str, str]] = set()
+        self.store = Store(clock)
+        self.api: ObjectApi = StoreApi(self.store)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self) -> None:
+        """Start the controllers; needs a running event loop."""
+
+    async def stop(self) -> None:
+        """Stop the controllers and every node; the objects stay readable."""
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def add_node(self, shape: NodeShape) -> None:
+        """Boot a machine; returns at once. The node registers after `shape.boot_s`, then becomes ready."""
+        self._run(f"boot/{shape.name}", self._boot(shape))
+
+    async def remove_node(self, name: str) -> None:
+        """Take the machine away with its node and its pods; does nothing for an unknown name."""
+        task = self._tasks.pop(f"boot/{name}", None)
+        if task:
+            task.cancel()
+        node = await self.api.get("nodes", name)
+        if node is not None:
+            await self.api.delete("nodes", node)
+        for pod in await self.api.list("pods", fields=f"spec.nodeName={name}"):
+            await self.api.delete("pods", pod, grace_s=0)
+
+    async def _boot(self, shape: NodeShape) -> None:
+        await self.clock.sleep(shape.boot_s)
+        await nodes.register(self.api, self.clock, shape, f"v{self.kubernetes_version}")
+        await self.clock.sleep(REGISTERS_S)
+        if shape.gpu and shape.gpu.mig_reboot:
+            await nodes.become_silent(self.api, self.clock, shape.name)
+            await self.clock.sleep(REBOOT_S)
+        await nodes.become_ready(self.api, self.clock, shape.name)
+
+    def _run(self, name: str, work: Coroutine[None, None, None]) -> None:
+        self._tasks[name] = asyncio.create_task(work, name=f"{self.name}/{name}")
+
+    def kubeconfig(self, server_url: str, ca_pem: str = "") -> str:
+        """Write a complete kubeconfig (JSON, which is YAML too).
+
+        Args:
+            server_url: Where `make_app(cluster)` is served, path included.
+            ca_pem: CA certificate for https; "" for plain http.
+        """
+        server: dict[str, str] = {"server": server_url}
+        if ca_pem:
+            server["certificate-authority-data"] = base64.b64encode(ca_pem.encode()).decode()
+        user = f"clusterUser_{self.name}"
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": self.name, "cluster": server}],
+                "users": [{"name": user, "user": {"token": self.token}}],
+                "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": user}}],
+                "current-context": self.name,
+                "preferences": {},
+            },
+            indent=2,
+        )

@@ -1,0 +1,115 @@
+"""The resource types this API serves, as a table.
+
+Lives here: group, version, names and scope of every type; a CustomResourceDefinition adds a row at run time.
+Must not live here: behaviour of a type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BUILT_IN", "CORE", "Kind", "kind_named"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource type.
+
+    Attributes:
+        group: API group, "" for the core.
+        version: The one version that is served.
+        kind: "DaemonSet".
+        plural: "daemonsets", as in the path.
+        namespaced: Lives in a namespace.
+        short: Short names for kubectl.
+        subresources: Paths below an object: status, scale, log, eviction, binding.
+        custom: Made by a CustomResourceDefinition.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    short: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    custom: bool = False
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as objects carry them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What the store files it under."""
+        return (self.group, self.plural)
+
+
+_STATUS = ("status",)
+_SCALED = ("status", "scale")
+_RBAC = "rbac.authorization.k8s.io"
+
+BUILT_IN: tuple[Kind, ...] = (
+    Kind("", "v1", "Namespace", "namespaces", namespaced=False, short=("ns",), subresources=_STATUS),
+    Kind("", "v1", "Node", "nodes", namespaced=False, short=("no",), subresources=_STATUS),
+    Kind("", "v1", "Pod", "pods", short=("po",), subresources=("status", "log", "eviction", "binding")),
+    Kind("", "v1", "ConfigMap", "configmaps", short=("cm",)),
+    Kind("", "v1", "Secret", "secrets"),
+    Kind("", "v1", "ServiceAccount", "serviceaccounts", short=("sa",)),
+    Kind("", "v1", "Service", "services", short=("svc",), subresources=_STATUS),
+    Kind("", "v1", "Endpoints", "endpoints", short=("ep",)),
+    Kind("", "v1", "Event", "events", short=("ev",)),
+    Kind("", "v1", "ResourceQuota", "resourcequotas", short=("quota",), subresources=_STATUS),
+    Kind("", "v1", "LimitRange", "limitranges", short=("limits",)),
+    Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", short=("pvc",), subresources=_STATUS),
+    Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False, short=("pv",), subresources=_STATUS),
+    Kind("", "v1", "ReplicationController", "replicationcontrollers", short=("rc",), subresources=_SCALED),
+    Kind("apps", "v1", "DaemonSet", "daemonsets", short=("ds",), subresources=_STATUS),
+    Kind("apps", "v1", "Deployment", "deployments", short=("deploy",), subresources=_SCALED),
+    Kind("apps", "v1", "ReplicaSet", "replicasets", short=("rs",), subresources=_SCALED),
+    Kind("apps", "v1", "StatefulSet", "statefulsets", short=("sts",), subresources=_SCALED),
+    Kind("apps", "v1", "ControllerRevision", "controllerrevisions"),
+    Kind("batch", "v1", "Job", "jobs", subresources=_STATUS),
+    Kind("batch", "v1", "CronJob", "cronjobs", short=("cj",), subresources=_STATUS),
+    Kind(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False),
+    Kind(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+    Kind(_RBAC, "v1", "Role", "roles"),
+    Kind(_RBAC, "v1", "RoleBinding", "rolebindings"),
+    Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", short=("pdb",), subresources=_STATUS),
+    Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short=("netpol",)),
+    Kind("networking.k8s.io", "v1", "Ingress", "ingresses", short=("ing",), subresources=_STATUS),
+    Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short=("pc",)),
+    Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
+    Kind("coordination.k8s.io", "v1", "Lease", "leases"),
+    Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short=("sc",)),
+    Kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False, subresources=_STATUS),
+    Kind(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        namespaced=False,
+        short=("crd", "crds"),
+        subresources=_STATUS,
+    ),
+    Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False),
+    Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False),
+    Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", subresources=_STATUS),
+    Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
+    Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False),
+    Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False),
+    Kind("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False),
+    Kind("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False),
+)
+
+CORE: dict[str, Kind] = {kind.plural: kind for kind in BUILT_IN}
+"""Plural -> type; the plurals of the built-in types do not collide."""
+
+NODE_FEATURE = Kind("nfd.k8s-sigs.io", "v1alpha1", "NodeFeature", "nodefeatures", custom=True)
+"""Node Feature Discovery's own type; exists once its chart has installed the CustomResourceDefinition."""
+
+
+def kind_named(plural: str) -> Kind:
+    """Find a type that the controllers work with."""
+    return NODE_FEATURE if plural == NODE_FEATURE.plural else CORE[plural]
