@@ -1,0 +1,35 @@
+"""The catalogue as others see it: models, machines, and the choice between them.
+
+Lives here: nothing of its own; the names that other rooms import, gathered from models.py, machines.py and
+selection.py. Must not live here: code.
+"""
+
+from __future__ import annotations
+
+from gpukube.gpu.machines import (
+    Machine,
+    catalogue_date,
+    find_machine,
+    machines,
+    refuse_reason,
+    require_machine,
+    warn_reason,
+)
+from gpukube.gpu.models import GpuModel, parse_model
+from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.selection import Resolution, resolve_machine
+
+__all__ = [
+    "CatalogueError",
+    "GpuModel",
+    "Machine",
+    "Resolution",
+    "catalogue_date",
+    "find_machine",
+    "machines",
+    "parse_model",
+    "refuse_reason",
+    "require_machine",
+    "resolve_machine",
+    "warn_reason",
+]

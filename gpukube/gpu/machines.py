@@ -1,0 +1,221 @@
+"""Instance types of the three clouds as values, and the names that are refused.
+
+Lives here: `Machine`, finding one by name, why a name is refused or warned about. Must not live here:
+choosing a machine for a model (selection.py) and what one cloud's API wants to hear.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal, cast
+
+from gpukube.gpu.models import Arch, GpuModel, model_named
+from gpukube.gpu.refusal import CatalogueError, nearest
+from gpukube.gpu.tables import instance_table
+
+if TYPE_CHECKING:
+    from gpukube.gpu.tables import MachineRow
+
+__all__ = [
+    "Machine",
+    "Status",
+    "catalogue_date",
+    "find_machine",
+    "machines",
+    "refuse_reason",
+    "require_machine",
+    "warn_reason",
+]
+
+Status = Literal["current", "legacy", "preview", "retired", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One instance type of one cloud.
+
+    Attributes:
+        provider: "aks", "eks" or "gke".
+        name: The cloud's own spelling; "n1-*" is a GPU attached to any n1 machine of GCE.
+        model: Its GPU.
+        gpus: GPUs of one node; below 1 for a share of a GPU.
+        gpu_memory_gib: Memory of each GPU, of the share for a fractional one.
+        vcpus: None when unknown, as every other optional number.
+        memory_gib: Main memory.
+        arch: CPU architecture.
+        mig_capable: The node's owner can cut the GPU on this cloud; None when unconfirmed.
+        accelerator: GKE's accelerator type, "" elsewhere.
+        local_ssd_gib: Disks that come with the machine.
+        price_usd_h: On demand, Linux, one node, in price_region at the catalogue's date.
+        spot_usd_h: Spot price likewise.
+        price_region: "" when no price is known.
+        status: retired is refused; legacy, preview and unknown are warned about.
+        notes: For people, "" when there is nothing to say.
+        successor: What to use in place of a retired type, "" when not known.
+    """
+
+    provider: str
+    name: str
+    model: GpuModel
+    gpus: float
+    gpu_memory_gib: float
+    vcpus: int | None
+    memory_gib: float | None
+    arch: Arch
+    mig_capable: bool | None
+    accelerator: str
+    local_ssd_gib: float | None
+    price_usd_h: float | None
+    spot_usd_h: float | None
+    price_region: str
+    status: Status
+    notes: str = ""
+    successor: str = ""
+
+    @property
+    def devices(self) -> int:
+        """Whole GPUs a node shows as nvidia.com/gpu; a share of a GPU shows as one."""
+        return max(1, round(self.gpus))
+
+    @property
+    def is_fractional(self) -> bool:
+        """Whether the node holds a share of a GPU."""
+        return self.gpus < 1
+
+
+# Names that cannot work, with the reason. Sources: docs: aks/use-nvidia-gpu (AMD), Azure retired VM sizes
+# as listed by dstackai/gpuhunt 3584151, EC2 instance type pages (p2 K80, g2 K520, g3 M60).
+_REFUSED: Final[tuple[tuple[str, str, str], ...]] = (
+    ("eks", r"g4ad\..+", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
+    ("eks", r"(p2|g2|g3s?)\..+", "an old EC2 generation (K80, K520 or M60 GPUs) that is not in the catalogue"),
+    ("aks", r"Standard_ND96is\w*_MI300X_v5", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
+    ("aks", r"Standard_NV\d+\w*_V710_v5", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
+    ("aks", r"Standard_NG\d+\w*_V620\w*", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
+    ("aks", r"Standard_NV\d+as_v4", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
+    ("aks", r"Standard_NP\d+s", "it carries FPGAs, no GPU"),
+    ("aks", r"Standard_NC(6|12|24r?)(_Promo)?", "Azure retired this size"),
+    ("aks", r"Standard_NC\d+r?s_v2", "Azure retired this size"),
+    ("aks", r"Standard_ND(6|12|24r?)s", "Azure retired this size"),
+    ("aks", r"Standard_NV(6|12|24)(_Promo)?", "Azure retired this size"),
+    ("aks", r"Standard_NV\d+s_v2", "Azure retired this size"),
+    ("aks", r"Standard_NV\d+s_v3", "its M60 GPU is not in the catalogue"),
+)
+
+_WARNED: Final[dict[Status, str]] = {
+    "legacy": "is of a former generation; the cloud may have few of them",
+    "preview": "is in preview",
+    "unknown": "has no page that says whether it is current",
+}
+
+
+def catalogue_date() -> str:
+    """Give the date of the embedded table, YYYY-MM-DD; to be named with prices and refusals."""
+    return instance_table()["asOf"]
+
+
+def machines(provider: str | None = None) -> tuple[Machine, ...]:
+    """Give all machines of the catalogue, or one cloud's, ordered by provider and name."""
+    return tuple(m for m in _all() if provider in (None, m.provider))
+
+
+def find_machine(provider: str, name: str) -> Machine | None:
+    """Find a machine by the cloud's exact spelling; None when unknown or when the name fits several rows."""
+    found = _by_name().get((provider, name), ())
+    return found[0] if len(found) == 1 else None
+
+
+def require_machine(provider: str, name: str) -> Machine:
+    """Find a machine by name, or say why it cannot be had.
+
+    Raises:
+        CatalogueError: instance-type-refused (retired, AMD, FPGA), or instance-type (unknown: the canonical
+            spelling if only the case differs, else the nearest names).
+    """
+    if reason := refuse_reason(provider, name):
+        raise _refusal(provider, name, reason)
+    if found := find_machine(provider, name):
+        return found
+    raise _unknown(provider, name)
+
+
+def refuse_reason(provider: str, instance_type: str) -> str | None:
+    """Say why a type must not be used: retired, no NVIDIA GPU, uncatalogued; None when nothing speaks against it."""
+    for cloud, pattern, reason in _REFUSED:
+        if cloud == provider and re.fullmatch(pattern, instance_type, re.IGNORECASE):
+            return reason
+    for machine in machines(provider):
+        if machine.status == "retired" and machine.name.casefold() == instance_type.casefold():
+            return machine.notes
+    return None
+
+
+def warn_reason(machine: Machine) -> str | None:
+    """Say what to know before buying: legacy, preview and unknown status; None for a current type."""
+    reason = _WARNED.get(machine.status)
+    if reason is None:
+        return None
+    told = f"{machine.name} {reason}"
+    return f"{told} ({machine.notes})" if machine.notes else told
+
+
+def _refusal(provider: str, name: str, reason: str) -> CatalogueError:
+    same = (m for m in machines(provider) if m.name.casefold() == name.casefold())
+    successor = next((m.successor for m in same), "")
+    fix = f"write {successor}" if successor else "drop instanceType and write gpu.model and gpu.count"
+    return CatalogueError(f'"{name}" cannot be used', why=reason, fix=fix, code="instance-type-refused")
+
+
+def _unknown(provider: str, name: str) -> CatalogueError:
+    choices = _usable_names(provider, name)
+    same = [choice for choice in choices if choice.casefold() == name.casefold()]
+    if same:
+        return CatalogueError(
+            f'"{name}" is not how {provider} spells this instance type', fix=f"write {same[0]}", code="instance-type"
+        )
+    return CatalogueError(
+        f'"{name}" is no GPU instance type of {provider} in the catalogue of {catalogue_date()}',
+        fix=f"write {choices[0]}, or a near one: {', '.join(choices[1:4])}",
+        code="instance-type",
+    )
+
+
+def _usable_names(provider: str, name: str) -> list[str]:
+    names = {m.name for m in machines(provider) if m.status != "retired" and "*" not in m.name}
+    return nearest(name, names)
+
+
+@cache
+def _all() -> tuple[Machine, ...]:
+    return tuple(_machine(row) for row in instance_table()["machines"])
+
+
+@cache
+def _by_name() -> dict[tuple[str, str], list[Machine]]:
+    found: dict[tuple[str, str], list[Machine]] = {}
+    for machine in _all():
+        found.setdefault((machine.provider, machine.name), []).append(machine)
+    return found
+
+
+def _machine(row: MachineRow) -> Machine:
+    return Machine(
+        provider=row["provider"],
+        name=row["name"],
+        model=model_named(row["model"]),
+        gpus=row["gpus"],
+        gpu_memory_gib=row["gpuMemoryGiB"],
+        vcpus=row.get("vcpus"),
+        memory_gib=row.get("memoryGiB"),
+        arch=cast("Arch", row["arch"]),
+        mig_capable=row.get("mig"),
+        accelerator=row.get("accelerator", ""),
+        local_ssd_gib=row.get("localSsdGiB"),
+        price_usd_h=row.get("priceUsdH"),
+        spot_usd_h=row.get("spotUsdH"),
+        price_region=row.get("priceRegion", ""),
+        status=cast("Status", row["status"]),
+        notes=row.get("notes", ""),
+        successor=row.get("successor", ""),
+    )

@@ -1,0 +1,262 @@
+"""MIG: which profiles a GPU knows, how many fit, and which mixes can be placed.
+
+Lives here: profiles per model, the placement solver, resource names. Must not live here: what a cloud calls a
+profile (AKS's MIG1g), and whether a cloud lets one cut the GPU (`Machine.mig_capable`).
+
+A GPU instance takes `size` neighbouring units of the memory grid from one of its `starts`; a mix fits when
+ranges can be chosen that do not overlap (NVIDIA MIG User Guide, `nvidia-smi mig -lgipp`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from gpukube.gpu.models import GpuModel, model_named
+from gpukube.gpu.refusal import CatalogueError, nearest
+from gpukube.gpu.tables import mig_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gpukube.gpu.tables import ProfileRow
+
+__all__ = [
+    "MigProfile",
+    "Placement",
+    "find_profile",
+    "fits",
+    "instances_per_gpu",
+    "is_mig_model",
+    "maximal_mixes",
+    "place_layout",
+    "profiles",
+    "resource_name",
+]
+
+RESOURCE_PREFIX: Final = "nvidia.com/mig-"
+
+
+@dataclass(frozen=True, slots=True)
+class MigProfile:
+    """One GPU instance profile of one model; the same name means another fraction on another model.
+
+    Attributes:
+        model: Canonical model name, "A100-40GB".
+        name: As NVIDIA writes it, "1g.5gb", "1g.5gb+me".
+        slice_width: Compute slices: 1, 2, 3, 4 or 7.
+        memory_slices: Eighths of the memory on seven-slice GPUs, quarters on A30 and RTX PRO 6000.
+        memory_gb: The number in the name; usable memory is a little less.
+        max_instances: How many fit on one GPU.
+        starts: Grid units where an instance may begin.
+        size: Grid units it takes.
+        confidence: confirmed, vendor-mock, inferred or unconfirmed: how well the placement is known.
+        engines: Media engines (nvdec, nvenc, jpeg, ofa); () when unknown.
+    """
+
+    model: str
+    name: str
+    slice_width: int
+    memory_slices: int
+    memory_gb: int
+    max_instances: int
+    starts: tuple[int, ...]
+    size: int
+    confidence: str
+    engines: tuple[int, ...] = ()
+
+    @property
+    def is_media_extension(self) -> bool:
+        """Whether it holds the GPU's media engines: +me or +me.all."""
+        return "+me" in self.name
+
+    @property
+    def is_double_memory(self) -> bool:
+        """Whether it is one compute slice with two memory slices: 1g.10gb on A100-40GB."""
+        return self.slice_width == 1 and self.memory_slices > 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the ordinary profile of its width: no attribute, no double memory."""
+        return not self.is_double_memory and re.fullmatch(r"\d+g\.\d+gb", self.name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One instance on the grid: units [start, start + profile.size)."""
+
+    profile: MigProfile
+    start: int
+
+
+def is_mig_model(model: GpuModel) -> bool:
+    """Tell whether the chip can do MIG; whether a cloud lets one is `Machine.mig_capable`."""
+    return bool(_profiles().get(model.name))
+
+
+def profiles(model: GpuModel) -> tuple[MigProfile, ...]:
+    """Give the model's profiles, smallest first; () when the chip has no MIG."""
+    return _profiles().get(model.name, ())
+
+
+def find_profile(model: GpuModel, text: str) -> MigProfile:
+    """Find a profile by NVIDIA's spelling.
+
+    Raises:
+        CatalogueError: mig-capable (the chip has no MIG; names those that have), or mig-profile (unknown;
+            names the nearest of the same width first, then all).
+    """
+    known = profiles(model)
+    if not known:
+        raise CatalogueError(
+            f"{model} cannot be cut with MIG",
+            why="the chip has no MIG; timeSlicing and mps share it otherwise",
+            fix=f"drop sharing.mig, or choose a model that has MIG: {', '.join(_sold_mig_models())}",
+            code="mig-capable",
+        )
+    for profile in known:
+        if profile.name == text:
+            return profile
+    raise _unknown_profile(model, text)
+
+
+def instances_per_gpu(model: GpuModel, profile: str) -> int:
+    """Count the instances of one profile on one GPU: 7 for A100-40GB, "1g.5gb".
+
+    Raises:
+        CatalogueError: As find_profile.
+    """
+    return find_profile(model, profile).max_instances
+
+
+def resource_name(profile: MigProfile | str) -> str:
+    """Give the name a node advertises under the mixed strategy: nvidia.com/mig-1g.5gb.
+
+    "+" becomes ".", "-" stays: 1g.24gb+me.all is mig-1g.24gb.me.all (NVIDIA/k8s-device-plugin v0.20.0,
+    internal/rm).
+    """
+    name = profile if isinstance(profile, str) else profile.name
+    return RESOURCE_PREFIX + name.replace("+", ".")
+
+
+def fits(model: GpuModel, layout: Sequence[str]) -> bool:
+    """Tell whether profiles go together on one GPU; CatalogueError for an unknown profile."""
+    return place_layout(model, layout) is not None
+
+
+def place_layout(model: GpuModel, layout: Sequence[str]) -> tuple[Placement, ...] | None:
+    """Place profiles on one GPU.
+
+    At most one instance holds media engines by name (+me), and the media engines of all must not exceed the
+    full GPU's; the latter is inferred from NVIDIA's tables (it matches every published maximum).
+
+    Returns:
+        Placements, largest first, as they should be created; None when they do not go together.
+
+    Raises:
+        CatalogueError: As find_profile.
+    """
+    wanted = sorted((find_profile(model, name) for name in layout), key=lambda p: (-p.size, p.name))
+    if sum(p.size for p in wanted) > _grid_units(model) or not _media_fit(model, wanted):
+        return None
+    return _place(wanted, frozenset())
+
+
+def maximal_mixes(model: GpuModel) -> tuple[tuple[str, ...], ...]:
+    """Give the fullest mixes of plain profiles: nothing can be added to any; () without MIG."""
+    for row in mig_table()["models"]:
+        if row["name"] == model.name:
+            return tuple(_mix(text) for text in row["mixes"])
+    return ()
+
+
+def _place(wanted: Sequence[MigProfile], taken: frozenset[int]) -> tuple[Placement, ...] | None:
+    if not wanted:
+        return ()
+    first, *others = wanted
+    for start in first.starts:
+        units = frozenset(range(start, start + first.size))
+        if units & taken:
+            continue
+        rest = _place(others, taken | units)
+        if rest is not None:
+            return (Placement(first, start), *rest)
+    return None
+
+
+def _media_fit(model: GpuModel, wanted: Sequence[MigProfile]) -> bool:
+    if sum(p.is_media_extension for p in wanted) > 1:
+        return False
+    whole = max(profiles(model), key=lambda p: p.size).engines
+    used = [p.engines for p in wanted]
+    if not whole or not all(used):
+        return True
+    return all(sum(column) <= limit for column, limit in zip(zip(*used, strict=True), whole, strict=True))
+
+
+def _mix(text: str) -> tuple[str, ...]:
+    parts = [part.split("x", 1) for part in text.split(",")]
+    return tuple(name for count, name in parts for _ in range(int(count)))
+
+
+def _grid_units(model: GpuModel) -> int:
+    return next(row["gridUnits"] for row in mig_table()["models"] if row["name"] == model.name)
+
+
+def _unknown_profile(model: GpuModel, text: str) -> CatalogueError:
+    names = _nearest_profiles(model, text)
+    why = ""
+    if re.match(r"\d+c\.", text):
+        why = "the device plugin advertises whole GPU instances only, no compute instances (1c.3g.20gb)"
+    elif other := [m for m in _mig_models() if any(p.name == text for p in profiles(m))]:
+        why = f"it is a profile of {', '.join(map(str, other))}; the memory in the name is the model's"
+    return CatalogueError(
+        f'"{text}" is no MIG profile of {model}',
+        why=why,
+        fix=f"write {names[0]}; {model} has {', '.join(p.name for p in profiles(model))}",
+        code="mig-profile",
+    )
+
+
+def _nearest_profiles(model: GpuModel, text: str) -> list[str]:
+    asked = text.casefold().removeprefix("nvidia.com/").removeprefix("mig-").removeprefix("mig")
+    asked = re.sub(r"^\d+c\.", "", asked)
+    width = asked.partition("g")[0]
+    names = nearest(asked, (p.name for p in profiles(model)))
+    same_width = [p.name for p in profiles(model) if p.is_plain and str(p.slice_width) == width]
+    exact = [name for name in names if name.replace("+", ".") == asked.replace("+", ".")]
+    return [*exact, *same_width, *names]
+
+
+def _sold_mig_models() -> Iterable[str]:
+    return (model.name for model in _mig_models() if model.sold)
+
+
+@cache
+def _mig_models() -> tuple[GpuModel, ...]:
+    return tuple(model_named(row["name"]) for row in mig_table()["models"])
+
+
+@cache
+def _profiles() -> dict[str, tuple[MigProfile, ...]]:
+    found: dict[str, list[MigProfile]] = {}
+    for row in mig_table()["profiles"]:
+        found.setdefault(row["model"], []).append(_profile(row))
+    return {name: tuple(sorted(rows, key=lambda p: (p.slice_width, p.memory_gb))) for name, rows in found.items()}
+
+
+def _profile(row: ProfileRow) -> MigProfile:
+    return MigProfile(
+        model=row["model"],
+        name=row["name"],
+        slice_width=row["computeSlices"],
+        memory_slices=row["memorySlices"],
+        memory_gb=row["memoryGB"],
+        max_instances=row["max"],
+        starts=tuple(row["starts"]),
+        size=row["size"],
+        confidence=row["confidence"],
+        engines=tuple(row.get("engines", ())),
+    )

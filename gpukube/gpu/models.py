@@ -1,0 +1,131 @@
+"""GPU models: their one canonical name, the other names people use, and what the chip is.
+
+Lives here: the vocabulary of `gpu.model` and `parse_model`. Must not live here: machines, prices, MIG.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.gpu.refusal import CatalogueError, nearest, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["MODELS", "Arch", "GpuModel", "model_named", "parse_model"]
+
+Arch = Literal["amd64", "arm64"]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuModel:
+    """One GPU as the catalogue names it.
+
+    Attributes:
+        name: Chip and nominal memory, "A100-40GB".
+        compute_capability: (major, minor) of NVIDIA's CUDA GPU list.
+        aliases: Other spellings that mean this model and no other.
+        sold: A cloud of the catalogue offers it; others are known for their MIG geometry only.
+    """
+
+    name: str
+    compute_capability: tuple[int, int]
+    aliases: tuple[str, ...] = ()
+    sold: bool = True
+
+    def __str__(self) -> str:
+        """Render as the canonical name."""
+        return self.name
+
+    @property
+    def chip(self) -> str:
+        """The name without the memory: "A100"."""
+        return self.name.rpartition("-")[0]
+
+    @property
+    def memory_gb(self) -> int:
+        """Nominal memory in GB, the number in the name."""
+        return int(self.name.rpartition("-")[2].removesuffix("GB"))
+
+
+# Compute capability: developer.nvidia.com/cuda-gpus. Aliases: EC2 and GCE names of the same GPU
+# (EC2 DescribeInstanceTypes GpuInfo, GCE accelerator types), and data sheet sizes.
+MODELS: Final[tuple[GpuModel, ...]] = (
+    GpuModel("K80-12GB", (3, 7), ("nvidia-tesla-k80",)),
+    GpuModel("P4-8GB", (6, 1), ("nvidia-tesla-p4",)),
+    GpuModel("P100-16GB", (6, 0), ("nvidia-tesla-p100",)),
+    GpuModel("V100-16GB", (7, 0), ("nvidia-tesla-v100",)),
+    GpuModel("V100-32GB", (7, 0)),
+    GpuModel("T4-16GB", (7, 5), ("nvidia-tesla-t4",)),
+    GpuModel("T4G-16GB", (7, 5)),
+    GpuModel("A10-24GB", (8, 6)),
+    GpuModel("A10G-24GB", (8, 6)),
+    GpuModel("A30-24GB", (8, 0), sold=False),
+    GpuModel("A100-40GB", (8, 0), ("nvidia-tesla-a100",)),
+    GpuModel("A100-80GB", (8, 0), ("nvidia-a100-80gb",)),
+    GpuModel("L4-24GB", (8, 9), ("nvidia-l4",)),
+    GpuModel("L40S-48GB", (8, 9)),
+    GpuModel("H100-80GB", (9, 0), ("nvidia-h100-80gb", "nvidia-h100-mega-80gb")),
+    GpuModel("H100-94GB", (9, 0), ("H100-NVL",)),
+    GpuModel("H100-96GB", (9, 0), sold=False),
+    GpuModel("H200-141GB", (9, 0), ("nvidia-h200-141gb",)),
+    GpuModel("GH200-144GB", (9, 0), sold=False),
+    GpuModel("B200-180GB", (10, 0), ("B200-192GB", "nvidia-b200")),
+    GpuModel("GB200-186GB", (10, 0), ("GB200-192GB", "nvidia-gb200")),
+    GpuModel("B300-269GB", (10, 3), ("B300-288GB",)),
+    GpuModel("GB300-278GB", (10, 3), ("GB300-288GB", "nvidia-gb300")),
+    GpuModel("RTXPRO4500-32GB", (12, 0), ("RTX PRO 4500",)),
+    GpuModel("RTXPRO5000-48GB", (12, 0), sold=False),
+    GpuModel("RTXPRO6000-96GB", (12, 0), ("RTX-PRO-6000", "RTX PRO Server 6000", "nvidia-rtx-pro-6000")),
+)
+
+
+def parse_model(text: str) -> GpuModel:
+    """Find the model that a name means; case, blanks and dashes do not matter.
+
+    Args:
+        text: Canonical name ("A100-40GB"), an alias ("H100-NVL", "nvidia-l4"), or the bare chip where
+            clouds sell one size of it ("T4").
+
+    Raises:
+        CatalogueError: gpu-model; two sizes match (names them), or none (names the nearest).
+    """
+    key = _key(text)
+    if found := _by_key().get(key):
+        return found
+    sizes = [model.name for model in MODELS if model.sold and _key(model.chip) == key]
+    if sizes:
+        raise CatalogueError(
+            f'"{text}" matches {len(sizes)} GPU models of different memory',
+            fix=f"write {one_of(sizes)}",
+            code="gpu-model",
+        )
+    choices = nearest(text, (model.name for model in MODELS if model.sold))
+    raise CatalogueError(
+        f'"{text}" is no GPU model of the catalogue',
+        fix=f"write {choices[0]}, or one of {', '.join(choices[1:])}",
+        code="gpu-model",
+    )
+
+
+def model_named(name: str) -> GpuModel:
+    """Give the model of a canonical name; KeyError when there is none (data and table disagree)."""
+    return _by_name()[name]
+
+
+def _key(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+@cache
+def _by_name() -> Mapping[str, GpuModel]:
+    return {model.name: model for model in MODELS}
+
+
+@cache
+def _by_key() -> Mapping[str, GpuModel]:
+    chips = [model.chip for model in MODELS if model.sold]
+    known = {_key(word): model for model in MODELS for word in (model.name, *model.aliases)}
+    return known | {_key(m.chip): m for m in MODELS if m.sold and chips.count(m.chip) == 1}

@@ -1,0 +1,77 @@
+"""The NVIDIA device plugin's config file for one way of sharing.
+
+Lives here: the file (version v1) as data, its text and its key. Must not live here: the chart's values and
+which node takes which file.
+
+Every file says flags.migStrategy itself, because the chart's own value would override all files at once
+(NVIDIA/k8s-device-plugin v0.20.0: command line, then environment, then file). A resource name that matches
+nothing on the node is skipped by the plugin without a word, so names are derived here, never typed.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from gpukube.gpu.capacity import unshared_resource
+from gpukube.gpu.sharing import Sharing, Slicing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["UNSHARED", "config_key", "plugin_config", "render_config"]
+
+KEY_LENGTH: Final = 12
+
+
+def plugin_config(sharing: Sharing) -> dict[str, object]:
+    """Give the device plugin's v1 config file as data; the sharing must have passed check_sharing."""
+    strategy = sharing.mig.strategy if sharing.mig else "none"
+    config: dict[str, object] = {"version": "v1", "flags": {"migStrategy": strategy}}
+    if sharing.slicing:
+        block = "mps" if sharing.slicing.mode == "mps" else "timeSlicing"
+        config["sharing"] = {block: _slicing(sharing.slicing, unshared_resource(sharing))}
+    return config
+
+
+def render_config(config: Mapping[str, object]) -> str:
+    """Write a config as block YAML, the same text for the same config; strings are quoted."""
+    return "\n".join(_lines(config)) + "\n"
+
+
+def config_key(config: Mapping[str, object]) -> str:
+    """Name a config by its content: "c-" and 12 hex digits; a fit label value, never a number or a bool."""
+    canonical = json.dumps(config, sort_keys=True, separators=(",", ":"))
+    return f"c-{sha256(canonical.encode()).hexdigest()[:KEY_LENGTH]}"
+
+
+def _slicing(slicing: Slicing, resource: str) -> dict[str, object]:
+    block: dict[str, object] = {}
+    if slicing.rename:
+        block["renameByDefault"] = True
+    if slicing.fail_requests_greater_than_one is not None:
+        block["failRequestsGreaterThanOne"] = slicing.fail_requests_greater_than_one
+    block["resources"] = [{"name": resource, "replicas": slicing.replicas}]
+    return block
+
+
+def _lines(node: Mapping[str, object]) -> list[str]:
+    lines: list[str] = []
+    for key, value in node.items():
+        if isinstance(value, dict):
+            lines += [f"{key}:", *(f"  {line}" for line in _lines(value))]
+        elif isinstance(value, list):
+            lines += [f"{key}:", *(line for item in value for line in _item(item))]
+        else:
+            lines.append(f"{key}: {json.dumps(value)}")
+    return lines
+
+
+def _item(item: Mapping[str, object]) -> list[str]:
+    first, *others = _lines(item)
+    return [f"- {first}", *(f"  {line}" for line in others)]
+
+
+UNSHARED: Final = plugin_config(Sharing())
+"""The config of whole GPUs: what a node without a sharing of its own runs under."""

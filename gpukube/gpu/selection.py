@@ -1,0 +1,183 @@
+"""Choosing the instance type for a model and a count: small filters that keep and reject.
+
+Lives here: the selection rules and the answer when nothing fits. Must not live here: what is on offer in a
+region now, quotas, and the rules of one cloud.
+
+A filter rejects with a reason, so that "why not this type" can be answered. Hard filters may leave nothing;
+a soft one prefers, and is skipped when it would leave nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import isclose, log2
+from typing import TYPE_CHECKING, Final
+
+from gpukube.gpu.machines import Machine, Status, catalogue_date, machines
+from gpukube.gpu.refusal import CatalogueError, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpukube.gpu.models import GpuModel
+
+__all__ = ["Rejected", "Resolution", "resolve_machine"]
+
+Rejected = tuple[Machine, str]
+Split = tuple[list[Machine], list[Rejected]]
+
+COUNT_TOLERANCE: Final = 0.001
+"""Shares such as 1/6 are rounded in the clouds' own tables (0.1667)."""
+
+# Built for a special purpose: taken only when named, or when the cloud has nothing else.
+_VARIANTS: Final[tuple[tuple[str, str], ...]] = (
+    (r".*-nolssd", "comes without local SSDs"),
+    (r"a3-edgegpu-.*", "is for edge zones"),
+    (r"Standard_NCC.*", "is a confidential virtual machine"),
+    (r"Standard_ND96is_.*", "has no InfiniBand"),
+    (r"Standard_ND\d+isrG5_.*", "is the G5 variant"),
+    (r".*[.-]metal", "is bare metal"),
+)
+
+_PREFERENCE: Final[dict[Status, int]] = {"current": 0, "legacy": 1, "unknown": 2, "preview": 3, "retired": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The chosen machine, and every other one of that model and count with the reason it was not chosen."""
+
+    machine: Machine
+    rejected: tuple[Rejected, ...]
+
+
+def resolve_machine(provider: str, model: GpuModel, count: float) -> Resolution:
+    """Choose the instance type of a cloud that carries exactly `count` GPUs of a model per node.
+
+    Never retired or preview types (those are taken by name only); variants for a special purpose only when
+    there is no ordinary type; current before legacy; then the lowest on-demand price, an unknown one last;
+    then the name. A100-40GB x 8 gives p4d.24xlarge, Standard_ND96asr_v4 and a2-highgpu-8g.
+
+    Raises:
+        CatalogueError: no-machine; names the counts on offer, or the nearest model that the cloud has.
+    """
+    kept = [m for m in machines(provider) if m.model == model and _is_count(m, count)]
+    rejected: list[Rejected] = []
+    for rule, is_hard in _RULES:
+        passed, refused = rule(kept)
+        if passed or is_hard:
+            kept = passed
+            rejected += refused
+    if not kept:
+        raise _none_fits(provider, model, count, rejected)
+    return Resolution(kept[0], tuple(rejected))
+
+
+def keep_deployable(candidates: Sequence[Machine]) -> Split:
+    """Reject what the cloud has retired."""
+    return _split(candidates, lambda m: "is retired" if m.status == "retired" else "")
+
+
+def keep_released(candidates: Sequence[Machine]) -> Split:
+    """Reject previews: who wants one names it."""
+    return _split(candidates, lambda m: "is in preview; name it to use it" if m.status == "preview" else "")
+
+
+def prefer_ordinary(candidates: Sequence[Machine]) -> Split:
+    """Reject variants for a special purpose."""
+    return _split(candidates, variant_reason)
+
+
+def prefer_newest(candidates: Sequence[Machine]) -> Split:
+    """Reject what is of a worse status than the best candidate."""
+    best = min((_PREFERENCE[m.status] for m in candidates), default=0)
+    return _split(candidates, lambda m: f"is {m.status}" if _PREFERENCE[m.status] > best else "")
+
+
+def prefer_cheapest(candidates: Sequence[Machine]) -> Split:
+    """Keep the lowest on-demand price, an unknown one last; then the name."""
+    if not candidates:
+        return [], []
+    first, *others = sorted(candidates, key=_price_and_name)
+    return [first], [(m, _dearer(m, first)) for m in others]
+
+
+_RULES: Final[tuple[tuple[Callable[[Sequence[Machine]], Split], bool], ...]] = (
+    (keep_deployable, True),
+    (keep_released, True),
+    (prefer_ordinary, False),
+    (prefer_newest, False),
+    (prefer_cheapest, False),
+)
+
+
+def variant_reason(machine: Machine) -> str:
+    """Say what makes a machine a variant for a special purpose; "" for an ordinary one."""
+    return next((why for pattern, why in _VARIANTS if re.fullmatch(pattern, machine.name)), "")
+
+
+def _split(candidates: Sequence[Machine], reason: Callable[[Machine], str]) -> Split:
+    judged = [(m, reason(m)) for m in candidates]
+    return [m for m, why in judged if not why], [(m, why) for m, why in judged if why]
+
+
+def _is_count(machine: Machine, count: float) -> bool:
+    return isclose(machine.gpus, count, abs_tol=COUNT_TOLERANCE)
+
+
+def _price_and_name(machine: Machine) -> tuple[bool, float, str]:
+    return machine.price_usd_h is None, machine.price_usd_h or 0, machine.name
+
+
+def _dearer(machine: Machine, first: Machine) -> str:
+    if machine.price_usd_h is None:
+        return "has no known price"
+    if machine.price_usd_h == first.price_usd_h:
+        return f"costs the same as {first.name}, which comes first by name"
+    return f"costs {machine.price_usd_h:g} USD/h, {first.name} {first.price_usd_h:g}"
+
+
+def _usable(provider: str) -> list[Machine]:
+    return keep_released(keep_deployable(machines(provider))[0])[0]
+
+
+def _none_fits(provider: str, model: GpuModel, count: float, rejected: Sequence[Rejected]) -> CatalogueError:
+    usable = _usable(provider)
+    same = [m for m in usable if m.model == model]
+    previews = [m for m, _ in rejected if m.status == "preview"]
+    why = "; ".join(f"{m.name} {reason}" for m, reason in rejected)
+    if previews:
+        fix = f"write instanceType: {previews[0].name} to use the preview"
+    elif same:
+        fix = f"write count {one_of(f'{n:g}' for n in sorted({m.gpus for m in same}))}"
+    elif usable:
+        near = _substitute(usable, model, count)
+        fix = f"the nearest there is {near.name}: write model {near.model}, count {near.gpus:g}"
+        why = why or f"{provider} has no {model} at all"
+    else:
+        fix = f"write one of the providers {one_of(sorted({m.provider for m in machines()}))}"
+    return CatalogueError(
+        f"{provider} has no instance type with {count:g} x {model} in the catalogue of {catalogue_date()}",
+        why=why,
+        fix=fix,
+        code="no-machine",
+    )
+
+
+def _substitute(usable: Sequence[Machine], model: GpuModel, count: float) -> Machine:
+    arm = any(m.arch == "arm64" for m in machines() if m.model == model)
+
+    def distance(machine: Machine) -> tuple[float, float, int, str, tuple[bool, float, str]]:
+        major, minor = machine.model.compute_capability
+        step = abs(major + minor / 10 - model.compute_capability[0] - model.compute_capability[1] / 10)
+        size = abs(log2(machine.model.memory_gb / model.memory_gb))
+        other_arch = (machine.arch == "arm64") != arm
+        return (
+            size + step / 2 + other_arch,
+            abs(machine.gpus - count),
+            _PREFERENCE[machine.status],
+            variant_reason(machine),
+            _price_and_name(machine),
+        )
+
+    return min(usable, key=distance)

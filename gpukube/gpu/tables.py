@@ -1,0 +1,95 @@
+"""The package's data files, read once when first needed.
+
+Lives here: reading data/*.json. Must not live here: their meaning; machines.py and mig.py give it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import NotRequired, TypedDict, cast
+
+__all__ = ["InstanceTable", "MachineRow", "MigModelRow", "MigTable", "ProfileRow", "instance_table", "mig_table"]
+
+
+class MachineRow(TypedDict):
+    """One instance type; a key that is absent is unknown, never zero."""
+
+    provider: str
+    name: str
+    model: str
+    gpus: float
+    gpuMemoryGiB: float
+    vcpus: NotRequired[int]
+    memoryGiB: NotRequired[float]
+    arch: str
+    mig: NotRequired[bool]
+    accelerator: NotRequired[str]
+    localSsdGiB: NotRequired[float]
+    priceUsdH: NotRequired[float]
+    spotUsdH: NotRequired[float]
+    priceRegion: NotRequired[str]
+    status: str
+    successor: NotRequired[str]
+    source: str
+    notes: NotRequired[str]
+
+
+class InstanceTable(TypedDict):
+    """instances.json: date, source tags and machines."""
+
+    asOf: str
+    sources: dict[str, str]
+    machines: list[MachineRow]
+
+
+class MigModelRow(TypedDict):
+    """One MIG-capable GPU; `mixes` are its fullest mixes of plain profiles, such as "1x3g.20gb,1x4g.20gb"."""
+
+    name: str
+    product: str
+    computeCapability: str
+    gridUnits: int
+    mixes: list[str]
+
+
+class ProfileRow(TypedDict):
+    """One MIG profile of one model; `engines` are [nvdec, nvenc, jpeg, ofa]."""
+
+    model: str
+    name: str
+    computeSlices: int
+    memorySlices: int
+    memoryGB: int
+    max: int
+    giProfileId: NotRequired[int]
+    starts: list[int]
+    size: int
+    confidence: str
+    engines: NotRequired[list[int]]
+
+
+class MigTable(TypedDict):
+    """mig.json: date, sources, models and profiles."""
+
+    asOf: str
+    sources: list[str]
+    models: list[MigModelRow]
+    profiles: list[ProfileRow]
+
+
+@cache
+def instance_table() -> InstanceTable:
+    """Read instances.json; its shape is checked by the tests, not at run time."""
+    return cast("InstanceTable", _read("instances.json"))
+
+
+@cache
+def mig_table() -> MigTable:
+    """Read mig.json; its shape is checked by the tests, not at run time."""
+    return cast("MigTable", _read("mig.json"))
+
+
+def _read(name: str) -> object:
+    return json.loads(files("gpukube.gpu").joinpath("data", name).read_text(encoding="utf-8"))
