@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Taint, Target
 from gpukube.errors import Diagnostic
 from gpukube.gpu.capacity import node_capacity
-from gpukube.gpu.catalogue import CatalogueError, find_machine, parse_model, refuse_reason, resolve_machine
-from gpukube.gpu.plugin_config import check_sharing
-from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube.gpu.catalogue import CatalogueError, parse_model, require_machine, resolve_machine, warn_reason
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 
 if TYPE_CHECKING:
     from gpukube.core.values import Locator
@@ -92,13 +91,13 @@ def _machine(pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Diag
     try:
         if written is None:
             return _machine_for_gpu(pool, cluster, locator)
-        machine = _named_machine(written, cluster, locator)
+        machine = require_machine(cluster.provider, written)
         _check_gpu_agrees(pool, machine, locator)
     except CatalogueError as error:
         path = "gpu" if written is None else "instanceType"
         raise _Refused(_diagnostic(error, path, cluster, locator)) from error
-    if machine.status in ("legacy", "preview", ""):
-        found.append(_status_warning(machine, locator))
+    if reason := warn_reason(machine):
+        found.append(_status_warning(reason, locator))
     return machine
 
 
@@ -115,49 +114,26 @@ def _machine_for_gpu(pool: Pool, cluster: ClusterRef, locator: Locator) -> Machi
     return resolve_machine(cluster.provider, model, pool.gpu.count).machine
 
 
-def _named_machine(written: str, cluster: ClusterRef, locator: Locator) -> Machine:
-    reason = refuse_reason(cluster.provider, written)
-    machine = find_machine(cluster.provider, written)
-    if reason is not None:
-        raise _Refused(
-            Diagnostic(
-                "instance-type",
-                locator.at("instanceType"),
-                f'"{written}" cannot be used: {reason}',
-                fix=f"choose another type of {cluster.provider}, or write gpu: {{model, count}} and let gpukube choose",
-            )
-        )
-    if machine is None:
-        raise CatalogueError(
-            f'"{written}" is not a GPU instance type that the catalogue of {cluster.provider} knows',
-            fix="check the spelling, or write gpu: {model, count} and let gpukube choose",
-            code="instance-type",
-        )
-    return machine
-
-
 def _check_gpu_agrees(pool: Pool, machine: Machine, locator: Locator) -> None:
     if pool.gpu is None:
         return
     model = parse_model(pool.gpu.model)
-    if (model.name, pool.gpu.count) != (machine.model, machine.gpus):
+    if (model, pool.gpu.count) != (machine.model, machine.gpus):
         raise _Refused(
             Diagnostic(
                 "gpu-and-type",
                 locator.at("instanceType"),
-                f"{machine.name} has {machine.gpus:g} x {machine.model}, but gpu asks for "
-                f"{pool.gpu.count} x {model.name}",
+                f"{machine.name} has {machine.gpus:g} x {machine.model}, but gpu asks for {pool.gpu.count} x {model}",
                 fix="drop one of gpu and instanceType, or make them agree",
             )
         )
 
 
-def _status_warning(machine: Machine, locator: Locator) -> Diagnostic:
-    status = machine.status or "of unknown status"
+def _status_warning(reason: str, locator: Locator) -> Diagnostic:
     return Diagnostic(
         "instance-status",
         locator.at("instanceType"),
-        f"{machine.name} is {status} in the catalogue",
+        reason,
         fix="check that it is offered to your account in this region",
         severity="warning",
     )

@@ -108,8 +108,8 @@ class FakeProvider:
 
     def stack(self, target: Target) -> NodeStack:
         """Bring the driver, and a plugin when asked."""
-        plugin = "cloud" if target.plugin_owner == "cloud" else "none"
-        return NodeStack("cloud", plugin, "cloud", "this module")
+        brings_plugin = target.plugin_owner == "cloud"
+        return NodeStack("cloud", "cloud" if brings_plugin else "none", "cloud", "this module")
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """Translate to one flat body."""

@@ -1,0 +1,31 @@
+"""The process: version before anything is imported, then the command line, and the one place where errors end.
+
+Lives here: exit codes of every way to end. Must not live here: commands (cli/) or what they do (api.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from gpukube import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code (see errors.ExitCode)."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words in (["--version"], ["-V"]):
+        print(f"gpukube {__version__}")  # noqa: T201 - the answer, before any import that costs
+        return 0
+    from gpukube.cli.app import run  # noqa: PLC0415 - after --version, which must not pay for it
+
+    return run(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""The top of the command line, and how a run ends: every error becomes a message and an exit code.
+
+Start-up matters here: this module and the command modules import typer and the standard library only.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpukube import __version__
+from gpukube.cli import pool, spec
+from gpukube.cli import sandbox as sandbox_commands
+from gpukube.cli.options import Common
+from gpukube.errors import ExitCode, GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="gpukube",
+    help="GPU node pools on EKS, AKS and GKE from one declarative spec.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: half the start-up
+    pretty_exceptions_enable=False,  # locals in a traceback can hold secrets
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done or same, 1 error, 2 differs (plan diff only), 3 partly done, 4 bad input, "
+    "5 access, 6 capacity or quota, 7 timed out while the cloud keeps working, 130 interrupted.",
+)
+app.add_typer(pool.app, name="pool")
+app.add_typer(sandbox_commands.app, name="sandbox")
+app.command("validate")(spec.validate)
+app.command("schema")(spec.schema)
+
+
+def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback form
+    if value:
+        typer.echo(f"gpukube {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    context: typer.Context,
+    *,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", envvar="GPUKUBE_SANDBOX", help="Run against the emulated clouds on loopback.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more: causes, exact requests.")] = False,
+    _show_version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    context.obj = Common(sandbox=sandbox, verbose=verbose)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; all errors end here.
+
+    Returns:
+        The exit code. Wrong usage is 4, never 2: 2 means drift to CI scripts.
+    """
+    verbose = "-v" in arguments or "--verbose" in arguments
+    try:
+        result = typer.main.get_command(app).main(args=list(arguments), prog_name="gpukube", standalone_mode=False)
+    except typer.TyperException as error:
+        return _usage(error)
+    except GpukubeError as error:
+        _say(error, verbose=verbose)
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("gpukube: interrupted\n")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # the reader went away: `gpukube ... | head`
+        sys.stderr.close()
+        return ExitCode.ERROR
+    return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _usage(error: typer.TyperException) -> int:
+    show = getattr(error, "show", None)
+    if callable(show):
+        show()
+    else:
+        sys.stderr.write(f"{error}\n")
+    return ExitCode.BAD_INPUT
+
+
+def _say(error: GpukubeError, *, verbose: bool) -> None:
+    sys.stderr.write(error.render() + "\n")
+    if verbose and error.__cause__ is not None:
+        sys.stderr.write("caused by:\n" + "".join(traceback.format_exception(error.__cause__)))

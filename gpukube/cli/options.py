@@ -1,0 +1,182 @@
+"""Options that several commands share: one name, one help text, one default, one environment variable each.
+
+Commands take them keyword-only and hand all their values to `choices`, which makes one `Choices` of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "ChartOption",
+    "Choices",
+    "ClusterOption",
+    "Common",
+    "FileOption",
+    "OutputOption",
+    "ParallelismOption",
+    "PoolOption",
+    "SandboxOption",
+    "SetOption",
+    "SkipClusterOption",
+    "TimeoutOption",
+    "VerboseOption",
+    "VerifyTimeoutOption",
+    "YesOption",
+    "choices",
+]
+
+DEFAULT_TIMEOUT_MIN = 60.0
+DEFAULT_PARALLELISM = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What stands before the command: `gpukube --sandbox -v pool ...`."""
+
+    sandbox: bool = False
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """All that the command line says, whichever command it is; what a command does not take stays at its default."""
+
+    files: list[str] = field(default_factory=list)
+    sets: list[str] = field(default_factory=list)
+    clusters: list[str] = field(default_factory=list)
+    pools: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    skip_cluster: bool = False
+    output: str = "table"
+    chart: str = ""
+    timeout: float = DEFAULT_TIMEOUT_MIN
+    parallelism: int = DEFAULT_PARALLELISM
+    yes: bool = False
+    sandbox: bool = False
+    verbose: bool = False
+
+
+def choices(context: typer.Context, given: Mapping[str, object]) -> Choices:
+    """Collect a command's options, the same ones of the group before it (`plan -f X diff`), and the common ones.
+
+    Args:
+        context: The command's context.
+        given: The command's parameters by name, as `locals()` has them; others are ignored.
+    """
+    names = {f.name for f in fields(Choices)}
+    own = Choices(**{k: v for k, v in given.items() if k in names})  # type: ignore[arg-type]  # typer has checked them
+    before = context.parent.obj if context.parent and isinstance(context.parent.obj, Choices) else Choices()
+    merged = {name: getattr(own, name) for name in names}
+    defaults = Choices()
+    for name in names:
+        if merged[name] == getattr(defaults, name):
+            merged[name] = getattr(before, name)
+    top = context.find_object(Common) or Common()
+    joined = Choices(**merged)
+    return replace(joined, sandbox=joined.sandbox or top.sandbox, verbose=joined.verbose or top.verbose)
+
+
+def _table() -> str:
+    return "table"
+
+
+def _hour() -> float:
+    return DEFAULT_TIMEOUT_MIN
+
+
+def _eight() -> int:
+    return DEFAULT_PARALLELISM
+
+
+FileOption = Annotated[
+    list[str],
+    typer.Option(
+        "--file", "-f", default_factory=list, show_default=False, envvar="GPUKUBE_FILE", metavar="PATH",
+        help="Spec file, directory, or - for stdin; may be repeated.",
+    ),
+]  # fmt: skip
+SetOption = Annotated[
+    list[str],
+    typer.Option(
+        "--set", default_factory=list, show_default=False, metavar="PATH=VALUE",
+        help="Override a value of the spec: pools[0].nodes.count=2.",
+    ),
+]  # fmt: skip
+ClusterOption = Annotated[
+    list[str],
+    typer.Option(
+        "--cluster", default_factory=list, show_default=False, metavar="GLOB",
+        help="Only clusters whose key in the spec matches.",
+    ),
+]  # fmt: skip
+PoolOption = Annotated[
+    list[str],
+    typer.Option(
+        "--pool", default_factory=list, show_default=False, metavar="GLOB", help="Only pools whose name matches."
+    ),
+]  # fmt: skip
+OutputOption = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", default_factory=_table, show_default=False, envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+        help="table (default), json or yaml.",
+    ),
+]  # fmt: skip
+ChartOption = Annotated[
+    str,
+    typer.Option(
+        "--chart", default_factory=str, show_default=False, envvar="GPUKUBE_CHART", metavar="PLACE",
+        help="Device-plugin chart: a directory, a .tgz, an oci:// reference or a repository URL.",
+    ),
+]  # fmt: skip
+TimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--timeout", default_factory=_hour, show_default=False, envvar="GPUKUBE_TIMEOUT", metavar="MINUTES", min=0,
+        help="How long to wait for the cloud (default 60).",
+    ),
+]  # fmt: skip
+VerifyTimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--timeout", default_factory=float, show_default=False, metavar="MINUTES", min=0,
+        help="How long to wait for nodes and devices (default 0: look once).",
+    ),
+]  # fmt: skip
+ParallelismOption = Annotated[
+    int,
+    typer.Option(
+        "--parallelism", default_factory=_eight, show_default=False, envvar="GPUKUBE_PARALLELISM", min=1, max=64,
+        help="Clusters at once (default 8).",
+    ),
+]  # fmt: skip
+YesOption = Annotated[
+    bool,
+    typer.Option("--yes", "-y", default_factory=bool, show_default=False, envvar="GPUKUBE_YES", help="Do not ask."),
+]
+SkipClusterOption = Annotated[
+    bool,
+    typer.Option(
+        "--skip-cluster", default_factory=bool, show_default=False,
+        help="Look at the pool APIs only, not inside the clusters.",
+    ),
+]  # fmt: skip
+SandboxOption = Annotated[
+    bool,
+    typer.Option(
+        "--sandbox", default_factory=bool, show_default=False, help="Run against the emulated clouds on loopback."
+    ),
+]  # fmt: skip
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", default_factory=bool, show_default=False, help="Say more: causes, exact requests."
+    ),
+]  # fmt: skip

@@ -1,0 +1,30 @@
+"""`gpukube validate` and `gpukube schema`: the spec without any cloud."""
+
+from __future__ import annotations
+
+import typer
+
+from gpukube.cli.options import FileOption, OutputOption, SetOption
+
+__all__ = ["schema", "validate"]
+
+
+def validate(*, files: FileOption, sets: SetOption, output: OutputOption) -> None:
+    """Check specs offline: syntax, fields, GPU rules and the rules of each cloud they name.
+
+    Exit codes: 0 all is well, 4 something is wrong. Warnings go to stderr and do not change the code.
+    """
+    from gpukube import api
+    from gpukube.cli import output as out
+
+    out.require_format(output)
+    out.show_validation(api.prepare(api.load(files, sets=sets)), output)
+
+
+def schema() -> None:
+    """Print the JSON Schema of the spec, for editors and other tools."""
+    import json
+
+    from gpukube import api
+
+    typer.echo(json.dumps(api.schema(), indent=2))

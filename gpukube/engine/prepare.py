@@ -1,0 +1,168 @@
+"""Specs -> desired pools per cluster, with every check that needs no call. Nothing here contacts anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from gpukube.core.owners import solve_ownership
+from gpukube.core.resolve import cluster_refs, promise_of, resolve_targets
+from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
+from gpukube.provider import load_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.values import ClusterRef, Desired, Target
+    from gpukube.provider import Provider
+    from gpukube.spec.load import LoadedSpec
+
+__all__ = ["Filters", "Prepared", "prepare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which part of the specs a command is about; globs, empty means all."""
+
+    clusters: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.clusters or self.pools)
+
+    def takes_cluster(self, key: str) -> bool:
+        """Say whether a cluster is meant."""
+        return not self.clusters or any(fnmatchcase(key, glob) for glob in self.clusters)
+
+    def takes_pool(self, name: str) -> bool:
+        """Say whether a pool is meant."""
+        return not self.pools or any(fnmatchcase(name, glob) for glob in self.pools)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the specs want, ready to be compared with the world.
+
+    Attributes:
+        owners: metadata.name of every spec.
+        clusters: By key, those the filters take.
+        desired: By cluster key; an empty tuple for a cluster without pools.
+        warnings: Findings that do not stop the run.
+        filters: What was left out.
+    """
+
+    owners: tuple[str, ...]
+    clusters: Mapping[str, ClusterRef]
+    desired: Mapping[str, tuple[Desired, ...]]
+    warnings: tuple[Diagnostic, ...]
+    filters: Filters
+
+
+def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepared:
+    """Resolve, check and translate all pools of all specs.
+
+    Raises:
+        SpecError: All errors of all pools, whatever the filters: a spec is right or wrong as a whole. Also when
+            a filter matches nothing.
+    """
+    found: list[Diagnostic] = []
+    clusters = _clusters(specs, found)
+    desired: dict[str, list[Desired]] = {key: [] for key in clusters}
+    for spec in specs:
+        targets, problems = resolve_targets(spec)
+        found += problems
+        for target in targets:
+            if wanted := _desire(target, found):
+                desired[target.cluster.key].append(wanted)
+    found += _same_name_twice(desired)
+    if any(d.severity == "error" for d in found):
+        raise SpecError.of(dict.fromkeys(found))
+    chosen = {
+        key: tuple(wanted for wanted in pools if filters.takes_pool(wanted.target.pool))
+        for key, pools in desired.items()
+        if filters.takes_cluster(key)
+    }
+    _require_matches(filters, clusters, chosen)
+    return Prepared(
+        owners=tuple(dict.fromkeys(spec.spec.metadata.name for spec in specs)),
+        clusters={key: clusters[key] for key in chosen},
+        desired=chosen,
+        warnings=tuple(dict.fromkeys(found)),
+        filters=filters,
+    )
+
+
+def _clusters(specs: Sequence[LoadedSpec], found: list[Diagnostic]) -> dict[str, ClusterRef]:
+    clusters: dict[str, ClusterRef] = {}
+    for spec in specs:
+        for key, cluster in cluster_refs(spec).items():
+            known = clusters.setdefault(key, cluster)
+            if known != cluster:
+                message = f'cluster "{key}" is defined differently at {known.where}'
+                fix = "give one of them another key, or make them the same"
+                found.append(Diagnostic("cluster-twice", cluster.where, message, fix=fix))
+    return clusters
+
+
+def _desire(target: Target, found: list[Diagnostic]) -> Desired | None:
+    """Check and translate one target; None when it has errors, which are added to `found`."""
+    provider = _provider(target, found)
+    if provider is None:
+        return None
+    problems = provider.check(target)
+    found += problems
+    ownership = solve_ownership(target, provider.stack(target))
+    if isinstance(ownership, Diagnostic):
+        found.append(ownership)
+        return None
+    if any(p.severity == "error" for p in problems):
+        return None
+    return provider.desired(target, ownership, promise_of(target))
+
+
+def _provider(target: Target, found: list[Diagnostic]) -> Provider | None:
+    try:
+        return load_provider(target.cluster.provider)
+    except MissingExtra as error:
+        problem = error.diagnostics[0]
+        found.append(Diagnostic(problem.code, target.cluster.where, problem.message, fix=problem.fix))
+        return None
+
+
+def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Diagnostic]:
+    """Find two pools (of two specs, or by `names`) that would be one in the cloud."""
+    found = []
+    for pools in desired.values():
+        seen: dict[str, Desired] = {}
+        for wanted in pools:
+            first = seen.setdefault(wanted.target.name, wanted)
+            if first is not wanted:
+                message = (
+                    f'{wanted.target.where} and {first.target.where} have the same cloud name "{first.target.name}"'
+                )
+                where = wanted.target.locator.at("name")
+                found.append(Diagnostic("name-twice", where, message, fix="give one of them another name"))
+    return found
+
+
+def _require_matches(
+    filters: Filters, clusters: Mapping[str, ClusterRef], desired: Mapping[str, tuple[Desired, ...]]
+) -> None:
+    if filters.clusters and not desired:
+        known = ", ".join(clusters)
+        raise SpecError(
+            f"--cluster {' '.join(filters.clusters)} matches no cluster of the spec",
+            where=Where("--cluster"),
+            fix=f"choose from: {known}",
+            code="no-match",
+        )
+    if filters.pools and not any(desired.values()):
+        raise SpecError(
+            f"--pool {' '.join(filters.pools)} matches no pool of the spec",
+            where=Where("--pool"),
+            fix="write the name of a pool, or a glob",
+            code="no-match",
+        )

@@ -1,0 +1,63 @@
+"""The circumstances of one run: how the world is reached, how fast, who listens. Read by all of the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube.engine.clock import SystemClock
+from gpukube.engine.events import Event, ignore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.cluster.helm import ChartSource
+    from gpukube.core.values import Settings
+    from gpukube.engine.clock import Clock
+    from gpukube.engine.events import Listener, Phase
+
+__all__ = ["Pace", "Run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things may take.
+
+    Attributes:
+        timeout_s: For the whole command.
+        poll_s: Between two looks at the cloud or the cluster when neither says.
+        settle_s: How long a broken state of a new pool may last before it counts: pods crash while a node
+            reboots for its MIG cut, and recover.
+        verify_s: How long nodes may take to show their GPUs once the cloud says that the pool is there.
+    """
+
+    timeout_s: float = 3600.0
+    poll_s: float = 10.0
+    settle_s: float = 120.0
+    verify_s: float = 1500.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Everything the engine needs besides the spec.
+
+    Attributes:
+        settings: How clouds are reached.
+        chart: Where the device-plugin chart comes from.
+        environ: Environment for child processes (the helm command).
+        resume: The command line that takes up this run again.
+        parallelism: Clusters at once.
+    """
+
+    settings: Settings
+    chart: ChartSource
+    environ: Mapping[str, str]
+    resume: str
+    pace: Pace = Pace()
+    parallelism: int = 8
+    clock: Clock = field(default_factory=SystemClock)
+    listen: Listener = ignore
+
+    def tell(self, phase: Phase, message: str, cluster: str, pool: str = "") -> None:
+        """Emit one event."""
+        self.listen(Event(self.clock.now(), cluster, pool, phase, message))
