@@ -1,0 +1,37 @@
+"""What every test stands on: a home of its own, no cloud variables, no network but loopback, plain output."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from pytest_socket import socket_allow_hosts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLOUD_PREFIXES = ("AWS_", "AZURE_", "ARM_", "GOOGLE_", "CLOUDSDK_", "GPUKUBE_", "HELM_", "IDENTITY_", "MSI_")
+KEPT = ("GPUKUBE_TEST_AZ", "GPUKUBE_TEST_HELM")
+"""Paths of real tools that some tests use when they are there."""
+
+
+@pytest.fixture(autouse=True)
+def quiet_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the test a home of its own and hide the developer's credentials, terminal and kubeconfig."""
+    home: Path = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(CLOUD_PREFIXES) and name not in KEPT:
+            monkeypatch.delenv(name)
+    for name in ("KUBECONFIG", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "CI", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(autouse=True)
+def loopback_only(quiet_environment: None) -> None:
+    """Refuse every connection that leaves the machine."""
+    socket_allow_hosts(["127.0.0.1", "::1", "localhost"], allow_unix_socket=True)
