@@ -1,0 +1,251 @@
+"""The properties of an AKS agent pool by their wire names: which the spec may set natively, and of which shape.
+
+Lives here: that table, and the checks of the spec's `aks:` fields against it. Must not live here: what a change of
+a property does (`updates`), how they enter a request (`translate`).
+
+The names and shapes are those of API version 2026-08-01 (azure-mgmt-containerservice 41.8.0, models of AgentPool); a test
+compares them with the installed SDK, so that a new property is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Locator, Target
+
+__all__ = ["MANAGED", "NATIVE", "REFUSED", "UNTESTED", "Shape", "check_native", "flatten_native"]
+
+Shape: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...] | Mapping[str, Shape]"
+"""Of a property: a JSON type, the words it may hold, or its members."""
+
+_SYSCTLS: Mapping[str, Shape] = {
+    "netCoreSomaxconn": "int",
+    "netCoreNetdevMaxBacklog": "int",
+    "netCoreRmemDefault": "int",
+    "netCoreRmemMax": "int",
+    "netCoreWmemDefault": "int",
+    "netCoreWmemMax": "int",
+    "netCoreOptmemMax": "int",
+    "netIpv4TcpMaxSynBacklog": "int",
+    "netIpv4TcpMaxTwBuckets": "int",
+    "netIpv4TcpFinTimeout": "int",
+    "netIpv4TcpKeepaliveTime": "int",
+    "netIpv4TcpKeepaliveProbes": "int",
+    "netIpv4TcpkeepaliveIntvl": "int",
+    "netIpv4TcpTwReuse": "bool",
+    "netIpv4IpLocalPortRange": "str",
+    "netIpv4NeighDefaultGcThresh1": "int",
+    "netIpv4NeighDefaultGcThresh2": "int",
+    "netIpv4NeighDefaultGcThresh3": "int",
+    "netNetfilterNfConntrackMax": "int",
+    "netNetfilterNfConntrackBuckets": "int",
+    "fsInotifyMaxUserWatches": "int",
+    "fsFileMax": "int",
+    "fsAioMaxNr": "int",
+    "fsNrOpen": "int",
+    "kernelThreadsMax": "int",
+    "vmMaxMapCount": "int",
+    "vmSwappiness": "int",
+    "vmVfsCachePressure": "int",
+}
+
+NATIVE: Mapping[str, Shape] = {
+    # Windows has no MIG and no device-plugin chart; CBLMariner is deprecated (docs: aks/use-azure-linux).
+    "osSKU": ("Ubuntu", "Ubuntu2204", "Ubuntu2404", "AzureLinux", "AzureLinux3", "AzureContainerLinux"),
+    "kubeletDiskType": ("OS", "Temporary"),
+    "vnetSubnetID": "str",
+    "podSubnetID": "str",
+    "maxPods": "int",
+    "scaleDownMode": ("Delete", "Deallocate"),
+    "orchestratorVersion": "str",
+    "upgradeSettings": {
+        "maxSurge": "str",
+        "maxUnavailable": "str",
+        "drainTimeoutInMinutes": "int",
+        "nodeSoakDurationInMinutes": "int",
+        "undrainableNodeBehavior": ("Cordon", "Schedule"),
+    },
+    "enableNodePublicIP": "bool",
+    "nodePublicIPPrefixID": "str",
+    "scaleSetEvictionPolicy": ("Delete", "Deallocate"),
+    "proximityPlacementGroupID": "str",
+    "kubeletConfig": {
+        "cpuManagerPolicy": "str",
+        "cpuCfsQuota": "bool",
+        "cpuCfsQuotaPeriod": "str",
+        "imageGcHighThreshold": "int",
+        "imageGcLowThreshold": "int",
+        "topologyManagerPolicy": "str",
+        "allowedUnsafeSysctls": "strings",
+        "failSwapOn": "bool",
+        "containerLogMaxSizeMB": "int",
+        "containerLogMaxFiles": "int",
+        "podMaxPids": "int",
+    },
+    "linuxOSConfig": {
+        "sysctls": _SYSCTLS,
+        "transparentHugePageEnabled": "str",
+        "transparentHugePageDefrag": "str",
+        "swapFileSizeMB": "int",
+    },
+    "enableEncryptionAtHost": "bool",
+    "enableUltraSSD": "bool",
+    "enableFIPS": "bool",
+    "creationData": {"sourceResourceId": "str"},
+    "capacityReservationGroupID": "str",
+    "hostGroupID": "str",
+    "securityProfile": {
+        "enableVTPM": "bool",
+        "enableSecureBoot": "bool",
+        "sshAccess": ("LocalUser", "Disabled", "EntraId"),
+    },
+}
+"""What `aks:` may hold. Each has a row in `updates.NATIVE_ROWS`."""
+
+MANAGED: Mapping[str, str] = {
+    "count": "nodes.count",
+    "minCount": "nodes.autoscaling.min",
+    "maxCount": "nodes.autoscaling.max",
+    "enableAutoScaling": "nodes.autoscaling",
+    "vmSize": "instanceType",
+    "osDiskSizeGB": "disk.sizeGiB",
+    "osDiskType": "disk.type",
+    "availabilityZones": "zones",
+    "scaleSetPriority": "capacity.type",
+    "spotMaxPrice": "capacity.maxPrice",
+    "tags": "tags",
+    "nodeLabels": "labels",
+    "nodeTaints": "taints",
+    "gpuInstanceProfile": "sharing.mig.profile",
+    "gpuProfile": "driver.owner or devicePlugin.owner",
+}
+"""Properties that gpukube sends itself -> the field of the spec to write instead."""
+
+REFUSED: Mapping[str, str] = {
+    "osType": "GPU pools of gpukube are Linux: on Windows there is no MIG and no device-plugin chart",
+    "type": "GPU pools are scale sets: zones, Spot and autoscaling need VirtualMachineScaleSets",
+    "mode": "GPU pools are User pools: a System pool cannot scale to zero and restricts taints",
+    "nodeImageVersion": "writing another node image than the live one starts a rollback",
+    "powerState": "gpukube neither stops nor starts pools",
+    "eTag": "the service writes it",
+    "currentOrchestratorVersion": "the service writes it",
+    "provisioningState": "the service writes it",
+    "status": "the service writes it",
+    "virtualMachineNodesStatus": "it belongs to pools of type VirtualMachines",
+    "virtualMachinesProfile": "it belongs to pools of type VirtualMachines",
+    "windowsProfile": "it belongs to Windows pools",
+    "gatewayProfile": "it belongs to gateway pools",
+    "workloadRuntime": "GPU pools run OCI containers, which is the default",
+}
+"""Properties that no GPU pool of gpukube carries -> why."""
+
+UNTESTED = ("messageOfTheDay", "podIPAllocationMode", "networkProfile", "artifactStreamingProfile", "localDNSProfile")
+"""Properties whose change is not documented: without a row in the table of updates they are refused."""
+
+_JSON_TYPES: Mapping[str, tuple[type, str]] = {
+    "bool": (bool, "true or false"),
+    "int": (int, "a whole number"),
+    "str": (str, "a text"),
+    "strings": (list, "a list of texts"),
+}
+
+
+def check_native(target: Target) -> list[Diagnostic]:
+    """Check the `aks:` fields of a pool: known, not gpukube's own, of the right shape."""
+    found: list[Diagnostic] = []
+    for name, value in target.native.items():
+        path = f"aks.{name}"
+        if name in NATIVE:
+            found += _check_shape(path, value, NATIVE[name], target.locator)
+        else:
+            found.append(_refusal(name, target))
+    return found
+
+
+def _refusal(name: str, target: Target) -> Diagnostic:
+    where = target.locator.at(f"aks.{name}")
+    if name in MANAGED:
+        message = f"aks.{name} is set by gpukube itself"
+        return Diagnostic("aks-native-managed", where, message, fix=f"write {MANAGED[name]} instead")
+    if name in REFUSED or name in UNTESTED:
+        why = REFUSED.get(name, "what a later change of it does to the nodes is not documented")
+        return Diagnostic("aks-native-refused", where, f"aks.{name} cannot be set", fix="take it away", why=why)
+    return Diagnostic(
+        "aks-native-unknown", where, f'an agent pool has no property "{name}"', fix=_nearest(name, NATIVE)
+    )
+
+
+def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> Iterator[Diagnostic]:
+    if isinstance(shape, Mapping):
+        yield from _check_members(path, value, shape, locator)
+    elif isinstance(shape, tuple):
+        if value not in shape:
+            fix = f"write one of {', '.join(shape)}"
+            yield Diagnostic("aks-native-value", locator.at(path), f"{path} is {_shown(value)}", fix=fix)
+    elif not _fits(value, shape):
+        says = f"{path} is {_shown(value)}; {_JSON_TYPES[shape][1]} is needed"
+        yield Diagnostic("aks-native-value", locator.at(path), says, fix=f"write {_JSON_TYPES[shape][1]}")
+
+
+def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator: Locator) -> Iterator[Diagnostic]:
+    if not isinstance(value, Mapping):
+        fix = f"write a mapping of {', '.join(sorted(shape)[:5])}"
+        yield Diagnostic("aks-native-value", locator.at(path), f"{path} is {_shown(value)}", fix=fix)
+        return
+    for name, member in value.items():
+        inner = f"{path}.{name}"
+        if name in shape:
+            yield from _check_shape(inner, member, shape[name], locator)
+        else:
+            fix = _nearest(str(name), shape)
+            yield Diagnostic("aks-native-unknown", locator.at(inner), f'{path} has no property "{name}"', fix=fix)
+
+
+def _fits(value: object, shape: str) -> bool:
+    wanted = _JSON_TYPES[shape][0]
+    if wanted is int and isinstance(value, bool):
+        return False
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+        return False
+    return isinstance(value, wanted)
+
+
+def _nearest(name: str, known: Mapping[str, Shape]) -> str:
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"write {near[0]}" if near else f"write one of {', '.join(sorted(known)[:12])}"
+
+
+def _shown(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def flatten_native(properties: Mapping[str, object]) -> dict[str, object]:
+    """Flatten native properties to comparable fields: {"aks.upgradeSettings.maxSurge": "1"}.
+
+    Lists become tuples. ARM ids are compared without case, as ARM itself does, and so are lower-cased here.
+    """
+    return dict(_flat("aks", {name: value for name, value in properties.items() if name in NATIVE}))
+
+
+def _flat(prefix: str, members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, value in members.items():
+        path = f"{prefix}.{name}"
+        if isinstance(value, Mapping):
+            yield from _flat(path, value)
+        elif value is not None:
+            yield path, _comparable(value)
+
+
+def _comparable(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, str) and value.lower().startswith("/subscriptions/"):
+        return value.lower()
+    return value

@@ -1,0 +1,149 @@
+"""A live agent pool as AKS answers it -> `Observed`, without what the service added by itself.
+
+Lives here: reading one wire object. Must not live here: the call that fetches it (`client`).
+
+Dropped because AKS writes it: labels and taints under kubernetes.azure.com/ (the Spot pair among them: Azure/AKS#3152,
+hashicorp/terraform-provider-azurerm#18237), `agentpool`, the market price -1, and the default driver (absent means
+installed: hashicorp/terraform-provider-azurerm#30388). The count of an autoscaled pool is the autoscaler's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
+from gpukube.gpu.catalogue import machines
+from gpukube_aks.cuts import profile_name
+from gpukube_aks.native import flatten_native
+
+if TYPE_CHECKING:
+    from gpukube.core.values import PoolState, TaintEffect
+    from gpukube.gpu.catalogue import Machine
+
+__all__ = ["STATES", "observe_pool", "pool_failure"]
+
+_SYSTEM = "kubernetes.azure.com/"
+
+STATES: Mapping[str, PoolState] = {"Succeeded": "ready", "Failed": "failed", "Canceled": "failed"}
+"""provisioningState -> state; any other word means that AKS is working on the pool."""
+
+
+def observe_pool(native: Mapping[str, object]) -> Observed:
+    """Read one agent pool.
+
+    Args:
+        native: The pool in wire names, as `AgentPool.as_dict()` of the SDK gives it.
+    """
+    properties = _mapping(native.get("properties"))
+    labels = {key: str(value) for key, value in _mapping(properties.get("nodeLabels")).items()}
+    status = str(properties.get("provisioningState") or "Unknown")
+    return Observed(
+        name=str(native.get("name", "")),
+        owner=labels.get(OWNER_LABEL, ""),
+        pool=labels.get(POOL_LABEL, ""),
+        protected=labels.get(PROTECT_LABEL) == "true",
+        state=STATES.get(status, "busy"),
+        status=status,
+        failure=pool_failure(properties),
+        fields=_fields(properties, labels),
+        nodes=_number(properties.get("count")),
+        labels=labels,
+        effective_taints=tuple(_taint(text) for text in _texts(properties.get("nodeTaints"))),
+        instance_type=str(properties.get("vmSize", "")),
+        etag=str(properties.get("eTag") or ""),
+        native=native,
+    )
+
+
+def pool_failure(properties: Mapping[str, object]) -> str:
+    """Tell the last failure that the pool keeps, "" when there is none.
+
+    The clean text stands in the first detail; the outer one wraps it (Azure/karpenter-provider-azure,
+    pkg/fake/aksmachinesapi.go).
+    """
+    error = _mapping(_mapping(properties.get("status")).get("provisioningError"))
+    inner = _mapping(error.get("error")) or error
+    details = inner.get("details")
+    first = _mapping(details[0]) if isinstance(details, list) and details else {}
+    code, message = (str(first.get(key) or inner.get(key) or "") for key in ("code", "message"))
+    return f"{code}: {message}" if code and message else code or message
+
+
+def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict[str, object]:
+    spot = properties.get("scaleSetPriority") == "Spot"
+    price = properties.get("spotMaxPrice")
+    gpu = _mapping(properties.get("gpuProfile"))
+    managed = _mapping(gpu.get("nvidia")).get("managementMode") == "Managed"
+    taints = _texts(properties.get("nodeTaints"))
+    fields: dict[str, object] = {
+        "instanceType": _size(properties),
+        "capacity.type": "spot" if spot else "on-demand",
+        "capacity.maxPrice": price if spot and price != -1 else None,
+        "zones": tuple(sorted(_texts(properties.get("availabilityZones")))) or None,
+        "disk.sizeGiB": properties.get("osDiskSizeGB"),
+        "disk.type": properties.get("osDiskType"),
+        "sharing.mig.profile": _profile(properties),
+        "taints": tuple(sorted(text for text in taints if not text.startswith(_SYSTEM))),
+        "deletionProtection": labels.get(PROTECT_LABEL) == "true",
+        "driver": "none" if gpu.get("driver") == "None" and not managed else "cloud",
+        "devicePlugin": "cloud" if managed else None,
+        **_node_fields(properties),
+        **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
+        **{f"tags[{key}]": value for key, value in _mapping(properties.get("tags")).items()},
+        **flatten_native(properties),
+    }
+    return {name: value for name, value in sorted(fields.items()) if value is not None}
+
+
+def _is_system(label: str) -> bool:
+    return label.startswith(_SYSTEM) or label in (PROTECT_LABEL, "agentpool")
+
+
+def _node_fields(properties: Mapping[str, object]) -> dict[str, object]:
+    if properties.get("enableAutoScaling"):
+        return {
+            "nodes.autoscaling.min": properties.get("minCount"),
+            "nodes.autoscaling.max": properties.get("maxCount"),
+        }
+    return {"nodes.count": properties.get("count")}
+
+
+def _size(properties: Mapping[str, object]) -> str:
+    """The VM size in the catalogue's spelling: Azure compares sizes without case."""
+    written = str(properties.get("vmSize", ""))
+    machine = _machines().get(written.casefold())
+    return machine.name if machine else written
+
+
+def _profile(properties: Mapping[str, object]) -> str | None:
+    value = properties.get("gpuInstanceProfile")
+    if not isinstance(value, str):
+        return None
+    machine = _machines().get(str(properties.get("vmSize", "")).casefold())
+    return (profile_name(str(machine.model), value) if machine else None) or value
+
+
+@cache
+def _machines() -> Mapping[str, Machine]:
+    return {machine.name.casefold(): machine for machine in machines("aks")}
+
+
+def _taint(text: str) -> Taint:
+    """Read key=value:Effect; AKS keeps no other form."""
+    key_value, _, effect = text.rpartition(":")
+    key, _, value = key_value.partition("=")
+    return Taint(key, value, cast("TaintEffect", effect))
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list | tuple) else ()
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,142 @@
+"""The AKS provider: the pure half, tied together from its parts.
+
+Lives here: `AksProvider` and what AKS can do. Must not live here: any import of the Azure SDK; `connect` imports the live
+half (`client`) when it is asked for.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.values import NodeStack
+from gpukube.errors import MissingExtra
+from gpukube.provider import Ability
+from gpukube_aks.rules import check_target
+from gpukube_aks.translate import translate_delete, translate_pool, translate_recreate
+from gpukube_aks.updates import find_row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import (
+        Change,
+        ClusterRef,
+        Desired,
+        Observed,
+        Ownership,
+        Promise,
+        Request,
+        Settings,
+        Target,
+        UpdateRow,
+    )
+    from gpukube.errors import Diagnostic
+    from gpukube.provider import Cloud, Provider
+
+__all__ = ["AksProvider"]
+
+_EXACT: Final = Ability("exact")
+_NO_FIELD: Final = "AKS has no field for it"
+
+_ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
+    {
+        "instanceType": _EXACT,
+        "nodes.count": _EXACT,
+        "nodes.autoscaling": _EXACT,
+        "capacity.on-demand": _EXACT,
+        "capacity.spot": _EXACT,
+        "capacity.maxPrice": _EXACT,
+        "capacity.reserved": Ability(
+            "emulated", "aks: {capacityReservationGroupID: ...}", "not a field of the spec yet"
+        ),
+        "zones": _EXACT,
+        "disk.sizeGiB": _EXACT,
+        "disk.type": _EXACT,
+        "sharing.mig": _EXACT,
+        "sharing.mig.strategy": Ability("emulated", "the device plugin's flags.migStrategy", _NO_FIELD),
+        "sharing.timeSlicing": Ability("emulated", "the device plugin's sharing.timeSlicing", _NO_FIELD),
+        "sharing.mps": Ability("emulated", "the device plugin's sharing.mps", _NO_FIELD),
+        "labels": _EXACT,
+        "taints": _EXACT,
+        "gpuTaint": _EXACT,
+        "tags": _EXACT,
+        "deletionProtection": Ability("emulated", "the label gpukube.io/protect", _NO_FIELD),
+        "driver.owner.cloud": _EXACT,
+        "driver.owner.operator": Ability("missing", reason="gpukube does not install the GPU Operator on AKS yet"),
+        "driver.owner.none": Ability("missing", reason="gpukube makes no pools without driver on AKS yet"),
+        "devicePlugin.owner.helm": _EXACT,
+        "devicePlugin.owner.cloud": Ability("exact", reason="AKS-managed GPU nodes; may need a preview feature"),
+        "devicePlugin.owner.none": _EXACT,
+    }
+)
+"""Sources: docs: aks/use-nvidia-gpu, aks/gpu-multi-instance, aks/concepts-gpu-partitioning, aks/aks-managed-gpu-nodes."""
+
+_MANAGED_SOURCE: Final = "docs: aks/aks-managed-gpu-nodes"
+_DRIVER_SOURCE: Final = "docs: aks/use-nvidia-gpu"
+
+
+class AksProvider:
+    """Azure Kubernetes Service."""
+
+    @property
+    def name(self) -> str:
+        """`provider: aks`."""
+        return "aks"
+
+    def abilities(self) -> Mapping[str, Ability]:
+        """Say for every feature how faithful AKS is."""
+        return _ABILITIES
+
+    def check(self, target: Target) -> list[Diagnostic]:
+        """Find what AKS would refuse, before any call."""
+        return check_target(target)
+
+    def stack(self, target: Target) -> NodeStack:
+        """Say what the nodes bring: always the driver, the plugin on AKS-managed nodes only."""
+        managed = target.plugin_owner == "cloud"
+        return NodeStack(
+            driver="cloud",
+            advertiser="cloud" if managed else "none",
+            cut_by="cloud" if target.sharing.mig else "none",
+            source=_MANAGED_SOURCE if managed else _DRIVER_SOURCE,
+        )
+
+    def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
+        """Translate a checked target."""
+        return translate_pool(target, ownership, promise)
+
+    def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
+        """Delete this very pool; AKS refuses when it changed since it was read."""
+        return translate_delete(cluster, observed)
+
+    def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
+        """PUT a failed pool again, guarded by its etag: AKS keeps it and reconciles."""
+        return translate_recreate(desired, observed)
+
+    def update_row(self, change: Change) -> UpdateRow:
+        """Say what changing this field does."""
+        return find_row(change)
+
+    def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
+        """Make the live half; no call yet.
+
+        Raises:
+            MissingExtra: The Azure SDK is not installed.
+            AccessError: The endpoint is one that credentials must not be sent to.
+        """
+        try:
+            from gpukube_aks.client import connect_cluster  # noqa: PLC0415 - the SDK costs 365 ms, planning needs none
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("azure"):
+                raise
+            raise MissingExtra(
+                "azure-mgmt-containerservice and azure-identity are not installed",
+                where=cluster.key,
+                fix="pip install 'gpukube[aks]'",
+            ) from error
+        return connect_cluster(cluster, settings)
+
+
+if TYPE_CHECKING:
+    _: type[Provider] = AksProvider

@@ -1,0 +1,369 @@
+"""What AKS refuses, found before any call: names, limits, combinations.
+
+Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Must not live
+here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native properties (`native`).
+
+Where the service itself would take something that cannot work (mixed MIG scaled from zero), the rule is ours and its
+`why` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from gpukube.errors import Diagnostic
+from gpukube_aks.cuts import CUTS, can_cut, cut_value
+from gpukube_aks.native import check_native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Target
+    from gpukube.errors import Where
+
+__all__ = ["SYSTEM_PREFIX", "check_target"]
+
+SYSTEM_PREFIX = "kubernetes.azure.com"
+"""Prefix of the labels and taints that AKS keeps for itself (docs: aks/use-labels)."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]{0,11}")  # docs: aks/create-node-pools
+_NAME_WITH_SUFFIX = 10
+_MOST_NODES = 1000  # docs: aks/upgrade-aks-node-pools-rolling
+_LEAST_DISK_GIB = 30  # azure-cli: az aks nodepool add --node-osdisk-size
+_MOST_PODS = 250  # docs: aks/quotas-skus-regions
+_PRICE_DECIMALS = 5  # docs: aks/spot-node-pool
+_DEEPEST_DISCOUNT = 0.9  # docs: virtual-machines/spot-vms, "up to 90 %"
+_ZONES = ("1", "2", "3")
+_DISK_TYPES = ("Managed", "Ephemeral")
+_KUBERNETES_LABELS = ("kubelet.kubernetes.io", "node.kubernetes.io", "node-role.kubernetes.io")
+_RETIRED_TAGS = ("skipgpudriverinstall", "enablemanagedgpuexperience")
+_RESERVATION = re.compile(
+    r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Compute/capacityReservationGroups/[^/]+",
+    re.IGNORECASE,
+)
+
+
+def check_target(target: Target) -> list[Diagnostic]:
+    """Find everything that AKS would refuse, or take and never make work; empty when all is well."""
+    return [finding for check in _CHECKS for finding in check(target)] + check_native(target)
+
+
+def _at(target: Target, mapping: str, key: str) -> Where:
+    return target.locator.at(f"{mapping}[{json.dumps(key)}]")
+
+
+def _name(target: Target) -> Iterator[Diagnostic]:
+    where = target.locator.at("name" if target.name == target.pool else "names.aks")
+    if not _NAME.fullmatch(target.name):
+        yield Diagnostic(
+            "aks-name",
+            where,
+            f'"{target.name}" is not an AKS pool name',
+            fix="write 1 to 12 lower-case letters and digits, a letter first, or add names: {aks: ...}",
+        )
+    elif len(target.name) > _NAME_WITH_SUFFIX:
+        yield Diagnostic(
+            "aks-name-length",
+            where,
+            f'"{target.name}" has {len(target.name)} of 12 characters',
+            fix="write at most 10 characters",
+            why="a replacement stands beside the old pool under a name with a suffix",
+            severity="warning",
+        )
+
+
+def _machine(target: Target) -> Iterator[Diagnostic]:
+    if target.machine.status == "retired":
+        yield Diagnostic(
+            "aks-size-retired",
+            target.locator.at("instanceType"),
+            f"{target.machine.name} is retired",
+            fix="choose a current size: gpukube catalog list --provider aks",
+        )
+
+
+def _nodes(target: Target) -> Iterator[Diagnostic]:
+    nodes = target.nodes
+    if not nodes.autoscaled:
+        if nodes.count > _MOST_NODES:
+            yield _too_many(target, "nodes.count", nodes.count)
+        return
+    if nodes.maximum > _MOST_NODES:
+        yield _too_many(target, "nodes.autoscaling.max", nodes.maximum)
+    if not nodes.minimum <= nodes.count <= nodes.maximum:
+        yield Diagnostic(
+            "aks-initial-count",
+            target.locator.at("nodes.autoscaling.initial"),
+            f"nodes.autoscaling.initial is {nodes.count}, outside {nodes.minimum} to {nodes.maximum}",
+            fix=f"write a number from {nodes.minimum} to {nodes.maximum}",
+            why="AKS refuses a pool whose count is outside its bounds at creation",
+        )
+
+
+def _too_many(target: Target, path: str, count: int) -> Diagnostic:
+    fix = f"write at most {_MOST_NODES}, or split the pool"
+    return Diagnostic("aks-node-count", target.locator.at(path), f"{path} is {count}", fix=fix)
+
+
+def _zones(target: Target) -> Iterator[Diagnostic]:
+    for index, zone in enumerate(target.zones):
+        if zone not in _ZONES:
+            says = f'"{zone}" is not a zone of Azure'
+            fix = 'write zones as "1", "2" or "3", without the region'
+            yield Diagnostic("aks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
+
+
+def _disk(target: Target) -> Iterator[Diagnostic]:
+    size, kind = target.disk.size_gib, target.disk.type
+    if size is not None and size < _LEAST_DISK_GIB:
+        fix = f"write {_LEAST_DISK_GIB} or more"
+        yield Diagnostic("aks-disk-size", target.locator.at("disk.sizeGiB"), f"disk.sizeGiB is {size}", fix=fix)
+    if kind is not None and kind not in _DISK_TYPES:
+        fix = f"write {' or '.join(_DISK_TYPES)}"
+        yield Diagnostic("aks-disk-type", target.locator.at("disk.type"), f'disk.type is "{kind}"', fix=fix)
+
+
+def _mig(target: Target) -> Iterator[Diagnostic]:
+    cut, machine, model = target.sharing.mig, target.machine, str(target.machine.model)
+    if cut is None:
+        return
+    where = target.locator.at("sharing.mig.profile")
+    if not can_cut(machine):
+        yield Diagnostic(
+            "aks-mig-size",
+            where,
+            f"AKS makes no MIG instances on {machine.name} ({model})",
+            fix=f"choose a size with {', '.join(CUTS)}, or take sharing.mig away",
+            why="AKS cuts A100, H100 and H200 sizes only",
+        )
+    elif cut_value(model, cut.profile) is None:
+        yield Diagnostic(
+            "aks-mig-profile",
+            where,
+            f'AKS cannot cut {model} to "{cut.profile}"',
+            fix=f"write one of {', '.join(CUTS[model].values())}",
+            why="AKS makes the plain 1g, 2g, 3g, 4g and 7g instances; none with double memory or media engines (+me)",
+        )
+    if "nvidia.com/mig.config" in target.labels:
+        yield Diagnostic(
+            "aks-mig-config-label",
+            _at(target, "labels", "nvidia.com/mig.config"),
+            "labels hold nvidia.com/mig.config beside sharing.mig",
+            fix="take the label away",
+            why="AKS does not read it; the GPU Operator's MIG manager does, and would cut the GPUs a second time",
+        )
+
+
+def _autoscaling(target: Target) -> Iterator[Diagnostic]:
+    if not target.nodes.autoscaled or target.nodes.minimum > 0:
+        return
+    where, cut, slicing = target.locator.at("nodes.autoscaling.min"), target.sharing.mig, target.sharing.slicing
+    if cut is not None and cut.strategy == "mixed":
+        yield Diagnostic(
+            "aks-mixed-from-zero",
+            where,
+            "nodes.autoscaling.min is 0 with the mixed strategy: the pool would never leave zero",
+            fix="write min: 1 or more, or strategy: single",
+            why="at zero nodes the autoscaler knows nvidia.com/gpu only; pods that ask for nvidia.com/mig-* do not "
+            "trigger it (Azure/AKS#4216)",
+        )
+    elif slicing is not None and slicing.rename:
+        yield Diagnostic(
+            "aks-renamed-from-zero",
+            where,
+            "nodes.autoscaling.min is 0 with a renamed resource: the pool would never leave zero",
+            fix="write min: 1 or more, or renameByDefault: false",
+            why="at zero nodes the autoscaler knows nvidia.com/gpu only (kubernetes/autoscaler#8095)",
+        )
+    elif cut is not None or slicing is not None:
+        yield Diagnostic(
+            "aks-shared-from-zero",
+            where,
+            f"the autoscaler counts {target.machine.devices} nvidia.com/gpu on a node that does not exist yet, "
+            "not the shared devices: from zero it starts too many nodes",
+            fix=f"write min: 1, or keep max low (now {target.nodes.maximum})",
+            why="its picture of a node at zero is the VM size (Azure/AKS#3427, Azure/AKS#4216)",
+            severity="warning",
+        )
+
+
+def _unready(target: Target) -> Iterator[Diagnostic]:
+    """An autoscaled pool without `nvidia.com/gpu` on its nodes: only where min is above zero, else see above."""
+    if not target.nodes.autoscaled or target.nodes.minimum == 0:
+        return
+    cut, slicing = target.sharing.mig, target.sharing.slicing
+    if (cut is not None and cut.strategy == "mixed") or (slicing is not None and slicing.rename):
+        yield Diagnostic(
+            "aks-autoscaler-unready",
+            target.locator.at("nodes.autoscaling"),
+            "the autoscaler counts GPU nodes without nvidia.com/gpu as unready, and stops after three of them",
+            fix="write strategy: single without renameByDefault, or a fixed nodes.count",
+            why="kubernetes/autoscaler#7050, kubernetes/autoscaler#8095",
+            severity="warning",
+        )
+
+
+def _spot(target: Target) -> Iterator[Diagnostic]:
+    price, policy = target.capacity.max_price, target.native.get("scaleSetEvictionPolicy")
+    if target.capacity.type != "spot":
+        if policy is not None:
+            yield Diagnostic(
+                "aks-eviction-policy",
+                target.locator.at("aks.scaleSetEvictionPolicy"),
+                "aks.scaleSetEvictionPolicy is set on a pool that is not Spot",
+                fix="take it away, or write capacity: {type: spot}",
+            )
+        return
+    if price is None or price == -1:
+        return
+    where, on_demand = target.locator.at("capacity.maxPrice"), target.machine.price_usd_h
+    if price <= 0 or round(price, _PRICE_DECIMALS) != price:
+        fix = f"write a number above 0 with at most {_PRICE_DECIMALS} decimals, or leave it out"
+        yield Diagnostic("aks-spot-price", where, f"capacity.maxPrice is {price}", fix=fix)
+    elif on_demand is not None and price < on_demand * (1 - _DEEPEST_DISCOUNT):
+        yield Diagnostic(
+            "aks-spot-floor",
+            where,
+            f"capacity.maxPrice is {price:g}, less than a tenth of the on-demand price ({on_demand:g} USD per hour)",
+            fix="leave it out to pay the Spot price of the day, up to the on-demand price",
+            why="AKS takes a hopeless price and the pool never gets a node (Azure/AKS#4404)",
+            severity="warning",
+        )
+
+
+def _labels(target: Target) -> Iterator[Diagnostic]:
+    for key in target.labels:
+        prefix, _, name = key.rpartition("/")
+        reason = _label_reason(prefix, name)
+        if reason:
+            fix = "choose a prefix of your own"
+            where = _at(target, "labels", key)
+            yield Diagnostic("aks-label", where, f'AKS refuses the label "{key}"', fix=fix, why=reason)
+
+
+def _label_reason(prefix: str, name: str) -> str:
+    if _within(prefix, SYSTEM_PREFIX):
+        return "kubernetes.azure.com/ is kept for the labels of AKS (docs: aks/use-labels)"
+    if (_within(prefix, "kubernetes.io") or _within(prefix, "k8s.io")) and prefix not in _KUBERNETES_LABELS:
+        return "of kubernetes.io and k8s.io only kubelet., node. and node-role.kubernetes.io are free (Azure/AKS#2866)"
+    if not prefix and name == "agentpool":
+        return "AKS writes agentpool itself (hashicorp/terraform-provider-azurerm#28636)"
+    return ""
+
+
+def _within(prefix: str, domain: str) -> bool:
+    return prefix == domain or prefix.endswith(f".{domain}")
+
+
+def _taints(target: Target) -> Iterator[Diagnostic]:
+    keys = [taint.key for taint in target.taints]
+    for index, taint in enumerate(target.taints):
+        place = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
+        where = target.locator.at("gpuTaint") if target.gpu_taint and index == 0 else place
+        if not taint.value:
+            yield Diagnostic(
+                "aks-taint-value",
+                where,
+                f'the taint "{taint.key}" has no value',
+                fix=f'write a value, such as "{taint.key}=true:{taint.effect}"',
+                why="az and the cluster autoscaler take key=value:Effect only",
+            )
+        if _within(taint.key.rpartition("/")[0], SYSTEM_PREFIX):
+            says = f'AKS refuses the taint "{taint.key}"'
+            why = "kubernetes.azure.com/ is kept for the taints of AKS; a Spot pool gets its own by itself"
+            fix = "choose a prefix of your own"
+            yield Diagnostic("aks-taint", where, says, fix=fix, why=why)
+        if taint.key in keys[:index]:
+            says = f'two taints have the key "{taint.key}"'
+            fix = "keep one of them" + (
+                ", or write gpuTaint: false" if target.gpu_taint and taint.key == keys[0] else ""
+            )
+            yield Diagnostic("aks-taint-twice", where, says, fix=fix, why="AKS refuses it (Azure/AKS#1412)")
+
+
+def _tags(target: Target) -> Iterator[Diagnostic]:
+    for key in target.tags:
+        if key.lower() in _RETIRED_TAGS:
+            yield Diagnostic(
+                "aks-tag",
+                _at(target, "tags", key),
+                f'the tag "{key}" decides on the driver behind the back of the pool',
+                fix="take it away; driver.owner and devicePlugin.owner say who installs what",
+                why="AKS refuses the old skip tag since 2025-08-14 (Azure/AKS#4925)",
+            )
+
+
+def _driver(target: Target) -> Iterator[Diagnostic]:
+    if target.driver_owner in ("operator", "none"):
+        yield Diagnostic(
+            "aks-driver-owner",
+            target.locator.at("driver.owner"),
+            f'driver.owner "{target.driver_owner}" is not supported yet on AKS',
+            fix="write driver.owner: auto",
+            why="AKS installs the driver; pools without one need the GPU Operator",
+        )
+
+
+def _managed(target: Target) -> Iterator[Diagnostic]:
+    """AKS-managed GPU nodes: a plugin with fixed flags, run by the node's service manager."""
+    if target.plugin_owner != "cloud":
+        return
+    where, sharing = target.locator.at("devicePlugin.owner"), target.sharing
+    excluded = {
+        "nodes.autoscaling": target.nodes.autoscaled,
+        "sharing.timeSlicing and sharing.mps": sharing.slicing is not None,
+        "sharing.mig": sharing.mig is not None,
+    }
+    for feature, used in excluded.items():
+        if used:
+            yield Diagnostic(
+                "aks-managed",
+                where,
+                f"devicePlugin.owner is cloud, which excludes {feature}",
+                fix="write devicePlugin.owner: auto",
+                why="AKS runs its plugin with fixed flags, without the autoscaler, and its MIG strategy is settable in "
+                "preview versions of the API only (docs: aks/aks-managed-gpu-nodes)",
+            )
+    yield Diagnostic(
+        "aks-managed-preview",
+        where,
+        "AKS-managed GPU nodes may need the preview feature ManagedGPUExperiencePreview on the subscription",
+        fix="write devicePlugin.owner: auto, or register the feature",
+        why="docs: aks/aks-managed-gpu-nodes; Azure/AKS#5035 has the state of it",
+        severity="warning",
+    )
+
+
+def _native_values(target: Target) -> Iterator[Diagnostic]:
+    pods, group = target.native.get("maxPods"), target.native.get("capacityReservationGroupID")
+    if isinstance(pods, int) and pods > _MOST_PODS:
+        where = target.locator.at("aks.maxPods")
+        yield Diagnostic("aks-native-value", where, f"aks.maxPods is {pods}", fix=f"write at most {_MOST_PODS}")
+    if isinstance(group, str) and not _RESERVATION.fullmatch(group):
+        yield Diagnostic(
+            "aks-native-value",
+            target.locator.at("aks.capacityReservationGroupID"),
+            f'aks.capacityReservationGroupID is "{group}"',
+            fix="write the ARM id, /subscriptions/.../providers/Microsoft.Compute/capacityReservationGroups/NAME",
+        )
+
+
+_CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
+    _name,
+    _machine,
+    _nodes,
+    _zones,
+    _disk,
+    _mig,
+    _autoscaling,
+    _unready,
+    _spot,
+    _labels,
+    _taints,
+    _tags,
+    _driver,
+    _managed,
+    _native_values,
+)

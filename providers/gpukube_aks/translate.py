@@ -1,0 +1,185 @@
+"""A target in the terms of AKS: normalised fields, labels, taints and the native requests.
+
+Lives here: the way from the spec to the wire. Must not live here: what AKS refuses (`rules`), reading live pools
+(`observe`).
+
+The body holds what gpukube means, and nothing that the service fills in by itself: a default that is sent today is
+drift when the service changes it tomorrow. Five properties are always sent: count (required in a PUT, also for
+autoscaled pools: pulumi/pulumi-azure-native#2943), vmSize (AKS would choose one), and mode, osType and type, whose
+other values cannot carry what gpukube promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
+from gpukube_aks.cuts import cut_value
+from gpukube_aks.native import flatten_native
+
+if TYPE_CHECKING:
+    from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
+
+__all__ = [
+    "CREATE",
+    "DELETE",
+    "SPOT_KEY",
+    "SPOT_TAINT",
+    "pool_path",
+    "translate_delete",
+    "translate_pool",
+    "translate_recreate",
+]
+
+CREATE = "agent_pools.begin_create_or_update"
+DELETE = "agent_pools.begin_delete"
+SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
+SPOT_TAINT = Taint(SPOT_KEY, "spot", "NoSchedule")
+"""AKS puts this label and this taint on every node of a Spot pool (docs: aks/spot-node-pool)."""
+_SYSTEM = "kubernetes.azure.com/"
+
+
+def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
+    """Translate a checked target; the create call carries our marks and only succeeds where no pool is.
+
+    Source:
+        If-None-Match takes `*` and answers 412 where the pool exists (docs: aks/use-etags).
+    """
+    labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
+    labels |= {PROTECT_LABEL: "true"} if target.protect else {}
+    params = {**pool_path(target.cluster, target.name), "body": _body(target, labels), "match_condition": "if-missing"}
+    return Desired(
+        target=target,
+        ownership=ownership,
+        promise=promise,
+        fields=_fields(target, labels),
+        labels=labels,
+        effective_taints=(*target.taints, *((SPOT_TAINT,) if target.capacity.type == "spot" else ())),
+        create=Request("aks", CREATE, params),
+    )
+
+
+def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
+    """Delete this very pool: refused by AKS when somebody changed it since it was read."""
+    return Request("aks", DELETE, {**pool_path(cluster, observed.name), **_guard(observed)})
+
+
+def translate_recreate(desired: Desired, observed: Observed) -> Request:
+    """PUT the pool again: AKS keeps a failed pool, and the same PUT reconciles it.
+
+    Labels and taints of AKS itself stay in the lists, since a PUT replaces them whole (Azure/AKS#3152).
+    """
+    body = cast("Mapping[str, Mapping[str, object]]", desired.create.params["body"])
+    properties = dict(body["properties"])
+    live = cast("Mapping[str, object]", observed.native.get("properties") or {})
+    kept_labels = {k: v for k, v in _mapping(live.get("nodeLabels")).items() if k.startswith(_SYSTEM)}
+    kept_taints = [str(t) for t in _items(live.get("nodeTaints")) if str(t).startswith(_SYSTEM)]
+    properties["nodeLabels"] = {**_mapping(properties.get("nodeLabels")), **kept_labels}
+    taints = [*_items(properties.get("nodeTaints")), *kept_taints]
+    properties |= {"nodeTaints": taints} if taints else {}
+    path = pool_path(desired.target.cluster, observed.name)
+    return Request("aks", CREATE, {**path, "body": {"properties": properties}, **_guard(observed)})
+
+
+def pool_path(cluster: ClusterRef, pool: str) -> dict[str, str]:
+    """Name a pool the way the SDK's operations take it."""
+    return {"resource_group": cluster.identity["resourceGroup"], "cluster": cluster.name, "pool": pool}
+
+
+def _guard(observed: Observed) -> dict[str, str]:
+    return {"etag": observed.etag, "match_condition": "if-not-modified"} if observed.etag else {}
+
+
+def _body(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
+    properties: dict[str, object] = {
+        "count": target.nodes.count,
+        "vmSize": target.machine.name,
+        "mode": "User",
+        "osType": "Linux",
+        "type": "VirtualMachineScaleSets",
+        **_scaling(target),
+        **_buying(target),
+        **_gpu(target),
+        **_placing(target),
+        "nodeLabels": dict(sorted(labels.items())),
+    }
+    if target.taints:
+        properties["nodeTaints"] = sorted(str(taint) for taint in target.taints)
+    if target.tags:
+        properties["tags"] = dict(sorted(target.tags.items()))
+    return {"properties": {**properties, **target.native}}
+
+
+def _scaling(target: Target) -> dict[str, object]:
+    if not target.nodes.autoscaled:
+        return {}
+    return {"enableAutoScaling": True, "minCount": target.nodes.minimum, "maxCount": target.nodes.maximum}
+
+
+def _buying(target: Target) -> dict[str, object]:
+    if target.capacity.type != "spot":
+        return {}
+    price = _price(target.capacity.max_price)
+    return {"scaleSetPriority": "Spot", **({} if price is None else {"spotMaxPrice": price})}
+
+
+def _price(price: float | None) -> float | None:
+    """-1 is AKS's word for the market price, which is the default."""
+    return None if price is None or price == -1 else price
+
+
+def _gpu(target: Target) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if target.sharing.mig is not None:
+        found["gpuInstanceProfile"] = cut_value(str(target.machine.model), target.sharing.mig.profile)
+    if target.plugin_owner == "cloud":
+        found["gpuProfile"] = {"nvidia": {"managementMode": "Managed"}}
+    return found
+
+
+def _placing(target: Target) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if target.zones:
+        found["availabilityZones"] = sorted(target.zones)
+    if target.disk.size_gib is not None:
+        found["osDiskSizeGB"] = target.disk.size_gib
+    if target.disk.type is not None:
+        found["osDiskType"] = target.disk.type
+    return found
+
+
+def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "instanceType": target.machine.name,
+        "capacity.type": target.capacity.type,
+        "capacity.maxPrice": _price(target.capacity.max_price) if target.capacity.type == "spot" else None,
+        "zones": tuple(sorted(target.zones)) or None,
+        "disk.sizeGiB": target.disk.size_gib,
+        "disk.type": target.disk.type,
+        "sharing.mig.profile": target.sharing.mig.profile if target.sharing.mig else None,
+        "taints": tuple(sorted(str(taint) for taint in target.taints)),
+        "deletionProtection": target.protect,
+        "driver": "cloud",
+        "devicePlugin": "cloud" if target.plugin_owner == "cloud" else None,
+        **_node_fields(target),
+        **{f"labels[{key}]": value for key, value in labels.items() if key != PROTECT_LABEL},
+        **{f"tags[{key}]": value for key, value in target.tags.items()},
+        **flatten_native(target.native),
+    }
+    return {name: value for name, value in sorted(fields.items()) if value is not None}
+
+
+def _node_fields(target: Target) -> dict[str, object]:
+    nodes = target.nodes
+    if nodes.autoscaled:
+        return {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
+    return {"nodes.count": nodes.count}
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _items(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []

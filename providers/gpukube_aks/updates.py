@@ -1,0 +1,168 @@
+"""What a change of a field does to a live AKS pool: one row per field, with its sentence and source.
+
+Lives here: the table and the look-up in it. Must not live here: how an update is sent.
+
+AKS has no general PATCH: what is changed in place is changed by a PUT of the whole pool as read (azure-cli,
+`az aks nodepool update`). Sources named "azurerm" are the resource kubernetes_cluster_node_pool of
+hashicorp/terraform-provider-azurerm (its ForceNew and rotation lists).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpukube.core.values import UpdateRow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Change, UpdateKind
+
+__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "find_row"]
+
+_PUT = "agent_pools.begin_create_or_update"
+_CONFIG_LABEL = "labels[nvidia.com/device-plugin.config]"
+
+
+def _rows(*rows: tuple[str, UpdateKind, str, str]) -> dict[str, UpdateRow]:
+    return {
+        field: UpdateRow(field, kind, sentence, _PUT if kind in ("in-place", "disruptive") else "", source)
+        for field, kind, sentence, source in rows
+    }
+
+
+INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
+    (
+        "instanceType",
+        "replace",
+        "the VM size of a scale set pool is set at creation only",
+        "Azure/bicep-registry-modules#7130, docs: aks/resize-node-pool",
+    ),
+    ("nodes.count", "in-place", "AKS adds or removes nodes", "docs: aks/scale-cluster"),
+    ("nodes.autoscaling.min", "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
+    ("nodes.autoscaling.max", "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
+    ("capacity.type", "replace", "Spot or regular is set at creation only", "docs: aks/spot-node-pool, azurerm"),
+    ("capacity.maxPrice", "replace", "the Spot price is set at creation only", "docs: aks/spot-node-pool, azurerm"),
+    ("zones", "replace", "zones are set at creation only", "azurerm"),
+    ("disk.sizeGiB", "replace", "the node disk is set at creation only", "azurerm"),
+    ("disk.type", "replace", "the node disk is set at creation only", "azurerm"),
+    (
+        "sharing.mig.profile",
+        "replace",
+        "AKS sets gpuInstanceProfile at creation only",
+        "docs: aks/gpu-multi-instance, pulumi/pulumi-azure-native#2462",
+    ),
+    ("labels[*]", "in-place", "AKS relabels the nodes", "docs: aks/use-labels"),
+    (
+        _CONFIG_LABEL,
+        "disruptive",
+        "the device plugin restarts with another configuration: the number of devices changes under running pods",
+        "NVIDIA/k8s-device-plugin README, config-manager",
+    ),
+    ("taints", "in-place", "AKS changes the taints of the nodes", "docs: aks/use-node-taints"),
+    ("tags[*]", "in-place", "AKS changes the tags of the scale set", "docs: aks/use-tags"),
+    ("deletionProtection", "in-place", "a label of the pool", "docs: aks/use-labels"),
+    (
+        "driver",
+        "replace",
+        "gpuProfile.driver is set at creation only; the update switch moves retired pools to none and nothing else",
+        "Azure/azure-cli#32531",
+    ),
+    (
+        "devicePlugin",
+        "replace",
+        "AKS-managed GPU nodes cannot be migrated to or from in place",
+        "docs: aks/aks-managed-gpu-nodes",
+    ),
+)
+"""Rows of the portable fields of `Desired.fields`."""
+
+NATIVE_ROWS: Mapping[str, UpdateRow] = _rows(
+    ("aks.osSKU", "replace", "another family of operating system needs new nodes", "azurerm"),
+    ("aks.kubeletDiskType", "replace", "set at creation only", "azurerm"),
+    ("aks.vnetSubnetID", "replace", "set at creation only", "azurerm"),
+    ("aks.podSubnetID", "replace", "set at creation only", "azurerm"),
+    ("aks.maxPods", "replace", "set at creation only", "azurerm"),
+    ("aks.scaleDownMode", "in-place", "holds from the next scale-down on", "docs: aks/scale-down-mode"),
+    (
+        "aks.orchestratorVersion",
+        "disruptive",
+        "AKS upgrades the nodes one surge at a time, draining each",
+        "docs: aks/upgrade-aks-node-pools-rolling",
+    ),
+    ("aks.upgradeSettings", "in-place", "holds from the next upgrade on", "docs: aks/upgrade-aks-cluster"),
+    ("aks.enableNodePublicIP", "replace", "set at creation only", "azurerm"),
+    ("aks.nodePublicIPPrefixID", "replace", "set at creation only", "azurerm"),
+    ("aks.scaleSetEvictionPolicy", "replace", "set at creation only", "docs: aks/spot-node-pool"),
+    ("aks.proximityPlacementGroupID", "replace", "set at creation only", "azurerm"),
+    ("aks.kubeletConfig", "replace", "set at creation only", "azurerm"),
+    ("aks.linuxOSConfig", "replace", "set at creation only", "azurerm"),
+    ("aks.enableEncryptionAtHost", "replace", "set at creation only", "azurerm"),
+    ("aks.enableUltraSSD", "replace", "set at creation only", "azurerm"),
+    # `az aks nodepool update` changes it in place, azurerm replaces: the careful one of the two.
+    ("aks.enableFIPS", "replace", "another node image, made with the pool", "azurerm"),
+    ("aks.creationData", "replace", "set at creation only", "azurerm"),
+    (
+        "aks.capacityReservationGroupID",
+        "replace",
+        "set at creation only outside preview",
+        "docs: aks/use-capacity-reservation-groups",
+    ),
+    ("aks.hostGroupID", "replace", "set at creation only", "azurerm"),
+    ("aks.securityProfile", "in-place", "AKS changes it on the pool", "azure-cli: az aks nodepool update"),
+)
+"""Rows of the native properties, one per property of `native.NATIVE`."""
+
+_OS_FAMILIES = ("Ubuntu", "AzureLinux")
+
+
+def find_row(change: Change) -> UpdateRow:
+    """Say what this change does; a field that no row covers is refused, never guessed."""
+    row = _row_of(change.field)
+    adjust = _BY_VALUE.get(row.field)
+    return adjust(change, row) if adjust else row
+
+
+def _row_of(field: str) -> UpdateRow:
+    if field in INTENT_ROWS:
+        return INTENT_ROWS[field]
+    if field.startswith(("labels[", "tags[")):
+        return replace(INTENT_ROWS[field.partition("[")[0] + "[*]"], field=field)
+    native = ".".join(field.split(".")[:2])
+    if native in NATIVE_ROWS:
+        return replace(NATIVE_ROWS[native], field=field)
+    return UpdateRow(field, "refused", "what a change of this property does is not documented", "", "")
+
+
+def _count(change: Change, row: UpdateRow) -> UpdateRow:
+    old, new = change.old, change.new
+    if isinstance(old, int) and isinstance(new, int) and new < old:
+        return replace(row, kind="disruptive", sentence="AKS removes nodes with the pods on them")
+    return row
+
+
+def _taints(change: Change, row: UpdateRow) -> UpdateRow:
+    old, new = _items(change.old), _items(change.new)
+    if any(taint.endswith(":NoExecute") for taint in new - old):
+        return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
+    return row
+
+
+def _os(change: Change, row: UpdateRow) -> UpdateRow:
+    families = {_family(change.old), _family(change.new)}
+    if len(families) == 1 and None not in families:
+        sentence = "AKS rolls the nodes to the other version of the same system"
+        return replace(row, kind="disruptive", sentence=sentence, call=_PUT)
+    return row
+
+
+def _family(sku: object) -> str | None:
+    return next((family for family in _OS_FAMILIES if str(sku).startswith(family)), None)
+
+
+def _items(value: object) -> set[str]:
+    return {str(item) for item in value} if isinstance(value, tuple) else set()
+
+
+_BY_VALUE = {"nodes.count": _count, "taints": _taints, "aks.osSKU": _os}
