@@ -52,6 +52,7 @@ class KubeCluster:
         self.denied: set[tuple[str, str]] = set()
         self.store = Store(clock)
         self.api: ObjectApi = StoreApi(self.store)
+        self._logs: dict[tuple[str, str], list[str]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
@@ -90,6 +91,10 @@ class KubeCluster:
             await nodes.become_silent(self.api, self.clock, shape.name)
             await self.clock.sleep(REBOOT_S)
         await nodes.become_ready(self.api, self.clock, shape.name)
+
+    def log_lines(self, pod_uid: str, container: str) -> list[str]:
+        """Give what a container has written so far."""
+        return self._logs.get((pod_uid, container), [])
 
     def _run(self, name: str, work: Coroutine[None, None, None]) -> None:
         self._tasks[name] = asyncio.create_task(work, name=f"{self.name}/{name}")

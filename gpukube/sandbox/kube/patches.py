@@ -9,12 +9,12 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from gpukube.sandbox.kube.problems import ApiProblem, bad_request
+from gpukube.sandbox.kube.problems import ApiProblem, bad_request, unsupported_body
 
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["MERGE_KEYS", "json_patch", "merge_key_of", "merge_patch", "strategic_merge"]
+__all__ = ["MERGE_KEYS", "json_patch", "merge_key_of", "merge_patch", "patch_object", "strategic_merge"]
 
 MERGE_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -177,3 +177,18 @@ def _change(root: Any, path: list[str], verb: str, value: Any) -> None:  # noqa:
         del parent[last]
     else:
         parent[last] = value
+
+
+def patch_object(old: JsonObject, body: object, form: str) -> JsonObject:
+    """Apply a patch body of the given content type to an object.
+
+    Raises:
+        ApiProblem: 415 for an unknown patch format, 400 and 422 for a patch that does not fit.
+    """
+    if form == "application/json-patch+json" and isinstance(body, list):
+        return json_patch(old, body)
+    if form == "application/merge-patch+json" and isinstance(body, dict):
+        return dict(merge_patch(old, body))
+    if form == "application/strategic-merge-patch+json" and isinstance(body, dict):
+        return dict(strategic_merge(old, body))
+    raise unsupported_body(form)
