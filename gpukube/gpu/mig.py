@@ -190,10 +190,9 @@ def _media_fit(model: GpuModel, wanted: Sequence[MigProfile]) -> bool:
     if sum(p.is_media_extension for p in wanted) > 1:
         return False
     whole = max(profiles(model), key=lambda p: p.size).engines
-    used = [p.engines for p in wanted]
-    if not whole or not all(used):
+    if not whole or not all(p.engines for p in wanted):
         return True
-    return all(sum(column) <= limit for column, limit in zip(zip(*used, strict=True), whole, strict=True))
+    return all(sum(p.engines[kind] for p in wanted) <= limit for kind, limit in enumerate(whole))
 
 
 def _mix(text: str) -> tuple[str, ...]:
