@@ -1,0 +1,89 @@
+"""The in-memory provider keeps the contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from gpukube.core.values import Nodes, Settings
+from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, QuotaError
+from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube.testing.contract import Fault, Harness, ProviderContract
+from gpukube.testing.fakes import FakeCloud, FakeProvider, FakeWorld
+from tests.builders import CLUSTER, make_target
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Request, Target
+    from gpukube.provider import Cloud
+
+
+@dataclass
+class FakeHarness:
+    world: FakeWorld = field(default_factory=FakeWorld)
+    package: str = "gpukube.testing.fakes"
+    sdk: str = "azure"
+
+    def __post_init__(self) -> None:
+        self.provider = FakeProvider({CLUSTER.key: self.world})
+        self.cloud: Cloud = self.provider.connect(CLUSTER, Settings())
+
+    def target(self, kind: Literal["plain", "mig", "autoscaled"]) -> Target:
+        plain = make_target(name=f"pool{kind}", pool=f"pool-{kind}")
+        return {
+            "plain": plain,
+            "mig": replace(plain, sharing=Sharing(mig=MigCut("1g.5gb", "single"))),
+            "autoscaled": replace(plain, nodes=Nodes(1, 1, 3, autoscaled=True)),
+        }[kind]
+
+    def add_foreign_pool(self, name: str) -> None:
+        operation = self.cloud.send(_create_like(self, name))
+        while not self.cloud.poll(operation).done:
+            pass
+        self.world.pools[name] = replace(self.world.pools[name], owner="", pool="")
+
+    def move_count(self, name: str) -> None:
+        self.world.pools[name] = replace(self.world.pools[name], nodes=3)
+
+    def inject(self, fault: Fault, pool: str) -> None:
+        if fault == "quota":
+            self.world.fail_operation(pool, QuotaError("no more", fix="ask for more"))
+            return
+        errors = {
+            "throttle": CloudError("slow down", fix="wait"),
+            "drop-before": CloudError("connection lost", fix="run it again"),
+            "drop-after": CloudError("connection lost", fix="run it again"),
+            "capacity": CapacityError("none left", fix="another zone"),
+            "permission": AccessError("not yours", fix="log in"),
+            "busy": Conflict("busy", code="busy", fix="wait"),
+        }
+        self.world.fail_next(errors[fault], after=fault == "drop-after")
+
+    def accepts(self, request: Request) -> bool:
+        return isinstance(request.params["body"], dict)
+
+    def pause(self) -> None:
+        """Operations here count looks, not time."""
+
+
+def _create_like(harness: FakeHarness, name: str) -> Request:
+    from gpukube.core.owners import solve_ownership  # noqa: PLC0415 - only for this stranger's pool
+    from gpukube.core.resolve import promise_of  # noqa: PLC0415
+    from gpukube.core.values import Ownership  # noqa: PLC0415
+
+    target = make_target(name=name, pool="theirs", owner="them")
+    ownership = solve_ownership(target, harness.provider.stack(target))
+    assert isinstance(ownership, Ownership)
+    return harness.provider.desired(target, ownership, promise_of(target)).create
+
+
+class TestFake(ProviderContract):
+    @pytest.fixture
+    def harness(self) -> Harness:
+        return FakeHarness()
+
+
+if TYPE_CHECKING:
+    _harness: Harness = FakeHarness()
+    _cloud: Cloud = FakeCloud(FakeWorld())
