@@ -87,6 +87,7 @@ class Metadata(SpecModel):
 
     name: str = Field(
         pattern=LABEL_VALUE,
+        examples=["ml-platform"],
         description=(
             "The owner. Marks every pool made from this spec (label gpukube.io/owner), so it must be a label value: "
             "at most 63 letters, digits, '-', '_' or '.'. Pools of other owners are never touched."
@@ -111,10 +112,11 @@ class EksCluster(KubeAccess):
     provider: Literal["eks"] = Field(description="The cloud: eks, aks or gke.")
     account: str = Field(
         pattern=AWS_ACCOUNT,
+        examples=["111122223333"],
         description="Twelve-digit AWS account, in quotes. Checked against the live identity before anything else.",
     )
-    region: Text = Field(description="AWS region, such as us-east-1.")
-    name: Text = Field(description="Name of the EKS cluster.")
+    region: Text = Field(examples=["us-east-1"], description="AWS region, such as us-east-1.")
+    name: Text = Field(examples=["train"], description="Name of the EKS cluster.")
     profile: Text | None = Field(default=None, description="Named profile of the AWS configuration to use.")
     role_arn: Text | None = Field(default=None, description="ARN of a role to assume first.")
 
@@ -125,11 +127,12 @@ class AksCluster(KubeAccess):
     provider: Literal["aks"] = Field(description="The cloud: eks, aks or gke.")
     subscription: str = Field(
         pattern=UUID,
+        examples=["11111111-2222-3333-4444-555555555555"],
         description="Id (UUID) of the Azure subscription. Checked against the live identity before anything else.",
     )
     tenant: Text | None = Field(default=None, description="Entra tenant (id or domain) to sign in to.")
-    resource_group: Text = Field(description="Resource group of the managed cluster.")
-    name: Text = Field(description="Name of the managed cluster.")
+    resource_group: Text = Field(examples=["ml"], description="Resource group of the managed cluster.")
+    name: Text = Field(examples=["train"], description="Name of the managed cluster.")
 
 
 class GkeCluster(KubeAccess):
@@ -137,10 +140,13 @@ class GkeCluster(KubeAccess):
 
     provider: Literal["gke"] = Field(description="The cloud: eks, aks or gke.")
     project: Text = Field(
-        description="Google Cloud project id. Checked against the live identity before anything else."
+        examples=["ml-prod"],
+        description="Google Cloud project id. Checked against the live identity before anything else.",
     )
-    location: Text = Field(description="Region (us-central1) or zone (us-central1-a) of the cluster.")
-    name: Text = Field(description="Name of the GKE cluster.")
+    location: Text = Field(
+        examples=["us-central1"], description="Region (us-central1) or zone (us-central1-a) of the cluster."
+    )
+    name: Text = Field(examples=["train"], description="Name of the GKE cluster.")
     impersonate: Text | None = Field(default=None, description="Service account (e-mail) to impersonate.")
 
 
@@ -155,15 +161,18 @@ CLUSTER_MODELS: dict[str, type[EksCluster | AksCluster | GkeCluster]] = {
 class Gpu(SpecModel):
     """The GPUs of one node, from which the instance type of each cloud is resolved."""
 
-    model: Text = Field(description="GPU model of the catalogue, with its memory: A100-40GB, H100-80GB, T4-16GB.")
-    count: int = Field(ge=1, le=64, description="GPUs per node.")
+    model: Text = Field(
+        examples=["A100-40GB"],
+        description="GPU model of the catalogue, with its memory: A100-40GB, H100-80GB, T4-16GB.",
+    )
+    count: int = Field(ge=1, le=64, examples=[8], description="GPUs per node.")
 
 
 class Autoscaling(SpecModel):
     """Bounds the cluster autoscaler keeps."""
 
-    min: int = Field(ge=0, description="Fewest nodes.")
-    max: int = Field(ge=1, description="Most nodes.")
+    min: int = Field(ge=0, examples=[0], description="Fewest nodes.")
+    max: int = Field(ge=1, examples=[5], description="Most nodes.")
     initial: int | None = Field(default=None, ge=0, description="Nodes at creation; min when not given.")
     scope: Literal["pool", "zone"] = Field(
         default="pool", description="Whether the numbers are totals of the pool or apply to each zone."
@@ -191,7 +200,7 @@ class Capacity(SpecModel):
 class Disk(SpecModel):
     """The operating system disk of a node."""
 
-    size_gib: int = Field(alias="sizeGiB", ge=1, description="Size in GiB.")
+    size_gib: int = Field(alias="sizeGiB", ge=1, examples=[256], description="Size in GiB.")
     type: Text | None = Field(
         default=None,
         description="Disk type by the cloud's own name: gp3 (EKS), Managed or Ephemeral (AKS), pd-ssd (GKE).",
@@ -201,7 +210,7 @@ class Disk(SpecModel):
 class Mig(SpecModel):
     """Every GPU of the pool cut alike into hardware-isolated instances."""
 
-    profile: Text = Field(description="Instance profile as NVIDIA writes it: 1g.5gb, 3g.40gb.")
+    profile: Text = Field(examples=["1g.5gb"], description="Instance profile as NVIDIA writes it: 1g.5gb, 3g.40gb.")
     strategy: Literal["single", "mixed"] = Field(
         default="single",
         description="single advertises nvidia.com/gpu, mixed advertises nvidia.com/mig-<profile>. Always sent.",
@@ -212,7 +221,9 @@ class TimeSlicing(SpecModel):
     """Several containers take turns on one device; memory is not isolated."""
 
     # NVIDIA/k8s-device-plugin, api/config/v1: "number of replicas must be >= 2".
-    replicas: int = Field(ge=2, description="Shares per device (per MIG instance when mig is given too), at least 2.")
+    replicas: int = Field(
+        ge=2, examples=[4], description="Shares per device (per MIG instance when mig is given too), at least 2."
+    )
     fail_requests_greater_than_one: bool = Field(
         default=False, description="Refuse pods that ask for more than one share: two shares are not twice the compute."
     )
@@ -225,7 +236,9 @@ class Mps(SpecModel):
     """Several containers run on one device at the same time through CUDA MPS."""
 
     # NVIDIA/k8s-device-plugin v0.20.0: at least 2; at most 48 clients from compute capability 7.5 on.
-    replicas: int = Field(ge=2, le=48, description="Shares per device, 2 to 48 (at most 16 on V100 and older).")
+    replicas: int = Field(
+        ge=2, le=48, examples=[4], description="Shares per device, 2 to 48 (at most 16 on V100 and older)."
+    )
     rename_by_default: bool = Field(
         default=False, description="Advertise nvidia.com/gpu.shared instead of nvidia.com/gpu."
     )
@@ -242,7 +255,7 @@ class Sharing(SpecModel):
 class Taint(SpecModel):
     """A Kubernetes taint."""
 
-    key: str = Field(description="Taint key, [prefix/]name.")
+    key: str = Field(examples=["dedicated"], description="Taint key, [prefix/]name.")
     value: str = Field(default="", description="Taint value; some clouds need one.")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
         description="NoSchedule, PreferNoSchedule or NoExecute."
@@ -310,6 +323,7 @@ class Pool(PoolSettings):
 
     name: str = Field(
         pattern=LABEL_VALUE,
+        examples=["a100mig"],
         description="Name of the pool. AKS takes 12 lower-case letters and digits (10 leave room to replace it).",
     )
     names: dict[ProviderName, Text] = Field(

@@ -1,0 +1,194 @@
+"""One YAML document as plain data -> one validated spec, or everything that is wrong with it.
+
+Lives here: the order of checking. Must not live here: texts (messages.py), rules (rules.py), files (load.py).
+
+Each cluster and each pool is validated by itself, so that one wrong pool hides neither the type errors nor the
+broken rules of the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from gpukube.spec.fields import keys_of
+from gpukube.spec.merge import merge_defaults
+from gpukube.spec.messages import Finding, empty_value, explain, not_a_mapping, unnamed_provider
+from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS, GPUNodePools, Metadata, Pool, PoolSettings, SpecModel
+from gpukube.spec.positions import Data, Path, PositionedDict, PositionedList, Positions
+from gpukube.spec.rules import check_pool, check_together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpukube.errors import Diagnostic, Where
+    from gpukube.spec.model import ProviderName
+    from gpukube.spec.yamldoc import Document
+
+__all__ = ["Built", "build_spec"]
+
+M = TypeVar("M", bound=SpecModel)
+
+
+class _Frame(SpecModel):
+    """The spec without what is inside clusters, defaults and pools."""
+
+    api_version: Literal["gpukube.io/v1alpha1"]
+    kind: Literal["GPUNodePools"]
+    metadata: Metadata
+    clusters: dict[str, object] = Field(min_length=1, examples=["{KEY: {provider: aks, ...}}"])
+    defaults: dict[str, object] = Field(default_factory=dict)
+    pools: Annotated[tuple[object, ...], Field(strict=False)] = Field(min_length=1, examples=["[{name: ...}]"])
+
+
+_IN_DEFAULTS: Final = keys_of(PoolSettings)
+
+
+class Built:
+    """What became of a document.
+
+    Attributes:
+        spec: The validated spec; None when anything is wrong.
+        positions: Positions of the document with its defaults merged.
+        problems: Everything wrong, repetitions of one mistake left out.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.problems: list[Diagnostic] = []
+        self.spec: GPUNodePools | None = None
+        self._said: set[tuple[str, Where, Path]] = set()
+        self._document = document
+        self.positions = Positions(document.root, document.origin, document.mark)
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Report findings; the same mistake at the same place once (defaults and aliases reach many pools)."""
+        for diagnostic, path in findings:
+            key = (diagnostic.code, diagnostic.where, path[-1:])
+            if key not in self._said:
+                self._said.add(key)
+                self.problems.append(diagnostic)
+
+    def validate(self, model: type[M], data: object, positions: Positions) -> M | None:
+        """Validate one part by its model; None, and the findings are reported, when it does not fit."""
+        try:
+            return model.model_validate(data)
+        except ValidationError as error:
+            self.add(explain(error, model, positions))
+            return None
+
+
+def build_spec(document: Document) -> Built:
+    """Check a document and build its spec."""
+    built = Built(document)
+    root = document.root
+    if not isinstance(root, PositionedDict):
+        built.problems.append(not_a_mapping(root, built.positions.at()))
+        return built
+    frame = built.validate(_Frame, root, built.positions)
+    built.add(_check_empty(root, built.positions, ()))
+    if _is_something_else(root):
+        return built
+    clusters = _build_clusters(built, root)
+    merged = _merge(built, root)
+    built.positions = Positions(merged, document.origin, document.mark)
+    pools = _build_pools(built, merged, _providers(root))
+    if frame is not None and not built.problems:
+        built.spec = GPUNodePools.model_validate(
+            {
+                "apiVersion": frame.api_version,
+                "kind": frame.kind,
+                "metadata": frame.metadata,
+                "clusters": clusters,
+                "pools": pools,
+            }
+        )
+    return built
+
+
+def _check_empty(node: Data, positions: Positions, path: Path) -> Iterator[Finding]:
+    """Find keys without a value: a `mig:` whose lines are commented out must not mean "no MIG" in silence."""
+    if node is None:
+        yield Finding(empty_value(positions, path), path)
+    elif isinstance(node, PositionedDict):
+        for key, value in node.items():
+            if key not in PROVIDERS or path[:1] == ("clusters",):  # native fields may be null
+                yield from _check_empty(value, positions, (*path, key))
+    elif isinstance(node, PositionedList):
+        for index, value in enumerate(node):
+            yield from _check_empty(value, positions, (*path, index))
+
+
+def _is_something_else(root: PositionedDict) -> bool:
+    """Say whether the document is of another kind altogether, so that more complaints would be noise."""
+    kind = root.get("kind")
+    return isinstance(kind, str) and kind.casefold() != "gpunodepools" and "pools" not in root
+
+
+def _build_clusters(built: Built, root: PositionedDict) -> dict[str, SpecModel]:
+    """Validate each cluster by the model of its provider."""
+    clusters: dict[str, SpecModel] = {}
+    for key, value in _entries(root.get("clusters")):
+        at = built.positions.within(("clusters", key))
+        provider = value.get("provider") if isinstance(value, PositionedDict) else "eks"
+        model = CLUSTER_MODELS.get(provider) if isinstance(provider, str) else None
+        if model is None:
+            built.add([Finding(unnamed_provider(provider, at), ("provider",))])
+        elif cluster := built.validate(model, value, at):
+            clusters[key] = cluster
+    return clusters
+
+
+def _entries(node: Data) -> Iterator[tuple[str, Data]]:
+    yield from node.items() if isinstance(node, PositionedDict) else ()
+
+
+def _providers(root: PositionedDict) -> dict[str, ProviderName | None]:
+    """Map every cluster key, those of wrong clusters too, to its provider as far as it is known."""
+    known: dict[str, ProviderName | None] = {}
+    for key, value in _entries(root.get("clusters")):
+        written = value.get("provider") if isinstance(value, PositionedDict) else None
+        known[key] = next((provider for provider in PROVIDERS if provider == written), None)
+    return known
+
+
+def _merge(built: Built, root: PositionedDict) -> PositionedDict:
+    """Validate the defaults by themselves, then merge them under every pool."""
+    defaults, pools = root.get("defaults"), root.get("pools")
+    if not isinstance(defaults, PositionedDict):
+        return root
+    _check_defaults(built, defaults)
+    if not isinstance(pools, PositionedList):
+        return root
+    merged = pools.clone()
+    for index, pool in enumerate(pools):
+        if isinstance(pool, PositionedDict):
+            merged[index] = merge_defaults(defaults, pool, _IN_DEFAULTS)
+    document = root.clone()
+    document["pools"] = merged
+    return document
+
+
+def _check_defaults(built: Built, defaults: PositionedDict) -> None:
+    """Report what is wrong in the defaults, except what is only incomplete: a pool may add the rest."""
+    try:
+        PoolSettings.model_validate(defaults)
+    except ValidationError as error:
+        findings = explain(error, PoolSettings, built.positions.within("defaults"))
+        built.add(finding for finding in findings if finding.diagnostic.code != "missing-key")
+
+
+def _build_pools(built: Built, root: PositionedDict, clusters: dict[str, ProviderName | None]) -> list[Pool]:
+    """Validate each pool, then judge those that fit their model."""
+    good: list[tuple[Pool, Positions]] = []
+    pools = root.get("pools")
+    for index, data in enumerate(pools if isinstance(pools, PositionedList) else ()):
+        at = built.positions.within(("pools", index))
+        pool = built.validate(Pool, data, at)
+        if pool is None:
+            continue
+        good.append((pool, at))
+        for found in check_pool(pool, at, clusters):
+            built.add([Finding(found, (found.message.replace(at.path(), "", 1),))])
+    built.problems.extend(check_together(good, clusters))
+    return [pool for pool, _ in good]

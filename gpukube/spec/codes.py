@@ -1,0 +1,57 @@
+"""Every code a diagnostic of the spec can carry, with the sentence the documentation prints.
+
+Lives here: the table, nothing else. Codes are stable: they may be added, never renamed or given a new meaning.
+Each has a folder under tests/messages that shows it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["CODES"]
+
+CODES: Final[dict[str, str]] = {
+    # Files and streams.
+    "file-missing": "A file or directory given with -f does not exist.",
+    "file-unreadable": "A file or directory given with -f cannot be read.",
+    "directory-empty": "A directory given with -f holds no *.yaml or *.yml file.",
+    "document-empty": "A file given with -f holds no YAML document with content.",
+    "encoding": "The text is not UTF-8.",
+    # YAML.
+    "yaml-syntax": "The text is not YAML.",
+    "yaml-limit": "The text is too large, nested too deep, or its aliases or numbers are too many or too long.",
+    "yaml-duplicate-key": "A key is written twice in one mapping.",
+    "yaml-key": "A key is not a text.",
+    "yaml-tag": "YAML tags (!name) are not supported.",
+    "yaml-merge-key": "The merge key << is not supported.",
+    "yaml-alias": "An alias has no anchor before it, or stands inside its own anchor.",
+    # Substitution.
+    "env-missing": "A variable written as ${NAME} is not in the environment.",
+    "env-syntax": "A ${ in a text is not followed by a variable name and }.",
+    "set-syntax": "A --set argument is not path=value.",
+    "set-path": "A --set path leads to nothing that can be set.",
+    # The shape of the spec.
+    "unknown-key": "A mapping has a key that gpukube does not know.",
+    "missing-key": "A required key is not written.",
+    "empty-value": "A key has no value, or an empty one where a value is needed.",
+    "type": "A value has another type than its key needs.",
+    "choice": "A value is not one of the choices of its key.",
+    "range": "A number is too small or too large.",
+    "format": "A text does not have the form its key needs.",
+    "value": "A value cannot be used, for a reason that has no code of its own.",
+    # Rules across fields that hold on every cloud.
+    "unknown-cluster": "A pool names a cluster that is not under clusters.",
+    "duplicate-item": "A list names the same thing twice.",
+    "duplicate-pool": "Two pools would have one name on one cluster.",
+    "no-machine": "A pool says neither gpu nor instanceType for one of its clusters.",
+    "nodes-choice": "A pool says both nodes.count and nodes.autoscaling, or neither.",
+    "autoscaling-range": "The autoscaling numbers contradict each other.",
+    "max-price": "capacity.maxPrice is given for a pool that is not spot.",
+    "sharing-choice": "A pool says both sharing.timeSlicing and sharing.mps.",
+    "mps-mig": "A pool says both sharing.mps and sharing.mig.",
+    "label-syntax": "A label key or value is not what Kubernetes accepts.",
+    "taint-syntax": "A taint key or value is not what Kubernetes accepts.",
+    "duplicate-taint": "Two taints of a pool have the same key and effect.",
+    "reserved-key": "A label or taint key is set by gpukube and cannot be written in a spec.",
+    "owner-conflict": "The owners of driver and device plugin contradict each other or the sharing.",
+}

@@ -1,0 +1,37 @@
+"""What Kubernetes accepts as label and taint keys and values.
+
+Lives here: the syntax. Must not live here: keys that a cloud or gpukube reserves.
+
+Source: kubernetes.io, concepts/overview/working-with-objects/labels ("Syntax and character set"); taints use the
+same rules (core/v1 Taint, validated as qualified name and label value).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["MOST_NAME", "MOST_PREFIX", "explain_key", "explain_value"]
+
+MOST_NAME: Final = 63
+MOST_PREFIX: Final = 253
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_FORM: Final = 'letters, digits, "-", "_" or ".", with a letter or digit at both ends'
+
+
+def explain_key(key: str) -> str:
+    """Say what a key ([prefix/]name) must be; empty when it is right."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and (len(prefix) > MOST_PREFIX or not _PREFIX.fullmatch(prefix)):
+        return f'before the "/" a lower-case DNS name of at most {MOST_PREFIX} characters is needed'
+    if len(name) > MOST_NAME or not _NAME.fullmatch(name):
+        return f"1 to {MOST_NAME} {_FORM} are needed"
+    return ""
+
+
+def explain_value(value: str) -> str:
+    """Say what a value must be; empty when it is right."""
+    if value and (len(value) > MOST_NAME or not _NAME.fullmatch(value)):
+        return f"nothing, or at most {MOST_NAME} {_FORM} are needed"
+    return ""

@@ -1,0 +1,330 @@
+"""What pydantic found, in our words: position, field path, what is wrong, what to write instead.
+
+Lives here: the table from pydantic's error types to diagnostics. Must not live here: checks of our own.
+
+Nothing of pydantic's prose reaches the user: it speaks of Python types and links to pages about Python. An error
+type that the table does not know (a newer pydantic) still gives position, path and value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from gpukube.errors import Diagnostic, Where
+from gpukube.spec.fields import Field, keys_of, lookup, places_in_pool
+from gpukube.spec.model import AWS_ACCOUNT, LABEL_VALUE, TYPE_MAP, TYPE_NAME, UUID, Pool, PoolSettings, SpecModel
+from gpukube.spec.positions import Path, Positions, render_path
+from gpukube.spec.wording import choices, nearest, nearest_first, quoted, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+__all__ = ["Finding", "empty_value", "explain", "not_a_mapping", "unnamed_provider"]
+
+_KEY_MARK: Final = "[key]"
+_TAGS: Final = frozenset({TYPE_NAME, TYPE_MAP})
+_MOST_KEYS: Final = 12
+
+
+class Finding(NamedTuple):
+    """A diagnostic, and the path it is about relative to the validated part (to recognise repetitions)."""
+
+    diagnostic: Diagnostic
+    path: Path
+
+
+class _Context(NamedTuple):
+    """One error with everything a row of the table may need."""
+
+    kind: str
+    path: Path
+    value: object
+    limits: Mapping[str, object]
+    model: type[SpecModel]
+    positions: Positions
+
+    @property
+    def field(self) -> Field | None:
+        return lookup(self.model, self.path)[1]
+
+    @property
+    def name(self) -> str:
+        return self.positions.path(self.path) or "the spec"
+
+    @property
+    def key(self) -> str:
+        return str(self.path[-1]) if self.path else "the spec"
+
+    @property
+    def spelling(self) -> str | None:
+        return self.positions.origin.spellings.get(self.positions.mark_at(self.path))
+
+    @property
+    def seen(self) -> str:
+        return shown(self.value, self.spelling)
+
+    @property
+    def example(self) -> str | None:
+        field = self.field
+        return field.example if field else None
+
+    def assign(self, value: str) -> str:
+        """Write the field with a value, as YAML; only the value for an item of a list."""
+        return f"{self.key}: {value}" if self.path and isinstance(self.path[-1], str) else value
+
+    def say(self, code: str, message: str, fix: str, why: str = "") -> Diagnostic:
+        return Diagnostic(code, self.positions.at(self.path), f"{self.name} {message}", fix=fix, why=why)
+
+
+def explain(error: ValidationError, model: type[SpecModel], positions: Positions) -> tuple[Finding, ...]:
+    """Translate every error of a validation.
+
+    Args:
+        error: What pydantic raised.
+        model: The model that was validated.
+        positions: Positions of the data that was validated.
+    """
+    return tuple(_explain(detail, model, positions) for detail in error.errors(include_url=False))
+
+
+def _explain(detail: ErrorDetails, model: type[SpecModel], positions: Positions) -> Finding:
+    path, about_key = _path_of(detail, positions)
+    context = _Context(detail["type"], path, cast("object", detail["input"]), detail.get("ctx", {}), model, positions)
+    if about_key:
+        return Finding(_unknown_provider(context), path)
+    if context.value is None:
+        return Finding(_empty(context), path)
+    return Finding(_ROWS.get(context.kind, _other)(context), path)
+
+
+def _path_of(detail: ErrorDetails, positions: Positions) -> tuple[Path, bool]:
+    """Turn pydantic's location into a path of the data: without tags of unions and marks of keys."""
+    path: Path = tuple(step for step in detail["loc"] if step not in _TAGS)
+    about_key = bool(path) and path[-1] == _KEY_MARK
+    path = path[:-1] if about_key else path
+    if detail["type"] != "missing":
+        while path and not positions.has(path):
+            path = path[:-1]  # inside free mappings pydantic adds the names of Python types
+    return path, about_key
+
+
+def _missing(c: _Context) -> Diagnostic:
+    example = c.example
+    if example is None and c.field is not None:
+        example = _shape(c.field) or _first_choice(c.field)
+    return c.say("missing-key", "is missing", f"add {c.assign(example or '...')}")
+
+
+def _empty(c: _Context) -> Diagnostic:
+    return empty_value(c.positions, c.path)
+
+
+def _too_short(c: _Context) -> Diagnostic:
+    return c.say(
+        "empty-value", "is empty", f"write {c.assign(c.example or (_shape(c.field) if c.field else '') or '...')}"
+    )
+
+
+def _shape(field: Field) -> str:
+    """Sketch a mapping or list of mappings: {min: ..., max: ...}."""
+    if field.model is None:
+        return ""
+    required = [name for name in keys_of(field.model) if _is_required(field.model, name)] or list(keys_of(field.model))
+    return "{" + ", ".join(f"{name}: ..." for name in required) + "}"
+
+
+def _is_required(model: type[SpecModel], key: str) -> bool:
+    found = lookup(model, (key,))[1]
+    return found is not None and found.info.is_required()
+
+
+def _first_choice(field: Field) -> str:
+    values = getattr(field.info.annotation, "__args__", ())
+    return str(values[0]) if values and isinstance(values[0], str) else ""
+
+
+def _unknown_key(c: _Context) -> Diagnostic:
+    holder, _ = lookup(c.model, c.path)
+    parent = c.positions.path(c.path[:-1]) or "the spec"
+    where, message = c.positions.key_at(c.path), f"{parent} has no {quoted(c.key)}"
+    known = keys_of(holder) if holder else ()
+    near = nearest(c.key, known)
+    if near:
+        return Diagnostic("unknown-key", where, message, fix=f"write {near}")
+    return Diagnostic("unknown-key", where, message, fix=_elsewhere(c, holder) or _list_keys(c.key, known))
+
+
+def _elsewhere(c: _Context, holder: type[SpecModel] | None) -> str:
+    """Say where a key belongs when it is known at another place of the pool."""
+    if holder is PoolSettings and c.key in keys_of(Pool):
+        return "write it in each pool, it cannot be shared"
+    if holder is None or c.model not in {Pool, PoolSettings}:
+        return ""
+    places = places_in_pool().get(c.key, ())
+    return f"it belongs under {choices(place.rpartition('.')[0] or 'the pool' for place in places)}" if places else ""
+
+
+def _list_keys(written: str, known: tuple[str, ...]) -> str:
+    listed = nearest_first(written, known)[:_MOST_KEYS]
+    more = ", ..." if len(known) > len(listed) else ""
+    return f"remove it; known here: {', '.join(listed)}{more}"
+
+
+def _unknown_provider(c: _Context) -> Diagnostic:
+    parent = c.positions.path(c.path[:-1])
+    near = nearest_first(c.key, ("eks", "aks", "gke"))
+    message = f"{parent} has no {quoted(c.key)}; its keys are providers"
+    return Diagnostic("unknown-key", c.positions.key_at(c.path), message, fix=f"write {choices(near)}")
+
+
+# (part of the path, value) -> fix, where a choice is missing on purpose.
+_CHOICE_FIXES: Final[dict[tuple[str, str], str]] = {
+    ("type", "reserved"): "write on-demand or spot; reserved capacity is not supported yet",
+    ("strategy", "none"): "remove sharing.mig to get whole GPUs",
+}
+
+
+def _choice(c: _Context) -> Diagnostic:
+    written = c.value if isinstance(c.value, str) else str(c.value)
+    known = nearest_first(written, str(c.limits["expected"]).replace(" or ", ", ").replace("'", "").split(", "))
+    fix = _CHOICE_FIXES.get((c.key, written)) or f"write {nearest(written, known) or choices(known)}"
+    return c.say("choice", f"is {c.seen}; it can be {choices(known)}", fix)
+
+
+def _range(c: _Context) -> Diagnostic:
+    limit, words, fix = next((c.limits[key], *texts) for key, texts in _LIMITS.items() if key in c.limits)
+    limit_text = f"{limit:g}" if isinstance(limit, float) else str(limit)
+    return c.say("range", f"is {c.value}; {words} {limit_text}", f"write {fix.format(limit_text)}")
+
+
+_LIMITS: Final[dict[str, tuple[str, str]]] = {
+    "ge": ("it must be at least", "{} or more"),
+    "gt": ("it must be more than", "a number above {}"),
+    "le": ("it can be at most", "{} or less"),
+}
+
+# pattern -> (what it wants, in a sentence).
+_FORMATS: Final[dict[str, str]] = {
+    LABEL_VALUE: 'at most 63 letters, digits, "-", "_" or ".", with a letter or digit at both ends',
+    AWS_ACCOUNT: "twelve digits",
+    UUID: "an id such as 11111111-2222-3333-4444-555555555555",
+}
+
+
+def _format(c: _Context) -> Diagnostic:
+    if not c.value:
+        return _too_short(c)
+    wanted = _FORMATS[str(c.limits["pattern"])]
+    return c.say("format", f"is {c.seen}; {wanted} is needed", f"write for example {c.assign(c.example or '...')}")
+
+
+def _text(c: _Context) -> Diagnostic:
+    if isinstance(c.value, bool | int | float):
+        written = c.spelling or str(c.value).lower()
+        what = "boolean" if isinstance(c.value, bool) else "number"
+        return c.say(
+            "type",
+            f"is {c.seen}; a string is needed",
+            f"write {c.assign(quoted(written))}",
+            why=f"YAML reads an unquoted {written} as a {what}",
+        )
+    return c.say("type", f"is {c.seen}; a string is needed", f"write {c.assign(c.example or '...')}")
+
+
+def _number(c: _Context) -> Diagnostic:
+    wanted = "a number" if c.kind.startswith("float") else "a whole number"
+    message = f"is {c.seen}; {wanted} is needed"
+    if isinstance(c.value, str) and c.spelling is not None and "${" in c.spelling:
+        path = c.positions.path(c.path)
+        return c.say(
+            "type", message, f"remove it here and pass --set {path}=NUMBER", why="${...} always gives a string"
+        )
+    if isinstance(c.value, str) and c.value.strip().isdecimal():
+        return c.say("type", message, f"write {c.assign(c.value.strip())} without quotes")
+    return c.say("type", message, f"write for example {c.assign(c.example or '1')}")
+
+
+def _boolean(c: _Context) -> Diagnostic:
+    why = "in YAML 1.2 only true and false are booleans" if isinstance(c.value, str) else ""
+    return c.say(
+        "type", f"is {c.seen}; true or false is needed", f"write {c.assign('true')} or {c.assign('false')}", why
+    )
+
+
+def _mapping(c: _Context) -> Diagnostic:
+    field = c.field
+    sketch = _shape(field) if field else ""
+    return c.say("type", f"is {c.seen}; a mapping is needed", f"write {c.assign(sketch or '{key: value}')}")
+
+
+def _list(c: _Context) -> Diagnostic:
+    one = str(c.value) if isinstance(c.value, str) and c.value.isalnum() and not c.spelling else "..."
+    return c.say("type", f"is {c.seen}; a list is needed", f"write {c.assign(f'[{one}]')}")
+
+
+def _finite(c: _Context) -> Diagnostic:
+    return c.say("type", f"is {c.seen}; a finite number is needed", "write a number with digits")
+
+
+def _other(c: _Context) -> Diagnostic:
+    return c.say("value", f"is {c.seen}, which cannot be used here", "see the description of the field: gpukube schema")
+
+
+_ROWS: Final[dict[str, Callable[[_Context], Diagnostic]]] = {
+    "missing": _missing,
+    "extra_forbidden": _unknown_key,
+    "literal_error": _choice,
+    "greater_than_equal": _range,
+    "greater_than": _range,
+    "less_than_equal": _range,
+    "string_too_short": _too_short,
+    "too_short": _too_short,
+    "string_pattern_mismatch": _format,
+    "string_type": _text,
+    "int_type": _number,
+    "float_type": _number,
+    "finite_number": _finite,
+    "bool_type": _boolean,
+    "dict_type": _mapping,
+    "model_type": _mapping,
+    "tuple_type": _list,
+}
+
+
+def empty_value(positions: Positions, path: Path) -> Diagnostic:
+    """Say that a key has no value."""
+    return Diagnostic(
+        "empty-value",
+        positions.at(path),
+        f"{positions.path(path)} is empty",
+        fix="write a value, or remove the key",
+    )
+
+
+def not_a_mapping(value: object, where: Where) -> Diagnostic:
+    """Refuse a document whose root is no mapping."""
+    return Diagnostic(
+        "type",
+        where,
+        f"the document is {shown(value, '...')}; a mapping is needed",
+        fix="begin it with apiVersion: gpukube.io/v1alpha1",
+    )
+
+
+def unnamed_provider(written: object, positions: Positions) -> Diagnostic:
+    """Say that a cluster does not name a known cloud."""
+    known = ("eks", "aks", "gke")
+    name = render_path((*positions.prefix, "provider"))
+    if not positions.has("provider"):
+        return Diagnostic("missing-key", positions.at(), f"{name} is missing", fix=f"add provider: {choices(known)}")
+    near = nearest(str(written), known)
+    return Diagnostic(
+        "choice",
+        positions.at("provider"),
+        f"{name} is {shown(written, positions.origin.spellings.get(positions.mark_at('provider')))}; "
+        f"it can be {choices(known)}",
+        fix=f"write {near or choices(known)}",
+    )

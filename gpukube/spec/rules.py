@@ -1,0 +1,285 @@
+"""Checks across fields that hold on every cloud.
+
+Lives here: what can be judged from the spec alone. Must not live here: what one cloud refuses (the providers'
+rules.py), what needs the GPU catalogue (core), types and ranges of single fields (model.py).
+
+Each rule is a function from a pool, its positions and the spec's clusters to diagnostics; POOL_RULES lists them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpukube.errors import Diagnostic
+from gpukube.spec.kubesyntax import explain_key, explain_value
+from gpukube.spec.wording import choices, nearest, nearest_first, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from gpukube.errors import Where
+    from gpukube.spec.model import Cluster, GPUNodePools, Pool, ProviderName
+    from gpukube.spec.positions import Path, Positions
+
+__all__ = ["POOL_RULES", "RESERVED_KEYS", "RESERVED_PREFIX", "check_across", "check_pool", "check_together"]
+
+RESERVED_PREFIX: Final = "gpukube.io/"
+# key -> why it is ours
+RESERVED_KEYS: Final[dict[str, str]] = {
+    "nvidia.com/gpu.present": "gpukube sets it where its plugin advertises; elsewhere it invites a second plugin",
+    "nvidia.com/device-plugin.config": "gpukube chooses the plugin's configuration from sharing",
+    "nvidia.com/mig.config": "gpukube chooses the MIG layout from sharing.mig",
+}
+GPU_TAINT_KEY: Final = "nvidia.com/gpu"
+
+
+class _Subject(NamedTuple):
+    """A pool under judgement. `clusters`: key -> provider, None when the cluster itself is wrong."""
+
+    pool: Pool
+    at: Positions
+    clusters: Mapping[str, ProviderName | None]
+
+    def say(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Diagnostic:
+        """Make a diagnostic at the value of a path, whose message begins with the whole path."""
+        return Diagnostic(code, self.at.at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
+
+    def say_key(self, code: str, path: Path, message: str, fix: str, why: str = "") -> Diagnostic:
+        """Make a diagnostic at the key of a path."""
+        return Diagnostic(code, self.at.key_at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
+
+
+def check_pool(pool: Pool, at: Positions, clusters: Mapping[str, ProviderName | None]) -> tuple[Diagnostic, ...]:
+    """Judge one pool by every rule."""
+    subject = _Subject(pool, at, clusters)
+    return tuple(found for rule in POOL_RULES for found in rule(subject))
+
+
+def _check_clusters(s: _Subject) -> Iterator[Diagnostic]:
+    if not s.pool.clusters:
+        known = ", ".join(s.clusters) or "KEY"
+        yield s.say("missing-key", "clusters", "is missing: the pool is on no cluster", f"add clusters: [{known}]")
+    for index, key in enumerate(s.pool.clusters):
+        if key not in s.clusters:
+            fix = f"write {choices(nearest_first(key, s.clusters)[:5])}" if s.clusters else "add it under clusters"
+            fix = f"write {near}" if (near := nearest(key, s.clusters)) else fix
+            yield s.say("unknown-cluster", ("clusters", index), f"is {quoted(key)}, which is not under clusters", fix)
+
+
+def _check_repetitions(s: _Subject) -> Iterator[Diagnostic]:
+    for name, items in (("clusters", s.pool.clusters), ("zones", s.pool.zones)):
+        for index, item in enumerate(items):
+            if item in items[:index]:
+                yield s.say("duplicate-item", (name, index), f"names {quoted(item)} a second time", "keep one of them")
+
+
+def _check_machine(s: _Subject) -> Iterator[Diagnostic]:
+    if s.pool.gpu is not None:
+        return
+    example = "gpu: {model: A100-40GB, count: 8}"
+    if s.pool.instance_type is None:
+        yield s.say("no-machine", (), "has neither gpu nor instanceType", f"add {example}, or instanceType")
+        return
+    for provider in dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters):
+        if provider is not None and s.pool.instance_type_on(provider) is None:
+            on = ", ".join(key for key in s.pool.clusters if s.clusters.get(key) == provider)
+            message = f"has no type for {provider}, where the pool also goes ({on})"
+            yield s.say("no-machine", "instanceType", message, f"add {provider}: TYPE, or {example}")
+
+
+def _check_nodes(s: _Subject) -> Iterator[Diagnostic]:
+    nodes = s.pool.nodes
+    if nodes is None or (nodes.count is None and nodes.autoscaling is None):
+        fix = "add nodes: {count: 1} or nodes: {autoscaling: {min: 0, max: 5}}"
+        yield s.say("nodes-choice", "nodes", "says neither count nor autoscaling", fix)
+        return
+    if nodes.count is not None and nodes.autoscaling is not None:
+        yield s.say_key("nodes-choice", ("nodes", "count"), "is given besides nodes.autoscaling", "keep one of them")
+
+
+def _check_autoscaling(s: _Subject) -> Iterator[Diagnostic]:
+    bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
+    if bounds is None:
+        return
+    if bounds.min > bounds.max:
+        message = f"is {bounds.min}, more than max ({bounds.max})"
+        yield s.say("autoscaling-range", "nodes.autoscaling.min", message, f"write {bounds.max} or less, or raise max")
+    elif bounds.initial is not None and not bounds.min <= bounds.initial <= bounds.max:
+        message = f"is {bounds.initial}, outside min ({bounds.min}) and max ({bounds.max})"
+        fix = f"write a number from {bounds.min} to {bounds.max}, or remove it"
+        yield s.say("autoscaling-range", "nodes.autoscaling.initial", message, fix)
+
+
+def _check_price(s: _Subject) -> Iterator[Diagnostic]:
+    if s.pool.capacity.max_price is not None and s.pool.capacity.type != "spot":
+        message = f"is given, but capacity.type is {s.pool.capacity.type}"
+        fix = "write capacity.type: spot, or remove maxPrice"
+        yield s.say_key(
+            "max-price", ("capacity", "maxPrice"), message, fix, why="only spot machines have a price to bid"
+        )
+
+
+def _check_sharing(s: _Subject) -> Iterator[Diagnostic]:
+    sharing = s.pool.sharing
+    if sharing.mps is None:
+        return
+    if sharing.time_slicing is not None:
+        why = "the device plugin would apply mps and ignore timeSlicing"
+        message = "is given besides sharing.timeSlicing"
+        yield s.say_key("sharing-choice", ("sharing", "mps"), message, "keep one of them", why)
+    if sharing.mig is not None:
+        # NVIDIA/k8s-device-plugin README, "With CUDA MPS": sharing with MPS is not supported on devices with MIG.
+        why = "the device plugin refuses MPS on MIG devices"
+        message = "is given besides sharing.mig"
+        yield s.say_key(
+            "mps-mig", ("sharing", "mps"), message, "use timeSlicing on top of mig, or keep one of them", why
+        )
+
+
+def _check_labels(s: _Subject) -> Iterator[Diagnostic]:
+    for key, value in s.pool.labels.items():
+        yield from _check_key(s, ("labels", key), key, s.at.key_at(("labels", key)), "label-syntax")
+        if wanted := explain_value(value):
+            yield s.say(
+                "label-syntax", ("labels", key), f"is {_seen(s, ('labels', key), value)}; {wanted}", "shorten it"
+            )
+
+
+def _check_taints(s: _Subject) -> Iterator[Diagnostic]:
+    first: dict[tuple[str, str], str] = {}
+    if s.pool.gpu_taint:
+        first[GPU_TAINT_KEY, "NoSchedule"] = "gpuTaint"
+    for index, taint in enumerate(s.pool.taints):
+        path: Path = ("taints", index)
+        yield from _check_key(s, (*path, "key"), taint.key, s.at.at((*path, "key")), "taint-syntax")
+        if wanted := explain_value(taint.value):
+            value_path = (*path, "value")
+            message = f"is {_seen(s, value_path, taint.value)}; {wanted}"
+            yield s.say("taint-syntax", value_path, message, "shorten it")
+        identity = (taint.key, taint.effect)
+        if identity in first:
+            message = f"repeats {quoted(taint.key)} with {taint.effect}, which {first[identity]} has already"
+            fix = "remove it, or write gpuTaint: false" if first[identity] == "gpuTaint" else "keep one of them"
+            yield s.say("duplicate-taint", path, message, fix)
+        first.setdefault(identity, f"taints[{index}]")
+
+
+def _check_key(s: _Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Diagnostic]:
+    """Judge a label or taint key: its syntax, and that it is not ours."""
+    name = s.at.path(path if code == "taint-syntax" else path[:-1])
+    if wanted := explain_key(key):
+        yield Diagnostic(code, where, f"{name} has the key {quoted(key)}; {wanted}", fix="write [prefix/]name")
+    elif key.startswith(RESERVED_PREFIX) or key in RESERVED_KEYS:
+        why = RESERVED_KEYS.get(key, f"gpukube marks its pools with {RESERVED_PREFIX} keys")
+        yield Diagnostic("reserved-key", where, f"{name} has the key {quoted(key)}", fix="remove it", why=why)
+
+
+def _seen(s: _Subject, path: Path, value: str) -> str:
+    """Quote a value as it was written: a variable may hold a secret."""
+    return quoted(s.at.origin.spellings.get(s.at.mark_at(path), value))
+
+
+class _OwnerRow(NamedTuple):
+    """Owners that contradict each other, or the sharing."""
+
+    driver: str | None
+    plugin: str
+    with_replicas: bool
+    why: str
+    fix: str
+
+
+# Source of the rows: one release per cluster serves driver and plugin; NVIDIA/k8s-device-plugin README (sharing is
+# the plugin's configuration); kubernetes-sigs/dra-driver-nvidia-gpu (devices are claimed, not shared by replicas).
+_OWNER_ROWS: Final = (
+    _OwnerRow(
+        "operator", "helm", with_replicas=False,
+        why="the GPU Operator brings its own device plugin; a second one on the node would fight it",
+        fix="write devicePlugin.owner: operator, or driver.owner: auto",
+    ),
+    _OwnerRow(
+        None, "none", with_replicas=True,
+        why="replicas are a setting of the device plugin, and gpukube is told to leave the plugin alone",
+        fix="write devicePlugin.owner: auto, or remove {sharing}",
+    ),
+    _OwnerRow(
+        None, "dra", with_replicas=True,
+        why="with the DRA driver devices are claimed one by one; no replicas are advertised",
+        fix="write devicePlugin.owner: auto, or remove {sharing}",
+    ),
+)  # fmt: skip
+
+
+def _check_owners(s: _Subject) -> Iterator[Diagnostic]:
+    sharing = s.pool.sharing
+    replicas = "sharing.timeSlicing" if sharing.time_slicing else "sharing.mps" if sharing.mps else ""
+    for row in _OWNER_ROWS:
+        if s.pool.device_plugin.owner != row.plugin or row.driver not in {None, s.pool.driver.owner}:
+            continue
+        if row.with_replicas and not replicas:
+            continue
+        other = replicas if row.with_replicas else f"driver.owner: {row.driver}"
+        message = f"is {row.plugin}, which contradicts {other}"
+        yield s.say("owner-conflict", "devicePlugin.owner", message, row.fix.format(sharing=replicas), row.why)
+
+
+POOL_RULES: Final[tuple[Callable[[_Subject], Iterable[Diagnostic]], ...]] = (
+    _check_clusters,
+    _check_repetitions,
+    _check_machine,
+    _check_nodes,
+    _check_autoscaling,
+    _check_price,
+    _check_sharing,
+    _check_labels,
+    _check_taints,
+    _check_owners,
+)
+
+
+def check_together(
+    pools: Sequence[tuple[Pool, Positions]], clusters: Mapping[str, ProviderName | None]
+) -> tuple[Diagnostic, ...]:
+    """Find pools of one spec that would have one name on one cluster: by `name`, or by the cloud's name."""
+    problems: list[Diagnostic] = []
+    first: dict[tuple[str, str, str], Positions] = {}
+    for pool, at in pools:
+        for key in dict.fromkeys(pool.clusters):
+            provider = clusters.get(key)
+            names = {"name": pool.name} | ({f"names.{provider}": pool.name_on(provider)} if provider else {})
+            for path, name in names.items():
+                kind = "spec" if path == "name" else "cloud"
+                seen = first.setdefault((key, kind, name), at)
+                if seen is not at and not (kind == "cloud" and first.get((key, "spec", pool.name)) is seen):
+                    problems.append(_repeated(at, path if at.has(path) else "name", name, key, seen))
+    return tuple(problems)
+
+
+def _repeated(at: Positions, path: str, name: str, cluster: str, first: Positions) -> Diagnostic:
+    message = f"{at.path(path)} is {quoted(name)}, which {first.path()} ({first.at('name')}) has on {cluster} already"
+    return Diagnostic("duplicate-pool", at.at(path), message, fix="give one of them another name")
+
+
+def check_across(specs: Sequence[tuple[GPUNodePools, Positions]]) -> tuple[Diagnostic, ...]:
+    """Find pools of different documents that would have one name on one cluster."""
+    problems: list[Diagnostic] = []
+    first: dict[tuple[tuple[str, ...], str], tuple[int, Positions]] = {}
+    for number, (spec, positions) in enumerate(specs):
+        for index, pool in enumerate(spec.pools):
+            at = positions.within(("pools", index))
+            for key in pool.clusters:
+                cluster = spec.clusters[key]
+                name = pool.name_on(cluster.provider)
+                earlier, seen = first.setdefault((_coordinates(cluster), name), (number, at))
+                if earlier != number:
+                    problems.append(_repeated(at, "name", name, key, seen))
+    return tuple(problems)
+
+
+def _coordinates(cluster: Cluster) -> tuple[str, ...]:
+    """Identify a cluster whatever key a spec gives it. Azure compares names without case."""
+    if cluster.provider == "eks":
+        return ("eks", cluster.account, cluster.region, cluster.name)
+    if cluster.provider == "aks":
+        return ("aks", cluster.subscription.lower(), cluster.resource_group.lower(), cluster.name.lower())
+    return ("gke", cluster.project, cluster.location, cluster.name)
