@@ -38,7 +38,6 @@ CODES: Final[dict[str, str]] = {
     "choice": "A value is not one of the choices of its key.",
     "range": "A number is too small or too large.",
     "format": "A text does not have the form its key needs.",
-    "value": "A value cannot be used, for a reason that has no code of its own.",
     # Rules across fields that hold on every cloud.
     "unknown-cluster": "A pool names a cluster that is not under clusters.",
     "duplicate-item": "A list names the same thing twice.",

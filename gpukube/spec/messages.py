@@ -8,12 +8,22 @@ type that the table does not know (a newer pydantic) still gives position, path 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from gpukube.errors import Diagnostic, Where
 from gpukube.spec.fields import Field, keys_of, lookup, places_in_pool
-from gpukube.spec.model import AWS_ACCOUNT, LABEL_VALUE, TYPE_MAP, TYPE_NAME, UUID, Pool, PoolSettings, SpecModel
-from gpukube.spec.positions import Path, Positions, render_path
+from gpukube.spec.model import (
+    AWS_ACCOUNT,
+    LABEL_VALUE,
+    PROVIDERS,
+    TYPE_MAP,
+    TYPE_NAME,
+    UUID,
+    Pool,
+    PoolSettings,
+    SpecModel,
+)
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted, shown
 
 if TYPE_CHECKING:
@@ -21,6 +31,8 @@ if TYPE_CHECKING:
 
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
+
+    from gpukube.spec.positions import Path, Positions
 
 __all__ = ["Finding", "empty_value", "explain", "not_a_mapping", "unnamed_provider"]
 
@@ -87,17 +99,25 @@ def explain(error: ValidationError, model: type[SpecModel], positions: Positions
         model: The model that was validated.
         positions: Positions of the data that was validated.
     """
-    return tuple(_explain(detail, model, positions) for detail in error.errors(include_url=False))
+    contexts = [_context(detail, model, positions) for detail in error.errors(include_url=False)]
+    misspelt = {(*c.path[:-1], _suggested(c)) for c in contexts if c.kind == "extra_forbidden"}
+    return tuple(
+        Finding(_explain(context), context.path)
+        for context in contexts
+        if not (context.kind == "missing" and context.path in misspelt)  # said already: write sizeGiB, not size_gib
+    )
 
 
-def _explain(detail: ErrorDetails, model: type[SpecModel], positions: Positions) -> Finding:
+def _context(detail: ErrorDetails, model: type[SpecModel], positions: Positions) -> _Context:
     path, about_key = _path_of(detail, positions)
-    context = _Context(detail["type"], path, cast("object", detail["input"]), detail.get("ctx", {}), model, positions)
-    if about_key:
-        return Finding(_unknown_provider(context), path)
-    if context.value is None:
-        return Finding(_empty(context), path)
-    return Finding(_ROWS.get(context.kind, _other)(context), path)
+    kind = _KEY_MARK if about_key else detail["type"]
+    return _Context(kind, path, cast("object", detail["input"]), detail.get("ctx", {}), model, positions)
+
+
+def _explain(context: _Context) -> Diagnostic:
+    if context.value is None and context.kind not in {"missing", "extra_forbidden"}:
+        return empty_value(context.positions, context.path)
+    return _ROWS.get(context.kind, _other)(context)
 
 
 def _path_of(detail: ErrorDetails, positions: Positions) -> tuple[Path, bool]:
@@ -116,10 +136,6 @@ def _missing(c: _Context) -> Diagnostic:
     if example is None and c.field is not None:
         example = _shape(c.field) or _first_choice(c.field)
     return c.say("missing-key", "is missing", f"add {c.assign(example or '...')}")
-
-
-def _empty(c: _Context) -> Diagnostic:
-    return empty_value(c.positions, c.path)
 
 
 def _too_short(c: _Context) -> Diagnostic:
@@ -146,15 +162,20 @@ def _first_choice(field: Field) -> str:
     return str(values[0]) if values and isinstance(values[0], str) else ""
 
 
+def _suggested(c: _Context) -> str | None:
+    """Find the key that was meant by an unknown one."""
+    holder, _ = lookup(c.model, c.path)
+    return nearest(c.key, keys_of(holder)) if holder else None
+
+
 def _unknown_key(c: _Context) -> Diagnostic:
     holder, _ = lookup(c.model, c.path)
     parent = c.positions.path(c.path[:-1]) or "the spec"
     where, message = c.positions.key_at(c.path), f"{parent} has no {quoted(c.key)}"
     known = keys_of(holder) if holder else ()
-    near = nearest(c.key, known)
-    if near:
-        return Diagnostic("unknown-key", where, message, fix=f"write {near}")
-    return Diagnostic("unknown-key", where, message, fix=_elsewhere(c, holder) or _list_keys(c.key, known))
+    near = _suggested(c)
+    fix = f"write {near}" if near else _elsewhere(c, holder) or _list_keys(c.key, known)
+    return Diagnostic("unknown-key", where, message, fix=fix)
 
 
 def _elsewhere(c: _Context, holder: type[SpecModel] | None) -> str:
@@ -175,9 +196,16 @@ def _list_keys(written: str, known: tuple[str, ...]) -> str:
 
 def _unknown_provider(c: _Context) -> Diagnostic:
     parent = c.positions.path(c.path[:-1])
-    near = nearest_first(c.key, ("eks", "aks", "gke"))
     message = f"{parent} has no {quoted(c.key)}; its keys are providers"
-    return Diagnostic("unknown-key", c.positions.key_at(c.path), message, fix=f"write {choices(near)}")
+    return Diagnostic("unknown-key", c.positions.key_at(c.path), message, fix=_write_provider(c.key))
+
+
+_CLOUDS: Final = {"aws": "eks", "amazon": "eks", "azure": "aks", "google": "gke", "gcp": "gke"}
+
+
+def _write_provider(written: str) -> str:
+    """Name the provider that was meant; a cloud's name stands for its Kubernetes."""
+    return f"write {_CLOUDS.get(written.casefold()) or nearest(written, PROVIDERS) or choices(PROVIDERS)}"
 
 
 # (part of the path, value) -> fix, where a choice is missing on purpose.
@@ -244,6 +272,8 @@ def _number(c: _Context) -> Diagnostic:
         )
     if isinstance(c.value, str) and c.value.strip().isdecimal():
         return c.say("type", message, f"write {c.assign(c.value.strip())} without quotes")
+    if isinstance(c.value, float) and c.value.is_integer():
+        return c.say("type", message, f"write {c.assign(str(int(c.value)))}")
     return c.say("type", message, f"write for example {c.assign(c.example or '1')}")
 
 
@@ -261,7 +291,7 @@ def _mapping(c: _Context) -> Diagnostic:
 
 
 def _list(c: _Context) -> Diagnostic:
-    one = str(c.value) if isinstance(c.value, str) and c.value.isalnum() and not c.spelling else "..."
+    one = str(c.value) if isinstance(c.value, str) and re.fullmatch(r"[\w-]+", c.value) and not c.spelling else "..."
     return c.say("type", f"is {c.seen}; a list is needed", f"write {c.assign(f'[{one}]')}")
 
 
@@ -270,10 +300,11 @@ def _finite(c: _Context) -> Diagnostic:
 
 
 def _other(c: _Context) -> Diagnostic:
-    return c.say("value", f"is {c.seen}, which cannot be used here", "see the description of the field: gpukube schema")
+    return c.say("type", f"is {c.seen}, which cannot be used here", "see the description of the field: gpukube schema")
 
 
 _ROWS: Final[dict[str, Callable[[_Context], Diagnostic]]] = {
+    _KEY_MARK: _unknown_provider,
     "missing": _missing,
     "extra_forbidden": _unknown_key,
     "literal_error": _choice,
@@ -316,15 +347,10 @@ def not_a_mapping(value: object, where: Where) -> Diagnostic:
 
 def unnamed_provider(written: object, positions: Positions) -> Diagnostic:
     """Say that a cluster does not name a known cloud."""
-    known = ("eks", "aks", "gke")
-    name = render_path((*positions.prefix, "provider"))
+    name = positions.path("provider")
     if not positions.has("provider"):
-        return Diagnostic("missing-key", positions.at(), f"{name} is missing", fix=f"add provider: {choices(known)}")
-    near = nearest(str(written), known)
-    return Diagnostic(
-        "choice",
-        positions.at("provider"),
-        f"{name} is {shown(written, positions.origin.spellings.get(positions.mark_at('provider')))}; "
-        f"it can be {choices(known)}",
-        fix=f"write {near or choices(known)}",
-    )
+        fix = f"add provider: {choices(PROVIDERS)}"
+        return Diagnostic("missing-key", positions.at(), f"{name} is missing", fix=fix)
+    seen = shown(written, positions.origin.spellings.get(positions.mark_at("provider")))
+    message = f"{name} is {seen}; it can be {choices(PROVIDERS)}"
+    return Diagnostic("choice", positions.at("provider"), message, fix=_write_provider(str(written)))

@@ -61,16 +61,18 @@ def _check_clusters(s: _Subject) -> Iterator[Diagnostic]:
         yield s.say("missing-key", "clusters", "is missing: the pool is on no cluster", f"add clusters: [{known}]")
     for index, key in enumerate(s.pool.clusters):
         if key not in s.clusters:
-            fix = f"write {choices(nearest_first(key, s.clusters)[:5])}" if s.clusters else "add it under clusters"
-            fix = f"write {near}" if (near := nearest(key, s.clusters)) else fix
-            yield s.say("unknown-cluster", ("clusters", index), f"is {quoted(key)}, which is not under clusters", fix)
+            near = nearest(key, s.clusters) or (choices(nearest_first(key, s.clusters)[:5]) if s.clusters else "")
+            fix = f"write {near}" if near else "add it under clusters"
+            path = ("clusters", index)
+            yield s.say("unknown-cluster", path, f"is {_seen(s, path, key)}, which is not under clusters", fix)
 
 
 def _check_repetitions(s: _Subject) -> Iterator[Diagnostic]:
     for name, items in (("clusters", s.pool.clusters), ("zones", s.pool.zones)):
         for index, item in enumerate(items):
             if item in items[:index]:
-                yield s.say("duplicate-item", (name, index), f"names {quoted(item)} a second time", "keep one of them")
+                seen = _seen(s, (name, index), item)
+                yield s.say("duplicate-item", (name, index), f"names {seen} a second time", "keep one of them")
 
 
 def _check_machine(s: _Subject) -> Iterator[Diagnostic]:
@@ -242,16 +244,19 @@ def check_together(
 ) -> tuple[Diagnostic, ...]:
     """Find pools of one spec that would have one name on one cluster: by `name`, or by the cloud's name."""
     problems: list[Diagnostic] = []
-    first: dict[tuple[str, str, str], Positions] = {}
+    by_name: dict[tuple[str, str], Positions] = {}
+    by_cloud_name: dict[tuple[str, str], Positions] = {}
     for pool, at in pools:
         for key in dict.fromkeys(pool.clusters):
             provider = clusters.get(key)
-            names = {"name": pool.name} | ({f"names.{provider}": pool.name_on(provider)} if provider else {})
-            for path, name in names.items():
-                kind = "spec" if path == "name" else "cloud"
-                seen = first.setdefault((key, kind, name), at)
-                if seen is not at and not (kind == "cloud" and first.get((key, "spec", pool.name)) is seen):
-                    problems.append(_repeated(at, path if at.has(path) else "name", name, key, seen))
+            other = by_name.setdefault((key, pool.name), at)
+            if other is not at:
+                problems.append(_repeated(at, "name", pool.name, key, other))
+            elif provider is not None:
+                name = pool.name_on(provider)
+                path = f"names.{provider}" if provider in pool.names else "name"
+                other = by_cloud_name.setdefault((key, name), at)
+                problems += [] if other is at else [_repeated(at, path, name, key, other)]
     return tuple(problems)
 
 
