@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from math import isclose
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from gpukube.gpu.models import Arch, GpuModel, model_named
@@ -28,6 +29,8 @@ __all__ = [
     "require_machine",
     "warn_reason",
 ]
+
+COUNT_TOLERANCE: Final = 0.001
 
 Status = Literal["current", "legacy", "preview", "retired", "unknown"]
 
@@ -78,6 +81,10 @@ class Machine:
     def devices(self) -> int:
         """Whole GPUs a node shows as nvidia.com/gpu; a share of a GPU shows as one."""
         return max(1, round(self.gpus))
+
+    def has_gpus(self, count: float) -> bool:
+        """Tell whether the node holds this many GPUs; shares such as 1/6 are rounded in the clouds' own tables."""
+        return isclose(self.gpus, count, abs_tol=COUNT_TOLERANCE)
 
     @property
     def is_fractional(self) -> bool:
@@ -133,10 +140,11 @@ def require_machine(provider: str, name: str) -> Machine:
         CatalogueError: instance-type-refused (retired, AMD, FPGA), or instance-type (unknown: the canonical
             spelling if only the case differs, else the nearest names).
     """
+    found = find_machine(provider, name)
+    if found and found.status != "retired":
+        return found
     if reason := refuse_reason(provider, name):
         raise _refusal(provider, name, reason)
-    if found := find_machine(provider, name):
-        return found
     raise _unknown(provider, name)
 
 

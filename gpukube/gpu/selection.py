@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import isclose, log2
+from functools import cache
+from math import log2
 from typing import TYPE_CHECKING, Final
 
 from gpukube.gpu.machines import Machine, Status, catalogue_date, machines
@@ -26,9 +27,6 @@ __all__ = ["Rejected", "Resolution", "resolve_machine"]
 
 Rejected = tuple[Machine, str]
 Split = tuple[list[Machine], list[Rejected]]
-
-COUNT_TOLERANCE: Final = 0.001
-"""Shares such as 1/6 are rounded in the clouds' own tables (0.1667)."""
 
 # Built for a special purpose: taken only when named, or when the cloud has nothing else.
 _VARIANTS: Final[tuple[tuple[str, str], ...]] = (
@@ -61,7 +59,7 @@ def resolve_machine(provider: str, model: GpuModel, count: float) -> Resolution:
     Raises:
         CatalogueError: no-machine; names the counts on offer, or the nearest model that the cloud has.
     """
-    kept = [m for m in machines(provider) if m.model == model and _is_count(m, count)]
+    kept = [m for m in _of_model(provider, model) if m.has_gpus(count)]
     rejected: list[Rejected] = []
     for rule, is_hard in _RULES:
         passed, refused = rule(kept)
@@ -121,8 +119,9 @@ def _split(candidates: Sequence[Machine], reason: Callable[[Machine], str]) -> S
     return [m for m, why in judged if not why], [(m, why) for m, why in judged if why]
 
 
-def _is_count(machine: Machine, count: float) -> bool:
-    return isclose(machine.gpus, count, abs_tol=COUNT_TOLERANCE)
+@cache
+def _of_model(provider: str, model: GpuModel) -> tuple[Machine, ...]:
+    return tuple(m for m in machines(provider) if m.model == model)
 
 
 def _price_and_name(machine: Machine) -> tuple[bool, float, str]:

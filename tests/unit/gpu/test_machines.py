@@ -147,3 +147,11 @@ def test_warn_reason_when_the_status_is_not_current_then_says_so(provider: str, 
 )
 def test_devices_when_the_node_holds_a_share_then_one(provider: str, name: str, devices: int) -> None:
     assert require_machine(provider, name).devices == devices
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1 / 6, True), (0.1667, True), (0.17, False), (1, False)])
+def test_has_gpus_when_a_share_is_written_exactly_then_rounding_is_forgiven(
+    count: float,
+    expected: bool,  # noqa: FBT001 - a table column
+) -> None:
+    assert require_machine("aks", "Standard_NV6ads_A10_v5").has_gpus(count) is expected
