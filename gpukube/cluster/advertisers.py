@@ -1,0 +1,379 @@
+"""Who else registers nvidia.com/* in a cluster, and whether that could happen on our nodes.
+
+Lives here: the recognition of foreign advertisers in a sighting, as a table, and the refusal it leads to. Must not
+live here: I/O, and who should advertise (core.owners).
+
+Two plugins on one node: the kubelet keeps the last registration of a resource name, and removing either leaves 0
+until the other restarts (NVIDIA/k8s-device-plugin#255, #455).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
+from gpukube.cluster.scheduling import daemon_misfits
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.core.values import Desired
+
+__all__ = ["ForeignAdvertiser", "ForeignKind", "check_advertisers", "find_advertisers"]
+
+ForeignKind = Literal[
+    "plugin-release",
+    "static-manifest",
+    "gpu-operator",
+    "gke-plugin",
+    "unknown-plugin",
+    "aks-managed",
+    "bottlerocket",
+    "dra-driver",
+]
+
+_CLOUDS_OWN: Final = ("gke-plugin", "aks-managed", "bottlerocket")
+_PLUGIN_CHART: Final = "nvidia-device-plugin"
+_DRA_CHARTS: Final = ("dra-driver-nvidia-gpu-", "nvidia-dra-driver-gpu-")
+_DRA_DRIVER: Final = "gpu.nvidia.com"
+_OPERATOR_DAEMONSET: Final = "nvidia-device-plugin-daemonset"
+_PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
+_NOT_PLUGINS: Final = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
+_TWO_PLUGINS: Final = (
+    "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count falls to 0 "
+    "when either restarts"
+)
+_FUTURE_LABELS: Final = {
+    "feature.node.kubernetes.io/pci-10de.present": "true",
+    "feature.node.kubernetes.io/pci-0302_10de.present": "true",
+    "feature.node.kubernetes.io/pci-0300_10de.present": "true",
+    "kubernetes.io/os": "linux",
+    "beta.kubernetes.io/os": "linux",
+}
+"""What a GPU node gets after birth: from NFD, ours or another, and from its kubelet."""
+_OTHERS_DOMAINS: Final = (
+    "kubernetes.azure.com/",
+    "cloud.google.com/",
+    "eks.amazonaws.com/",
+    "alpha.eksctl.io/",
+    "node.kubernetes.io/",
+    "topology.kubernetes.io/",
+    "kubernetes.io/",
+    "beta.kubernetes.io/",
+    "feature.node.kubernetes.io/",
+    "nvidia.com/gpu.deploy.",
+)
+"""Labels that the cloud, NFD or the GPU Operator may put on a node that does not exist yet."""
+_OTHERS_KEYS: Final = ("agentpool", "accelerator")
+"""AKS's older names of the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignAdvertiser:
+    """Something that is not ours and registers nvidia.com/*.
+
+    Attributes:
+        name, namespace: Of the object; namespace "" for what belongs to nodes or to the cluster.
+        kind: What it is.
+        form: "DaemonSet", "service on the node", "DRA driver", ...
+        evidence: What was seen.
+        consequence: What would happen beside our plugin.
+        ways_out: Two ways to have one advertiser only.
+        lands_on: Pools asked about whose nodes it could run on, by name; empty when it stays away from them.
+    """
+
+    name: str
+    namespace: str
+    kind: ForeignKind
+    form: str
+    evidence: str
+    consequence: str
+    ways_out: tuple[str, str]
+    lands_on: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """Name it for people."""
+        return f"{self.form} {self.namespace}/{self.name}" if self.namespace else f"{self.form} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    kind: ForeignKind
+    matches: Callable[[WorkloadView], str]
+    keep: str
+    remove: str
+
+
+def _plugin_release(daemonset: WorkloadView) -> str:
+    chart = daemonset.labels.get("helm.sh/chart", "")
+    named = daemonset.labels.get("app.kubernetes.io/name") == _PLUGIN_CHART or chart.startswith(f"{_PLUGIN_CHART}-")
+    return f"labels helm.sh/chart={chart or '?'}, app.kubernetes.io/name={_PLUGIN_CHART}" if named else ""
+
+
+def _operator(daemonset: WorkloadView) -> str:
+    labels = {**daemonset.labels, **daemonset.pod_labels}
+    if labels.get("app.kubernetes.io/managed-by") == "gpu-operator" and labels.get("app") == _OPERATOR_DAEMONSET:
+        return f"labels app={_OPERATOR_DAEMONSET}, app.kubernetes.io/managed-by=gpu-operator"
+    return ""
+
+
+def _static_manifest(daemonset: WorkloadView) -> str:
+    if daemonset.pod_labels.get("name") == "nvidia-device-plugin-ds" and "helm.sh/chart" not in daemonset.labels:
+        return "pod label name=nvidia-device-plugin-ds and no labels of Helm"
+    return ""
+
+
+def _gke_plugin(daemonset: WorkloadView) -> str:
+    label = {**daemonset.labels, **daemonset.pod_labels}.get("k8s-app", "")
+    return f"label k8s-app={label}" if label == "nvidia-gpu-device-plugin" else ""
+
+
+def _unknown_plugin(daemonset: WorkloadView) -> str:
+    images = [image for image in daemonset.images if any(name in image for name in _PLUGIN_IMAGES)]
+    return f"image {images[0]}" if images else ""
+
+
+_ROWS: Final[tuple[_Row, ...]] = (
+    _Row(
+        "gpu-operator",
+        _operator,
+        keep="let the operator advertise: write devicePlugin.owner: none for these pools",
+        remove='keep its operands away: add the label nvidia.com/gpu.deploy.device-plugin: "false" to these pools',
+    ),
+    _Row(
+        "gke-plugin",
+        _gke_plugin,
+        keep="let GKE's plugin advertise: write devicePlugin.owner: cloud",
+        remove='keep it away: add the label gke-no-default-nvidia-gpu-device-plugin: "true" to these pools',
+    ),
+    _Row(
+        "plugin-release",
+        _plugin_release,
+        keep="let it advertise: write devicePlugin.owner: none for these pools",
+        remove="remove it: helm uninstall {instance} --namespace {namespace}",
+    ),
+    _Row(
+        "static-manifest",
+        _static_manifest,
+        keep="let it advertise: write devicePlugin.owner: none for these pools",
+        remove="remove it: kubectl delete daemonset {name} --namespace {namespace} (eksctl installs it again "
+        "unless told --install-nvidia-plugin=false)",
+    ),
+    _Row(
+        "unknown-plugin",
+        _unknown_plugin,
+        keep="let it advertise: write devicePlugin.owner: none for these pools",
+        remove="remove it: kubectl delete daemonset {name} --namespace {namespace}",
+    ),
+)
+"""In order: the first row that matches names the DaemonSet. The operator's and the static manifest's DaemonSets have
+one name, so labels decide (NVIDIA/gpu-operator assets/state-device-plugin, k8s-device-plugin deployments/static)."""
+
+
+def find_advertisers(seen: Sighting, pools: Sequence[Desired]) -> tuple[ForeignAdvertiser, ...]:
+    """Find every foreign advertiser, and on which of these pools it could run.
+
+    Args:
+        seen: The cluster.
+        pools: Pools of this cluster; those with advertiser "none" are not asked about.
+    """
+    asked = [pool for pool in pools if pool.ownership.advertiser != "none"]
+    found = [
+        *(row for daemonset in seen.daemonsets for row in _daemonset(daemonset, asked)),
+        *_cluster_policies(seen, asked),
+        *_node_services(seen.nodes, asked),
+        *_dra(seen, asked),
+    ]
+    return tuple(sorted(found, key=lambda item: (item.kind, item.namespace, item.name)))
+
+
+def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desired]) -> list[Diagnostic]:
+    """Refuse, pool by pool, foreign advertisers that could run on the pool's nodes; the others pass."""
+    by_name = {pool.target.where.source: pool for pool in pools}
+    return [
+        Diagnostic(
+            "foreign-advertiser",
+            by_name[name].target.where,
+            f"{item.title} could advertise GPUs on these nodes too ({item.evidence})",
+            why=item.consequence,
+            fix=f"{item.ways_out[0]}; or {item.ways_out[1]}",
+        )
+        for item in found
+        for name in item.lands_on
+        if name in by_name
+    ]
+
+
+def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
+    ours = daemonset.labels.get("app.kubernetes.io/instance") == RELEASE_NAME and daemonset.namespace == NAMESPACE
+    if ours or _is_companion(daemonset):
+        return []
+    row, evidence = next(((row, said) for row in _ROWS if (said := row.matches(daemonset))), (None, ""))
+    if row is None:
+        return []
+    words = {
+        "name": daemonset.name,
+        "namespace": daemonset.namespace,
+        "instance": daemonset.labels.get("app.kubernetes.io/instance", daemonset.name),
+    }
+    return [
+        ForeignAdvertiser(
+            daemonset.name,
+            daemonset.namespace,
+            row.kind,
+            "DaemonSet",
+            evidence,
+            _TWO_PLUGINS,
+            (row.keep.format(**words), row.remove.format(**words)),
+            tuple(_name(pool) for pool in _rivals(row.kind, pools) if _could_run(daemonset, pool)),
+        )
+    ]
+
+
+def _is_companion(daemonset: WorkloadView) -> bool:
+    """Tell the DaemonSets of GFD and MPS, which use the plugin's image and labels but advertise nothing."""
+    first_words = [container.command[0] for container in daemonset.containers if container.command]
+    return daemonset.name.endswith(_NOT_PLUGINS) or (
+        bool(first_words) and all(word.rsplit("/")[-1] in _NOT_PLUGINS for word in first_words)
+    )
+
+
+def _rivals(kind: ForeignKind, pools: Sequence[Desired]) -> list[Desired]:
+    """Leave out pools for which this very advertiser is the wanted one."""
+    return [pool for pool in pools if not (kind in _CLOUDS_OWN and pool.ownership.advertiser == "cloud")]
+
+
+def _could_run(daemonset: WorkloadView, pool: Desired) -> bool:
+    labels = {**_FUTURE_LABELS, **pool.labels}
+    return not daemon_misfits(daemonset.placement, labels, pool.effective_taints, unknown=_may_appear)
+
+
+def _may_appear(key: str) -> bool:
+    return key in _OTHERS_KEYS or key.startswith(_OTHERS_DOMAINS)
+
+
+def _name(pool: Desired) -> str:
+    return pool.target.where.source
+
+
+def _cluster_policies(seen: Sighting, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
+    """Report an operator whose device plugin DaemonSet is not there yet: it comes with the first GPU node."""
+    if not seen.cluster_policies or any(_operator(daemonset) for daemonset in seen.daemonsets):
+        return []
+    off = "nvidia.com/gpu.deploy.device-plugin"
+    row = next(row for row in _ROWS if row.kind == "gpu-operator")
+    return [
+        ForeignAdvertiser(
+            name,
+            "",
+            "gpu-operator",
+            "ClusterPolicy",
+            f"ClusterPolicy {name} exists; its device plugin starts with the first GPU node",
+            _TWO_PLUGINS,
+            (row.keep, row.remove),
+            tuple(_name(pool) for pool in pools if pool.labels.get(off, "true") == "true"),
+        )
+        for name in seen.cluster_policies
+    ]
+
+
+def _node_services(nodes: Sequence[NodeView], pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
+    found = []
+    for kind, form, sign, ways_out in _SERVICES:
+        carriers = {node.name: said for node in nodes if (said := sign(node))}
+        if not carriers:
+            continue
+        theirs = [node for node in nodes if node.name in carriers]
+        first = theirs[0].name
+        found.append(
+            ForeignAdvertiser(
+                f"on {len(theirs)} nodes" if len(theirs) > 1 else f"on {first}",
+                "",
+                kind,
+                form,
+                f"node {first}: {carriers[first]}",
+                _TWO_PLUGINS,
+                ways_out,
+                tuple(_name(pool) for pool in _rivals(kind, pools) if any(_is_of(node, pool) for node in theirs)),
+            )
+        )
+    return found
+
+
+def _aks_managed(node: NodeView) -> str:
+    if node.labels.get("kubernetes.azure.com/dcgm-exporter") == "enabled":
+        return "label kubernetes.azure.com/dcgm-exporter=enabled"
+    condition = "UnhealthyNvidiaDevicePlugin"
+    return f"condition {condition}" if condition in node.conditions else ""
+
+
+def _bottlerocket(node: NodeView) -> str:
+    if node.os_image.startswith("Bottlerocket") and node.devices.get("nvidia.com/gpu", 0) > 0:
+        return f"{node.os_image} advertises nvidia.com/gpu={node.devices['nvidia.com/gpu']} by itself"
+    return ""
+
+
+_SERVICES: Final[tuple[tuple[ForeignKind, str, Callable[[NodeView], str], tuple[str, str]], ...]] = (
+    (
+        "aks-managed",
+        "the node service of AKS managed GPU",
+        _aks_managed,
+        (
+            "let AKS advertise: write devicePlugin.owner: cloud",
+            "make a new pool without gpuProfile.nvidia.managementMode: Managed (it cannot be changed)",
+        ),
+    ),
+    (
+        "bottlerocket",
+        "the built-in plugin of Bottlerocket",
+        _bottlerocket,
+        (
+            "let Bottlerocket advertise: write devicePlugin.owner: cloud",
+            "make a new pool with another node image",
+        ),
+    ),
+)
+"""Plugins without a DaemonSet: AKS runs one as a systemd service (Azure/AgentBaker cse_config.sh), Bottlerocket's
+NVIDIA variants carry one (bottlerocket-os/bottlerocket#4309)."""
+
+
+def _is_of(node: NodeView, pool: Desired) -> bool:
+    marks: Mapping[str, str] = node.labels
+    return (marks.get(OWNER_LABEL), marks.get(POOL_LABEL)) == (pool.target.owner, pool.target.pool)
+
+
+def _dra(seen: Sighting, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
+    drivers = [item for item in seen.daemonsets if item.labels.get("helm.sh/chart", "").startswith(_DRA_CHARTS)]
+    sliced = {node for driver, node in seen.slices if driver == _DRA_DRIVER}
+    if _DRA_DRIVER not in seen.device_classes and not sliced:
+        return []
+    on_nodes = [node for node in seen.nodes if node.name in sliced]
+    lands = [
+        _name(pool)
+        for pool in pools
+        if pool.ownership.advertiser != "dra"
+        and (any(_could_run(driver, pool) for driver in drivers) or any(_is_of(node, pool) for node in on_nodes))
+    ]
+    evidence = f"ResourceSlices of {len(sliced)} nodes" if sliced else f"DeviceClass {_DRA_DRIVER}"
+    first = drivers[0] if drivers else None
+    return [
+        ForeignAdvertiser(
+            first.name if first else _DRA_DRIVER,
+            first.namespace if first else "",
+            "dra-driver",
+            "DaemonSet" if first else "DRA driver",
+            evidence,
+            "the DRA driver and the plugin would hand the same GPUs to two pods",
+            (
+                "let DRA hand out these GPUs: write devicePlugin.owner: none for these pools",
+                "turn its GPUs off: helm upgrade of dra-driver-nvidia-gpu with resources.gpus.enabled=false",
+            ),
+            tuple(lands),
+        )
+    ]

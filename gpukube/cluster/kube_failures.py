@@ -1,0 +1,93 @@
+"""What goes wrong when a Kubernetes API is called, as our errors.
+
+Lives here: exceptions of lightkube and its transport -> AccessError or ClusterError. Must not live here: calls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import httpx2
+import msgspec
+from lightkube import ApiError
+from lightkube.core.exceptions import ConfigError
+
+from gpukube.errors import AccessError, ClusterError
+
+if TYPE_CHECKING:
+    from gpukube.errors import Where
+
+__all__ = ["brief", "explain"]
+
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+
+
+def explain(where: Where, doing: str, error: Exception) -> AccessError | ClusterError:
+    """Turn an exception of lightkube or its transport into one of ours."""
+    if isinstance(error, httpx2.HTTPStatusError):
+        return _refused(where, doing, error)
+    if isinstance(error, httpx2.TimeoutException):
+        return ClusterError(
+            f"no answer in time while {doing}",
+            where=where,
+            fix="check that this address can be reached from here (private cluster, VPN, authorised ranges)",
+            code="cluster-timeout",
+        )
+    if isinstance(error, ConfigError):
+        return AccessError(
+            f"the kubeconfig's credentials could not be had while {doing}",
+            where=where,
+            why=brief(error),
+            fix="run the kubeconfig's exec command by hand, or let the cloud's own access be used",
+            code="kube-credentials",
+        )
+    if isinstance(error, msgspec.MsgspecError):
+        return ClusterError(
+            f"the answer is not one of a Kubernetes API while {doing}",
+            where=where,
+            why=brief(error),
+            fix="check the server address in the kubeconfig, and any proxy between",
+            code="not-kubernetes",
+        )
+    return ClusterError(
+        f"the Kubernetes API cannot be reached while {doing}",
+        where=where,
+        why=brief(error),
+        fix="check that the cluster runs and that this address can be reached from here; then run again",
+        code="cluster-unreachable",
+    )
+
+
+def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessError | ClusterError:
+    code = error.response.status_code
+    said = brief(error.status.message or "") if isinstance(error, ApiError) else ""
+    if code == _UNAUTHORIZED:
+        return AccessError(
+            f"the Kubernetes API does not accept our credentials (401) while {doing}",
+            where=where,
+            why=said,
+            fix="log in again, or check which identity the kubeconfig names",
+            code="kube-unauthorized",
+        )
+    if code == _FORBIDDEN:
+        return AccessError(
+            f"not allowed by the Kubernetes API (403) while {doing}",
+            where=where,
+            why=said,
+            fix="ask for a role in the cluster that allows it (permissions needed: docs, or gpukube doctor)",
+            code="kube-forbidden",
+        )
+    return ClusterError(
+        f"the Kubernetes API answered {code} while {doing}",
+        where=where,
+        why=said,
+        fix="run again; if it stays, look at the API server's health",
+        code="cluster-answer",
+    )
+
+
+def brief(error: object) -> str:
+    """Give the first line of a text, at most 300 characters."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__

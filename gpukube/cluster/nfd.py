@@ -1,0 +1,90 @@
+"""Whether Node Feature Discovery already runs in a cluster, and whether it will reach our nodes.
+
+Lives here: recognition of a foreign NFD. Must not live here: what we then write into chart values (plugin).
+
+NFD installed twice: two masters fight over labels (NVIDIA/cloud-native-docs, gpu-operator/getting-started). What helm
+leaves behind (the CRDs) is no sign of a running one, so workloads decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
+from gpukube.cluster.scheduling import daemon_misfits
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.views import WorkloadView
+    from gpukube.core.values import Desired
+
+__all__ = ["ForeignNfd", "find_nfd", "nfd_warnings"]
+
+_NAME: Final = "node-feature-discovery"
+_SHORT: Final = "nfd"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignNfd:
+    """An NFD that is not of our release.
+
+    Attributes:
+        masters, workers: Its parts; either may be missing from view.
+    """
+
+    masters: tuple[WorkloadView, ...]
+    workers: tuple[WorkloadView, ...]
+
+    def __str__(self) -> str:
+        """Name its first part."""
+        return str((*self.masters, *self.workers)[0])
+
+
+def find_nfd(seen: Sighting) -> ForeignNfd | None:
+    """Find a foreign NFD; None when there is none."""
+    masters = tuple(item for item in seen.deployments if _is_part(item, "master") and not _is_ours(item))
+    workers = tuple(item for item in seen.daemonsets if _is_part(item, "worker") and not _is_ours(item))
+    return ForeignNfd(masters, workers) if masters or workers else None
+
+
+def _is_part(item: WorkloadView, role: str) -> bool:
+    named = item.labels.get("app.kubernetes.io/name", "") == _NAME or item.labels.get("app") in (_SHORT, f"nfd-{role}")
+    runs = any(f"nfd-{role}" in word for part in item.containers for word in part.command)
+    return (named and (item.name.endswith(role) or _role(item) == role)) or runs or item.name == f"nfd-{role}"
+
+
+def _role(item: WorkloadView) -> str:
+    return item.labels.get("role", "") or item.pod_labels.get("role", "")
+
+
+def _is_ours(item: WorkloadView) -> bool:
+    return item.namespace == NAMESPACE and item.labels.get("app.kubernetes.io/instance") == RELEASE_NAME
+
+
+def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Diagnostic]:
+    """Warn of pools that the workers of a foreign NFD do not reach: no features, so no labels of GFD there.
+
+    The plugin itself does not depend on it: our nodes carry the label its affinity asks for from birth.
+    """
+    if nfd is None:
+        return []
+    found = []
+    for pool in pools:
+        stuck = [daemon_misfits(item.placement, pool.labels, pool.effective_taints) for item in nfd.workers]
+        taints = sorted({str(miss.taint) for reasons in stuck for miss in reasons if miss.taint})
+        if stuck and all(stuck) and taints:
+            found.append(
+                Diagnostic(
+                    "nfd-taint",
+                    pool.target.where,
+                    f"{nfd.workers[0]} does not tolerate {', '.join(taints)}",
+                    why="feature labels come from that NFD, so these nodes get none (GPUs are advertised all the same)",
+                    fix=f"add tolerations for {', '.join(taints)} to that DaemonSet's release",
+                    severity="warning",
+                )
+            )
+    return found

@@ -1,0 +1,152 @@
+"""Helm releases as they lie in the cluster's Secrets, read without Helm.
+
+Lives here: the record and how it is decoded. Must not live here: changing a release.
+
+A revision is a Secret of type helm.sh/release.v1, named sh.helm.release.v1.<release>.v<N>, labelled owner=helm,
+name=<release>, status=<status>; its `release` entry is base64 (Kubernetes) of base64 (Helm) of gzip of JSON
+(helm.sh/helm pkg/storage/driver).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gpukube.cluster.jsontree import Tree, number, text, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "HELM_OWNER",
+    "SUPERSEDED",
+    "Release",
+    "SecretReader",
+    "decode_release",
+    "find_releases",
+    "newest",
+    "release_history",
+    "secret_name",
+]
+
+HELM_OWNER: Final = {"owner": "helm"}
+SUPERSEDED: Final = "superseded"
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""A Secret holds at most 1 MiB; a release that unpacks to more than this is not one."""
+
+
+class SecretReader(Protocol):
+    """The part of Kube that reading releases needs."""
+
+    def release_secrets(
+        self, namespace: str = "", name: str = "", *, superseded: bool = False
+    ) -> tuple[Mapping[str, object], ...]:
+        """List Helm's Secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One revision of a Helm release.
+
+    Attributes:
+        chart: Name of the chart, "nvidia-device-plugin".
+        status: Helm's word: deployed, superseded, failed, uninstalling, pending-install, pending-upgrade, ...
+        values: The user's values, not the chart's defaults.
+        manifest: Rendered objects as YAML documents.
+        deployed_at: info.last_deployed, RFC 3339.
+    """
+
+    name: str
+    namespace: str
+    chart: str
+    chart_version: str
+    app_version: str
+    revision: int
+    status: str
+    values: Mapping[str, object]
+    manifest: str = field(repr=False)
+    deployed_at: str = ""
+
+    @property
+    def pending(self) -> bool:
+        """Whether Helm began to change the release and has not said how it ended."""
+        return self.status.startswith("pending-")
+
+
+def secret_name(name: str, revision: int) -> str:
+    """Name the Secret of one revision."""
+    return f"sh.helm.release.v1.{name}.v{revision}"
+
+
+def decode_release(secret: Tree) -> Release | None:
+    """Decode one Secret; None when it is not a release, whatever is wrong with it."""
+    record = _payload(text(secret, "data", "release"))
+    if record is None or not text(record, "name"):
+        return None
+    metadata = tree(record, "chart", "metadata")
+    return Release(
+        name=text(record, "name"),
+        namespace=text(record, "namespace") or text(secret, "metadata", "namespace"),
+        chart=text(metadata, "name"),
+        chart_version=text(metadata, "version"),
+        app_version=text(metadata, "appVersion"),
+        revision=number(record, "version"),
+        status=text(record, "info", "status"),
+        values=tree(record, "config"),
+        manifest=text(record, "manifest"),
+        deployed_at=text(record, "info", "last_deployed"),
+    )
+
+
+def _payload(data: str) -> object:
+    try:
+        packed = base64.b64decode(base64.b64decode(data, validate=True), validate=True)
+        plain = _gunzip(packed) if packed.startswith(_GZIP_MAGIC) else packed
+        record: object = json.loads(plain)
+    except (binascii.Error, ValueError, OSError, EOFError, zlib.error, RecursionError):
+        return None
+    return record
+
+
+def _gunzip(packed: bytes) -> bytes:
+    unpacker = zlib.decompressobj(wbits=31)
+    plain = unpacker.decompress(packed, _MOST_BYTES)
+    if unpacker.unconsumed_tail or not unpacker.eof:
+        raise gzip.BadGzipFile("cut short, or larger than any release")
+    return plain
+
+
+def find_releases(kube: SecretReader, namespace: str = "") -> tuple[Release, ...]:
+    """Find the newest revision of every release, of one namespace or ("") of all; broken records are left out.
+
+    Raises:
+        AccessError: Secrets may not be listed there.
+        ClusterError: The API did not answer.
+    """
+    found: dict[tuple[str, str], Release] = {}
+    for release in _decoded(kube.release_secrets(namespace)):
+        key = (release.namespace, release.name)
+        if key not in found or found[key].revision < release.revision:
+            found[key] = release
+    return tuple(found[key] for key in sorted(found))
+
+
+def release_history(kube: SecretReader, name: str, namespace: str) -> tuple[Release, ...]:
+    """Read all revisions of one release that Helm still keeps, oldest first."""
+    found = _decoded(kube.release_secrets(namespace, name, superseded=True))
+    return tuple(sorted(found, key=lambda release: release.revision))
+
+
+def newest(history: Sequence[Release]) -> Release | None:
+    """Give the newest revision, None when there is none."""
+    return max(history, key=lambda release: release.revision, default=None)
+
+
+def _decoded(secrets: Sequence[Tree]) -> list[Release]:
+    return [release for secret in secrets if (release := decode_release(secret))]

@@ -1,0 +1,164 @@
+"""Whether a pod may go to a node, and if not, why: node selector, node affinity, taints.
+
+Lives here: the predicates of the Kubernetes scheduler that look at labels and taints, as pure functions. Must not
+live here: resources, topology spread, priorities, and knowledge of NVIDIA or of a cloud.
+
+Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tolerations".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.jsontree import at, items, text, tree
+from gpukube.cluster.views import Toleration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from gpukube.cluster.views import Placement
+    from gpukube.core.values import Taint
+
+__all__ = ["DAEMON_TOLERATIONS", "Misfit", "daemon_misfits", "misfits", "tolerates"]
+
+DAEMON_TOLERATIONS: Final = (
+    Toleration("node.kubernetes.io/not-ready", "Exists", effect="NoExecute"),
+    Toleration("node.kubernetes.io/unreachable", "Exists", effect="NoExecute"),
+    Toleration("node.kubernetes.io/disk-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/memory-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/pid-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/unschedulable", "Exists", effect="NoSchedule"),
+)
+"""What the DaemonSet controller adds to its pods (Kubernetes documentation, "DaemonSet")."""
+_SOFT: Final = "PreferNoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """One reason why a pod does not go to a node.
+
+    Attributes:
+        kind: What stands in the way.
+        says: For people, with the values seen.
+        taint: The taint that is not tolerated.
+    """
+
+    kind: Literal["selector", "affinity", "taint"]
+    says: str
+    taint: Taint | None = None
+
+
+def misfits(
+    placement: Placement,
+    labels: Mapping[str, str],
+    taints: Iterable[Taint],
+    *,
+    name: str = "",
+    unknown: Callable[[str], bool] | None = None,
+) -> tuple[Misfit, ...]:
+    """Say why a pod does not go to a node; empty when it may.
+
+    Args:
+        placement: The pod's selector, affinity and tolerations.
+        labels: The node's.
+        taints: The node's.
+        name: The node's; "" when it does not exist yet.
+        unknown: Says of a label key that is absent whether the node may carry it all the same; such a key is
+            taken to match. For nodes that do not exist yet.
+    """
+    open_keys = unknown or (lambda _key: False)
+    found = [
+        Misfit("selector", f"nodeSelector wants {key}={value}, the node has {_seen(labels, key)}")
+        for key, value in placement.node_selector.items()
+        if labels.get(key) != value and not (key not in labels and open_keys(key))
+    ]
+    terms = _terms(placement)
+    if terms is not None and not any(_term_matches(term, labels, name, open_keys) for term in terms):
+        found.append(Misfit("affinity", f"node affinity wants {' or '.join(map(_term_text, terms)) or 'nothing'}"))
+    found += [
+        Misfit("taint", f"taint {taint} is not tolerated", taint)
+        for taint in taints
+        if taint.effect != _SOFT and not tolerates(placement.tolerations, taint)
+    ]
+    return tuple(found)
+
+
+def daemon_misfits(
+    placement: Placement,
+    labels: Mapping[str, str],
+    taints: Iterable[Taint],
+    *,
+    name: str = "",
+    unknown: Callable[[str], bool] | None = None,
+) -> tuple[Misfit, ...]:
+    """As `misfits`, for a pod of a DaemonSet, which tolerates the node's troubles by itself."""
+    hard = [taint for taint in taints if not tolerates(DAEMON_TOLERATIONS, taint)]
+    return misfits(placement, labels, hard, name=name, unknown=unknown)
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Say whether one of the tolerations covers a taint."""
+    return any(_covers(toleration, taint) for toleration in tolerations)
+
+
+def _covers(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect not in ("", taint.effect):
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in ("", taint.key)
+    return toleration.operator == "Equal" and (toleration.key, toleration.value) == (taint.key, taint.value)
+
+
+def _terms(placement: Placement) -> list[object] | None:
+    path = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    if at(placement.affinity, *path) is None:
+        return None
+    return items(placement.affinity, *path, "nodeSelectorTerms")
+
+
+def _term_matches(term: object, labels: Mapping[str, str], name: str, unknown: Callable[[str], bool]) -> bool:
+    """Match one term: all of its expressions; an empty term matches no node."""
+    expressions, fields = items(term, "matchExpressions"), items(term, "matchFields")
+    return bool(expressions or fields) and (
+        all(_expression_matches(item, labels, unknown) for item in expressions)
+        and all(_expression_matches(item, {"metadata.name": name}, lambda _key: not name) for item in fields)
+    )
+
+
+def _expression_matches(item: object, labels: Mapping[str, str], unknown: Callable[[str], bool]) -> bool:
+    key, operator = text(item, "key"), text(item, "operator")
+    values = [text(value) for value in items(item, "values")]
+    if key not in labels:
+        return operator in ("NotIn", "DoesNotExist") or unknown(key)
+    value = labels[key]
+    answers: dict[str, Callable[[], bool]] = {
+        "In": lambda: value in values,
+        "NotIn": lambda: value not in values,
+        "Exists": lambda: True,
+        "DoesNotExist": lambda: False,
+        "Gt": lambda: _is_beyond(value, values, sign=1),
+        "Lt": lambda: _is_beyond(value, values, sign=-1),
+    }
+    return operator in answers and answers[operator]()
+
+
+def _is_beyond(value: str, values: list[str], *, sign: int) -> bool:
+    try:
+        return sign * (int(value) - int(values[0])) > 0
+    except (ValueError, IndexError):
+        return False
+
+
+def _term_text(term: object) -> str:
+    parts = [_expression_text(item) for item in (*items(term, "matchExpressions"), *items(term, "matchFields"))]
+    return " and ".join(parts) or "(an empty term)"
+
+
+def _expression_text(item: object) -> str:
+    values = ",".join(text(value) for value in items(tree(item), "values"))
+    return f"{text(item, 'key')} {text(item, 'operator')}" + (f" [{values}]" if values else "")
+
+
+def _seen(labels: Mapping[str, str], key: str) -> str:
+    return f"{key}={labels[key]}" if key in labels else "no such label"

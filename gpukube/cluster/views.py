@@ -1,0 +1,284 @@
+"""The parts of Kubernetes objects that we look at, as frozen values.
+
+Lives here: the views and how they are read from the API's JSON. Must not live here: I/O, and what a value means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, get_args
+
+from gpukube.cluster.jsontree import Tree, items, number, text, texts, tree
+from gpukube.core.values import Taint, TaintEffect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "DEVICE_PREFIX",
+    "ContainerState",
+    "ContainerView",
+    "NodeView",
+    "Placement",
+    "PodView",
+    "Toleration",
+    "WorkloadView",
+    "devices_of",
+    "node_view",
+    "placement_of",
+    "pod_view",
+    "workload_view",
+]
+
+DEVICE_PREFIX: Final = "nvidia.com/"
+"""Domain of all extended resources of the NVIDIA stack (NVIDIA/k8s-device-plugin internal/rm, v0.20.0)."""
+_EFFECTS: Final[dict[str, TaintEffect]] = {name: name for name in get_args(TaintEffect)}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Toleration:
+    """A toleration as the API has it; an empty key or effect means any."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a pod may go: the three fields of a pod spec that choose nodes."""
+
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: Tree = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node.
+
+    Attributes:
+        conditions: Type -> "True", "False" or "Unknown".
+        created: metadata.creationTimestamp as the API writes it.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    capacity: Mapping[str, str]
+    allocatable: Mapping[str, str]
+    conditions: Mapping[str, str]
+    os_image: str
+    created: str
+
+    @property
+    def ready(self) -> bool:
+        """Whether the kubelet reports Ready."""
+        return self.conditions.get("Ready") == "True"
+
+    @property
+    def devices(self) -> dict[str, int]:
+        """Allocatable nvidia.com/* resources -> devices."""
+        return devices_of(self.allocatable)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """A container of a pod template."""
+
+    name: str
+    image: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadView:
+    """A DaemonSet or a Deployment.
+
+    Attributes:
+        desired, ready: Pods, from the status.
+    """
+
+    kind: str
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    pod_labels: Mapping[str, str]
+    placement: Placement
+    containers: tuple[ContainerView, ...]
+    desired: int
+    ready: int
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Images of the containers, in order."""
+        return tuple(container.image for container in self.containers)
+
+    def __str__(self) -> str:
+        """Render as kubectl names it, with the namespace."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    """How one container of a pod fares.
+
+    Attributes:
+        waiting: Reason it does not run ("CrashLoopBackOff", ...); "" when it runs or has ended.
+        message: The kubelet's words for it.
+        exit_code: Of the last end; None when it never ended.
+    """
+
+    name: str
+    init: bool
+    ready: bool
+    waiting: str
+    message: str
+    restarts: int
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """A pod.
+
+    Attributes:
+        node: Where it runs, or, for a pod of a DaemonSet that is not placed yet, the node it is meant for.
+        scheduled: Whether the scheduler has placed it.
+        unschedulable: The scheduler's words why not.
+        owner_kind, owner: The controller's kind and name.
+        devices: Requested nvidia.com/* resources -> count, containers summed.
+    """
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    node: str
+    scheduled: bool
+    phase: str
+    ready: bool
+    unschedulable: str
+    containers: tuple[ContainerState, ...]
+    owner_kind: str
+    owner: str
+    devices: Mapping[str, int]
+
+
+def devices_of(resources: Mapping[str, str]) -> dict[str, int]:
+    """Keep the nvidia.com/* resources, as whole numbers."""
+    return {name: number(resources, name) for name in sorted(resources) if name.startswith(DEVICE_PREFIX)}
+
+
+def node_view(obj: Tree) -> NodeView:
+    """Read a Node."""
+    taints = (_taint(item) for item in items(obj, "spec", "taints"))
+    return NodeView(
+        name=text(obj, "metadata", "name"),
+        labels=texts(obj, "metadata", "labels"),
+        taints=tuple(taint for taint in taints if taint),
+        capacity=texts(obj, "status", "capacity"),
+        allocatable=texts(obj, "status", "allocatable"),
+        conditions={text(item, "type"): text(item, "status") for item in items(obj, "status", "conditions")},
+        os_image=text(obj, "status", "nodeInfo", "osImage"),
+        created=text(obj, "metadata", "creationTimestamp"),
+    )
+
+
+def _taint(item: object) -> Taint | None:
+    effect = _EFFECTS.get(text(item, "effect"))
+    return Taint(text(item, "key"), text(item, "value"), effect) if effect else None
+
+
+def placement_of(pod_spec: object) -> Placement:
+    """Read nodeSelector, affinity and tolerations of a pod spec (or of chart values, which use the same names)."""
+    return Placement(
+        node_selector=texts(pod_spec, "nodeSelector"),
+        affinity=tree(pod_spec, "affinity"),
+        tolerations=tuple(_toleration(item) for item in items(pod_spec, "tolerations")),
+    )
+
+
+def _toleration(item: object) -> Toleration:
+    operator = text(item, "operator") or "Equal"
+    return Toleration(text(item, "key"), operator, text(item, "value"), text(item, "effect"))
+
+
+def workload_view(obj: Tree, kind: str) -> WorkloadView:
+    """Read a DaemonSet or a Deployment."""
+    daemon = kind == "DaemonSet"
+    return WorkloadView(
+        kind=kind,
+        name=text(obj, "metadata", "name"),
+        namespace=text(obj, "metadata", "namespace"),
+        labels=texts(obj, "metadata", "labels"),
+        pod_labels=texts(obj, "spec", "template", "metadata", "labels"),
+        placement=placement_of(tree(obj, "spec", "template", "spec")),
+        containers=tuple(_container(item) for item in items(obj, "spec", "template", "spec", "containers")),
+        desired=number(obj, "status", "desiredNumberScheduled" if daemon else "replicas"),
+        ready=number(obj, "status", "numberReady" if daemon else "readyReplicas"),
+    )
+
+
+def _container(item: object) -> ContainerView:
+    words = (*items(item, "command"), *items(item, "args"))
+    return ContainerView(text(item, "name"), text(item, "image"), tuple(text(word) for word in words))
+
+
+def pod_view(obj: Tree) -> PodView:
+    """Read a Pod."""
+    conditions = {text(item, "type"): item for item in items(obj, "status", "conditions")}
+    owner = next((ref for ref in items(obj, "metadata", "ownerReferences") if text(ref, "controller") == "true"), {})
+    placed = text(obj, "spec", "nodeName")
+    unplaced = text(conditions.get("PodScheduled"), "status") == "False"
+    return PodView(
+        name=text(obj, "metadata", "name"),
+        namespace=text(obj, "metadata", "namespace"),
+        labels=texts(obj, "metadata", "labels"),
+        node=placed or _meant_for(obj),
+        scheduled=bool(placed),
+        phase=text(obj, "status", "phase"),
+        ready=text(conditions.get("Ready"), "status") == "True",
+        unschedulable=text(conditions.get("PodScheduled"), "message") if unplaced else "",
+        containers=(*_states(obj, "initContainerStatuses"), *_states(obj, "containerStatuses")),
+        owner_kind=text(owner, "kind"),
+        owner=text(owner, "name"),
+        devices=_requested(obj),
+    )
+
+
+def _meant_for(obj: Tree) -> str:
+    """Find the node a DaemonSet pod is bound for: its controller writes a matchFields term on metadata.name."""
+    required = tree(obj, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    for term in items(required, "nodeSelectorTerms"):
+        for match in items(term, "matchFields"):
+            if text(match, "key") == "metadata.name" and len(names := items(match, "values")) == 1:
+                return text(names[0])
+    return ""
+
+
+def _states(obj: Tree, field_name: str) -> list[ContainerState]:
+    return [_state(item, init=field_name.startswith("init")) for item in items(obj, "status", field_name)]
+
+
+def _state(item: object, *, init: bool) -> ContainerState:
+    ended = tree(item, "lastState", "terminated") or tree(item, "state", "terminated")
+    waiting = tree(item, "state", "waiting")
+    return ContainerState(
+        name=text(item, "name"),
+        init=init,
+        ready=text(item, "ready") == "true",
+        waiting=text(waiting, "reason"),
+        message=text(waiting, "message") or text(ended, "message"),
+        restarts=number(item, "restartCount"),
+        exit_code=number(ended, "exitCode") if ended else None,
+    )
+
+
+def _requested(obj: Tree) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for container in items(obj, "spec", "containers"):
+        asked = texts(container, "resources", "limits") | texts(container, "resources", "requests")
+        for name, count in devices_of(asked).items():
+            total[name] = total.get(name, 0) + count
+    return total
