@@ -103,8 +103,9 @@ class KubeCluster:
         """Write a complete kubeconfig (JSON, which is YAML too).
 
         Args:
-            server_url: Where `make_app(cluster)` is served, path included.
-            ca_pem: CA certificate for https; "" for plain http.
+            server_url: Where `make_app(cluster)` is served, path included. It must be https: client-go, and so Helm and
+                kubectl, send a bearer token over TLS only.
+            ca_pem: Certificate of the authority that signed the server's.
         """
         server: dict[str, str] = {"server": server_url}
         if ca_pem:

@@ -1,0 +1,94 @@
+"""A cluster served on loopback by a thread, for clients that are processes or block."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+import uvicorn
+
+from gpukube.sandbox.clock import ScaledClock
+from gpukube.sandbox.kube.api import make_app
+from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.tls import make_tls
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterator
+    from pathlib import Path
+
+    from starlette.applications import Starlette
+
+T = TypeVar("T")
+
+TOKEN = "sandbox-token"
+
+
+@dataclass
+class Served:
+    """A cluster whose API answers at `url`; its event loop runs in another thread."""
+
+    cluster: KubeCluster
+    url: str
+    ca_pem: str
+    loop: asyncio.AbstractEventLoop
+
+    def run(self, work: Coroutine[None, None, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+
+    def kubeconfig(self) -> str:
+        return self.cluster.kubeconfig(self.url, self.ca_pem)
+
+
+@contextmanager
+def serve(cluster: KubeCluster, app: Starlette, directory: Path) -> Iterator[Served]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    tls = make_tls(directory)
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        lifespan="off",
+        timeout_graceful_shutdown=0,
+        ws="none",
+        ssl_certfile=tls.certificate,
+        ssl_keyfile=str(tls.key),
+    )
+    server = uvicorn.Server(config)
+    ready = threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        await cluster.start()
+        ready.set()
+        await server.serve(sockets=[listener])
+        await cluster.stop()
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
+    thread.start()
+    ready.wait(20)
+    try:
+        yield Served(cluster, f"https://127.0.0.1:{listener.getsockname()[1]}", tls.ca.read_text(), loops[0])
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    cluster = KubeCluster("train", ScaledClock(200.0), TOKEN)
+    with serve(cluster, make_app(cluster), tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def kubeconfig(served: Served, tmp_path: Path) -> Path:
+    path = tmp_path / "kubeconfig"
+    path.write_text(served.kubeconfig())
+    path.chmod(0o600)
+    return path
