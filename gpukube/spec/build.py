@@ -15,7 +15,16 @@ from pydantic import Field, ValidationError
 from gpukube.spec.fields import keys_of
 from gpukube.spec.merge import merge_defaults
 from gpukube.spec.messages import Finding, empty_value, explain, not_a_mapping, unnamed_provider
-from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS, GPUNodePools, Metadata, Pool, PoolSettings, SpecModel
+from gpukube.spec.model import (
+    CLUSTER_MODELS,
+    PROVIDERS,
+    ClusterKey,
+    GPUNodePools,
+    Metadata,
+    Pool,
+    PoolSettings,
+    SpecModel,
+)
 from gpukube.spec.positions import Data, Path, PositionedDict, PositionedList, Positions
 from gpukube.spec.rules import check_pool, check_together
 
@@ -37,7 +46,7 @@ class _Frame(SpecModel):
     api_version: Literal["gpukube.io/v1alpha1"]
     kind: Literal["GPUNodePools"]
     metadata: Metadata
-    clusters: dict[str, object] = Field(min_length=1, examples=["{KEY: {provider: aks, ...}}"])
+    clusters: dict[ClusterKey, object] = Field(min_length=1, examples=["{KEY: {provider: aks, ...}}"])
     defaults: dict[str, object] = Field(default_factory=dict)
     pools: Annotated[tuple[object, ...], Field(strict=False)] = Field(min_length=1, examples=["[{name: ...}]"])
 

@@ -15,6 +15,7 @@ from gpukube.errors import Diagnostic, Where
 from gpukube.spec.fields import Field, keys_of, lookup, places_in_pool
 from gpukube.spec.model import (
     AWS_ACCOUNT,
+    CLUSTER_KEY,
     LABEL_VALUE,
     PROVIDERS,
     TYPE_MAP,
@@ -110,7 +111,7 @@ def explain(error: ValidationError, model: type[SpecModel], positions: Positions
 
 def _context(detail: ErrorDetails, model: type[SpecModel], positions: Positions) -> _Context:
     path, about_key = _path_of(detail, positions)
-    kind = _KEY_MARK if about_key else detail["type"]
+    kind = f"{_KEY_MARK} {detail['type']}" if about_key else detail["type"]
     return _Context(kind, path, cast("object", detail["input"]), detail.get("ctx", {}), model, positions)
 
 
@@ -208,6 +209,13 @@ def _write_provider(written: str) -> str:
     return f"write {_CLOUDS.get(written.casefold()) or nearest(written, PROVIDERS) or choices(PROVIDERS)}"
 
 
+def _key_format(c: _Context) -> Diagnostic:
+    message = (
+        f"{c.positions.path(c.path[:-1])} has the key {quoted(c.key)}; {_FORMATS[str(c.limits['pattern'])]} are needed"
+    )
+    return Diagnostic("format", c.positions.key_at(c.path), message, fix="write for example train-aks")
+
+
 # (part of the path, value) -> fix, where a choice is missing on purpose.
 _CHOICE_FIXES: Final[dict[tuple[str, str], str]] = {
     ("type", "reserved"): "write on-demand or spot; reserved capacity is not supported yet",
@@ -234,11 +242,12 @@ _LIMITS: Final[dict[str, tuple[str, str]]] = {
     "le": ("it can be at most", "{} or less"),
 }
 
-# pattern -> (what it wants, in a sentence).
+# pattern -> what it wants.
 _FORMATS: Final[dict[str, str]] = {
-    LABEL_VALUE: 'at most 63 letters, digits, "-", "_" or ".", with a letter or digit at both ends',
-    AWS_ACCOUNT: "twelve digits",
-    UUID: "an id such as 11111111-2222-3333-4444-555555555555",
+    LABEL_VALUE: 'at most 63 letters, digits, "-", "_" or ".", with a letter or digit at both ends are needed',
+    CLUSTER_KEY: 'at most 63 letters, digits, "-" or "_", with a letter or digit at both ends are needed',
+    AWS_ACCOUNT: "twelve digits are needed",
+    UUID: "an id such as 11111111-2222-3333-4444-555555555555 is needed",
 }
 
 
@@ -246,7 +255,7 @@ def _format(c: _Context) -> Diagnostic:
     if not c.value:
         return _too_short(c)
     wanted = _FORMATS[str(c.limits["pattern"])]
-    return c.say("format", f"is {c.seen}; {wanted} is needed", f"write for example {c.assign(c.example or '...')}")
+    return c.say("format", f"is {c.seen}; {wanted}", f"write for example {c.assign(c.example or '...')}")
 
 
 def _text(c: _Context) -> Diagnostic:
@@ -304,7 +313,8 @@ def _other(c: _Context) -> Diagnostic:
 
 
 _ROWS: Final[dict[str, Callable[[_Context], Diagnostic]]] = {
-    _KEY_MARK: _unknown_provider,
+    f"{_KEY_MARK} literal_error": _unknown_provider,
+    f"{_KEY_MARK} string_pattern_mismatch": _key_format,
     "missing": _missing,
     "extra_forbidden": _unknown_key,
     "literal_error": _choice,

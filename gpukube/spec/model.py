@@ -15,12 +15,19 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 from pydantic.alias_generators import to_camel
 
 __all__ = [
+    "AWS_ACCOUNT",
+    "CLUSTER_KEY",
     "CLUSTER_MODELS",
+    "LABEL_VALUE",
     "PROVIDERS",
+    "TYPE_MAP",
+    "TYPE_NAME",
+    "UUID",
     "AksCluster",
     "Autoscaling",
     "Capacity",
     "Cluster",
+    "ClusterKey",
     "DevicePlugin",
     "Disk",
     "Driver",
@@ -53,6 +60,10 @@ AWS_ACCOUNT = r"^[0-9]{12}$"
 UUID = r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 """An Azure subscription id: ARM paths take the id, never the display name."""
 
+CLUSTER_KEY = r"^[A-Za-z0-9]([-A-Za-z0-9_]{0,61}[A-Za-z0-9])?$"
+"""Cluster keys stand in paths (clusters.train-aks.name) and in names of results (train-aks/a100mig): no dots."""
+
+ClusterKey = Annotated[str, Field(pattern=CLUSTER_KEY)]
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 
@@ -352,5 +363,5 @@ class GPUNodePools(SpecModel):
     api_version: Literal["gpukube.io/v1alpha1"] = Field(description="Version of this format.")
     kind: Literal["GPUNodePools"] = Field(description="Always GPUNodePools.")
     metadata: Metadata = Field(description="Who owns the pools.")
-    clusters: dict[str, Cluster] = Field(min_length=1, description="Where: clusters by the keys that pools use.")
+    clusters: dict[ClusterKey, Cluster] = Field(min_length=1, description="Where: clusters by the keys that pools use.")
     pools: Annotated[tuple[Pool, ...], Field(strict=False)] = Field(min_length=1, description="What: the pools.")

@@ -22,6 +22,8 @@ Schema: TypeAlias = "dict[str, Json]"
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/"
+_WHOLE: Final = frozenset({"Metadata", "EksCluster", "AksCluster", "GkeCluster", "Taint"})
+"""Definitions that defaults cannot complete: outside pools, or items of a list (lists are replaced, not merged)."""
 _PART: Final = "Part"
 """Suffix of the definitions that may be incomplete."""
 
@@ -53,13 +55,14 @@ def json_schema() -> Schema:
     parts = {
         f"{name}{_PART}": _as_part(cast("Schema", _shape(body)), name)
         for name, body in definitions.items()
-        if not name.endswith("Cluster") and name != "Metadata"
+        if name not in _WHOLE
     }
-    for name, rule in (_RULES | _ALWAYS).items():
-        complete[name] |= copy.deepcopy(rule)
+    for name, rule in (*_RULES.items(), *_ALWAYS.items()):
+        complete[name].update(copy.deepcopy(rule))
     for name, rule in _ALWAYS.items():
-        parts[name + _PART] |= copy.deepcopy(rule)
-    return {"$schema": _DRAFT, "title": "GPUNodePools"} | _with_defaults(schema) | {"$defs": {**complete, **parts}}
+        parts[name + _PART].update(copy.deepcopy(rule))
+    head: Schema = {"$schema": _DRAFT, "title": "GPUNodePools"}
+    return head | _with_defaults(schema) | {"$defs": {**complete, **parts}}
 
 
 def _definitions(schema: Schema) -> dict[str, Schema]:
@@ -82,6 +85,8 @@ def _shape(node: Json) -> Json:
         key: {name: _shape(value) for name, value in inner.items()} if key == "properties" else _shape(inner)
         for key, inner in ((key, cast("Schema", inner)) for key, inner in node.items() if key not in _UNWANTED)
     }
+    if "propertyNames" in node:
+        shaped["propertyNames"] = node["propertyNames"]  # no variables in keys
     if isinstance(pattern := shaped.get("pattern"), str):
         shaped["pattern"] = pattern + _VARIABLE
     return shaped
@@ -92,8 +97,8 @@ def _without_null(node: Schema) -> Schema:
     choices = node.get("anyOf")
     if isinstance(choices, list) and {"type": "null"} in choices:
         rest = [choice for choice in choices if choice != {"type": "null"}]
-        only = rest[0] if len(rest) == 1 else None
-        node = (only if isinstance(only, dict) else {"anyOf": rest}) | _without(node, "anyOf")
+        only: Schema = cast("Schema", rest[0]) if len(rest) == 1 else {"anyOf": rest}
+        node = only | _without(node, "anyOf")
     return _without(node, "default") if isinstance(node.get("default"), dict | None) else node
 
 
@@ -108,7 +113,11 @@ def _refer_to_parts(node: Json) -> Json:
         return [_refer_to_parts(item) for item in node]
     if not isinstance(node, dict):
         return node
-    return {key: f"{value}{_PART}" if key == "$ref" else _refer_to_parts(value) for key, value in node.items()}
+    return {key: _part_of(str(value)) if key == "$ref" else _refer_to_parts(value) for key, value in node.items()}
+
+
+def _part_of(reference: str) -> str:
+    return reference if reference.removeprefix(_REFERENCE) in _WHOLE else f"{reference}{_PART}"
 
 
 def _with_defaults(schema: Schema) -> Schema:
