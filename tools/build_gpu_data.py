@@ -122,7 +122,7 @@ def told(remarks: str) -> str:
 
 def machine(cells: Mapping[str, str]) -> Row:
     """Shape one instance type; unknown values are left out."""
-    successor = re.search(r"no longer deployable: use (\S+)", cells["notes"])
+    successor = re.search(r"no longer deployable: use ([^\s;]+)", cells["notes"])
     row: Row = {
         "provider": cells["provider"],
         "name": cells["instance_type"],

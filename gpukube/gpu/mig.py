@@ -224,8 +224,8 @@ def _nearest_profiles(model: GpuModel, text: str) -> list[str]:
     asked = re.sub(r"^\d+c\.", "", asked)
     width = asked.partition("g")[0]
     names = nearest(asked, (p.name for p in profiles(model)))
-    same_width = [p.name for p in profiles(model) if p.is_plain and str(p.slice_width) == width]
     exact = [name for name in names if name.replace("+", ".") == asked.replace("+", ".")]
+    same_width = [name for name in names if name.startswith(f"{width}g.")]
     return [*exact, *same_width, *names]
 
 

@@ -155,3 +155,10 @@ def test_has_gpus_when_a_share_is_written_exactly_then_rounding_is_forgiven(
     expected: bool,  # noqa: FBT001 - a table column
 ) -> None:
     assert require_machine("aks", "Standard_NV6ads_A10_v5").has_gpus(count) is expected
+
+
+@pytest.mark.parametrize("machine", [m for m in machines() if m.status == "retired"], ids=lambda m: m.name)
+def test_require_machine_when_retired_then_refused_under_its_exact_name(machine: Machine) -> None:
+    with pytest.raises(CatalogueError) as caught:
+        require_machine(machine.provider, machine.name)
+    assert (caught.value.code, caught.value.why) == ("instance-type-refused", machine.notes)

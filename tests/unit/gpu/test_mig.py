@@ -135,6 +135,11 @@ def test_find_profile_when_the_chip_has_no_mig_then_says_which_have(name: str) -
 
 UNKNOWN = [
     ("A100-80GB", "1g.5gb", "write 1g.10gb;", "a profile of A100-40GB"),
+    ("A100-40GB", "2g.20gb", "write 2g.10gb;", "A100-80GB"),
+    ("A100-80GB", "1g.20gb+me", "write 1g.10gb+me;", ""),
+    ("H200-141GB", "MIG1g", "write 1g.18gb;", ""),
+    ("GB200-186GB", "1g.24gb", "write 1g.23gb;", "H100-94GB"),
+    ("A100-40GB", "3g.10gb", "write 3g.20gb;", ""),
     ("A100-40GB", "7g.80gb", "write 7g.40gb;", "a profile of A100-80GB, H100-80GB"),
     ("A100-40GB", "1G.5GB", "write 1g.5gb;", ""),
     ("A100-40GB", "mig-1g.5gb", "write 1g.5gb;", ""),
