@@ -3,8 +3,8 @@
 Lives here: that table, and the checks of the spec's `aks:` fields against it. Must not live here: what a change of
 a property does (`updates`), how they enter a request (`translate`).
 
-The names and shapes are those of API version 2026-08-01 (azure-mgmt-containerservice 41.8.0, models of AgentPool); a test
-compares them with the installed SDK, so that a new property is noticed.
+The names and shapes are those of API version 2026-08-01 (azure-mgmt-containerservice 41.8.0, models of AgentPool); a
+test compares them with the installed SDK, so that a new property is noticed.
 """
 
 from __future__ import annotations

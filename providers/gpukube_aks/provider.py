@@ -1,7 +1,7 @@
 """The AKS provider: the pure half, tied together from its parts.
 
-Lives here: `AksProvider` and what AKS can do. Must not live here: any import of the Azure SDK; `connect` imports the live
-half (`client`) when it is asked for.
+Lives here: `AksProvider` and what AKS can do. Must not live here: any import of the Azure SDK; `connect` imports the
+live half (`client`) when it is asked for.
 """
 
 from __future__ import annotations
@@ -41,36 +41,24 @@ _NO_FIELD: Final = "AKS has no field for it"
 
 _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
-        "instanceType": _EXACT,
         "nodes.count": _EXACT,
         "nodes.autoscaling": _EXACT,
-        "capacity.on-demand": _EXACT,
         "capacity.spot": _EXACT,
-        "capacity.maxPrice": _EXACT,
-        "capacity.reserved": Ability(
-            "emulated", "aks: {capacityReservationGroupID: ...}", "not a field of the spec yet"
-        ),
         "zones": _EXACT,
-        "disk.sizeGiB": _EXACT,
+        "disk.size": _EXACT,
         "disk.type": _EXACT,
-        "sharing.mig": _EXACT,
-        "sharing.mig.strategy": Ability("emulated", "the device plugin's flags.migStrategy", _NO_FIELD),
-        "sharing.timeSlicing": Ability("emulated", "the device plugin's sharing.timeSlicing", _NO_FIELD),
-        "sharing.mps": Ability("emulated", "the device plugin's sharing.mps", _NO_FIELD),
-        "labels": _EXACT,
+        "sharing.mig.single": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is single", _NO_FIELD),
+        "sharing.mig.mixed": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is mixed", _NO_FIELD),
+        "sharing.timeSlicing": Ability("emulated", "the plugin's sharing.timeSlicing", _NO_FIELD),
+        "sharing.mps": Ability("emulated", "the plugin's sharing.mps", _NO_FIELD),
         "taints": _EXACT,
         "gpuTaint": _EXACT,
+        "labels": _EXACT,
         "tags": _EXACT,
-        "deletionProtection": Ability("emulated", "the label gpukube.io/protect", _NO_FIELD),
-        "driver.owner.cloud": _EXACT,
-        "driver.owner.operator": Ability("missing", reason="gpukube does not install the GPU Operator on AKS yet"),
-        "driver.owner.none": Ability("missing", reason="gpukube makes no pools without driver on AKS yet"),
-        "devicePlugin.owner.helm": _EXACT,
-        "devicePlugin.owner.cloud": Ability("exact", reason="AKS-managed GPU nodes; may need a preview feature"),
-        "devicePlugin.owner.none": _EXACT,
+        "deletionProtection": Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),
     }
 )
-"""Sources: docs: aks/use-nvidia-gpu, aks/gpu-multi-instance, aks/concepts-gpu-partitioning, aks/aks-managed-gpu-nodes."""
+"""Docs: aks/use-nvidia-gpu, aks/gpu-multi-instance, aks/concepts-gpu-partitioning, aks/aks-managed-gpu-nodes."""
 
 _MANAGED_SOURCE: Final = "docs: aks/aks-managed-gpu-nodes"
 _DRIVER_SOURCE: Final = "docs: aks/use-nvidia-gpu"
@@ -83,6 +71,11 @@ class AksProvider:
     def name(self) -> str:
         """`provider: aks`."""
         return "aks"
+
+    @property
+    def pools_at_once(self) -> int:
+        """One: a second pool operation is answered with 409 (cilium/cilium#25944, Azure/telescope#1213)."""
+        return 1
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful AKS is."""

@@ -1,0 +1,151 @@
+"""Credentials: for Azure's API, and a complete kubeconfig for a cluster's.
+
+Lives here: the choice of an Azure credential, and the three ways to a kubeconfig: AKS's own with local accounts,
+AKS's own with an Entra token in place of its kubelogin call, a file of the user's. Must not live here: other calls of
+Azure.
+
+No cloud command line tool is run, and no plugin of a kubeconfig that came from Azure.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+import yaml
+from azure.core.exceptions import AzureError
+from azure.identity import DefaultAzureCredential
+
+from gpukube.core.values import KubeAccess
+from gpukube.errors import AccessError, CloudError
+from gpukube_aks.endpoint import is_loopback
+from gpukube_aks.failures import explain, explained
+from gpukube_aks.kubeconfig import Entry, KubeconfigError, parse_kubeconfig, read_kubeconfig
+
+if TYPE_CHECKING:
+    from azure.core.credentials import AccessToken
+
+    from gpukube.core.values import ClusterRef
+    from gpukube_aks.sdk import AksSdk, Credential
+
+__all__ = ["KUBERNETES_SCOPE", "AzureCredential", "cloud_access", "file_access"]
+
+KUBERNETES_SCOPE: Final = "6dae42f8-4368-4678-94ff-3960e28e3630/.default"
+"""Scope of the AKS server application, the same in all clouds (docs: aks/kubelogin-authentication)."""
+
+_DUMMY_TOKEN: Final = "sandbox"  # noqa: S105 - says nothing and opens nothing
+
+
+class AzureCredential:
+    """DefaultAzureCredential in the tenant of the spec, without anything that opens a browser.
+
+    Args:
+        tenant: Entra tenant; "" for the credential's own.
+        authority: Host that signs in, of the cloud in use; "" for the SDK's choice.
+    """
+
+    def __init__(self, tenant: str, authority: str) -> None:
+        self._tenant = tenant
+        others = [tenant] if tenant else []
+        self._chain = DefaultAzureCredential(
+            authority=authority or None,
+            exclude_interactive_browser_credential=True,
+            additionally_allowed_tenants=others,
+        )
+
+    def get_token(
+        self,
+        *scopes: str,
+        claims: str | None = None,
+        tenant_id: str | None = None,
+        enable_cae: bool = False,
+        **_: object,
+    ) -> AccessToken:
+        """Get a token; a tenant that Azure asks for by a challenge counts less than the spec's."""
+        tenant = self._tenant or tenant_id
+        return self._chain.get_token(*scopes, claims=claims, tenant_id=tenant, enable_cae=enable_cae)
+
+    def close(self) -> None:
+        """Close the connections to the sign-in hosts."""
+        self._chain.close()
+
+
+def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
+    """Take one context out of the user's own kubeconfig, complete in itself.
+
+    Raises:
+        AccessError: No such file or context, or in sandbox mode a server that is not on loopback.
+    """
+    try:
+        entry = _first_with(cluster.context, _files(cluster.kubeconfig))
+    except KubeconfigError as error:
+        raise AccessError(str(error), where=cluster.key, fix=error.fix, code="kubeconfig") from error
+    if sandbox and not is_loopback(entry.server):
+        raise AccessError(
+            f'sandbox mode reaches loopback only, and the kubeconfig leads to "{entry.server}"',
+            where=cluster.key,
+            fix=f"take clusters.{cluster.key}.kubeconfig and context away",
+            code="sandbox-endpoint",
+        )
+    return _access(entry)
+
+
+def cloud_access(cluster: ClusterRef, sdk: AksSdk, credential: Credential | None) -> KubeAccess:
+    """Get AKS's kubeconfig of the cluster; where it would call kubelogin, an Entra token stands in.
+
+    Args:
+        cluster: Which.
+        sdk: Client of the cluster's subscription.
+        credential: None in the sandbox, where only a dummy token exists.
+
+    Raises:
+        AccessError: The identity may not list the credential, or gets no token.
+        CloudError: Azure gives no kubeconfig.
+
+    Source:
+        docs: aks/kubelogin-authentication; Azure/AKS#4990 (AKS always answers Entra clusters with an exec section).
+    """
+    with explained(cluster.key):
+        answer = sdk.managed_clusters.list_cluster_user_credentials(cluster.identity["resourceGroup"], cluster.name)
+    value = answer.kubeconfigs[0].value if answer.kubeconfigs else None
+    try:
+        entry = parse_kubeconfig(bytes(value or b"").decode(), "")
+    except KubeconfigError as error:
+        raise CloudError(f"AKS gave no kubeconfig that can be used: {error}", where=cluster.key) from error
+    if entry.has_own_credentials:
+        return _access(entry)
+    return _access(entry.with_token(_token(cluster, entry.server, credential)))
+
+
+def _files(written: str) -> list[str]:
+    """The file of the spec, else those of kubectl: $KUBECONFIG, which may name several, or its default."""
+    if written:
+        return [written]
+    listed = [file for file in os.environ.get("KUBECONFIG", "").split(os.pathsep) if file]
+    return listed or ["~/.kube/config"]
+
+
+def _first_with(context: str, files: list[str]) -> Entry:
+    *others, last = files
+    for file in others:
+        try:
+            return read_kubeconfig(file, context)
+        except KubeconfigError:
+            continue
+    return read_kubeconfig(last, context)
+
+
+def _token(cluster: ClusterRef, server: str, credential: Credential | None) -> str:
+    if credential is None:
+        return _DUMMY_TOKEN
+    if is_loopback(server):
+        says = "the kubeconfig of the cluster leads to this machine; no real token is sent there"
+        raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
+    try:
+        return credential.get_token(KUBERNETES_SCOPE).token
+    except AzureError as error:
+        raise explain(error, cluster.key) from error
+
+
+def _access(entry: Entry) -> KubeAccess:
+    return KubeAccess(yaml.safe_dump(entry.document(), sort_keys=False))
