@@ -163,7 +163,6 @@ def profile(model: str, cells: Mapping[str, Any]) -> Row:
         "memorySlices": cells["memory_slices"],
         "memoryGB": cells["memory_gb"],
         "max": cells["max_instances"],
-        "giProfileId": cells["gi_profile_id"],
         "starts": cells["placements"]["starts"],
         "size": cells["placements"]["size"],
         "confidence": cells["placements"]["confidence"],
@@ -176,7 +175,6 @@ def mig_model(cells: Mapping[str, Any]) -> Row:
     """Shape one MIG-capable GPU; `mixes` are the fullest mixes of plain profiles."""
     return {
         "name": model_name(cells["id"]),
-        "product": cells["name"],
         "computeCapability": cells["compute_capability"],
         "gridUnits": max(s + p["placements"]["size"] for p in cells["profiles"] for s in p["placements"]["starts"]),
         "mixes": sorted(",".join(f"{n}x{name}" for name, n in sorted(m.items())) for m in cells["maximal_mixes"]),

@@ -102,10 +102,10 @@ _REFUSED: Final[tuple[tuple[str, str, str], ...]] = (
     ("aks", r"Standard_NG\d+\w*_V620\w*", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
     ("aks", r"Standard_NV\d+as_v4", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
     ("aks", r"Standard_NP\d+s", "it carries FPGAs, no GPU"),
-    ("aks", r"Standard_NC(6|12|24r?)(_Promo)?", "Azure retired this size"),
+    ("aks", r"Standard_NC(6|12|24r?)", "Azure retired this size"),
     ("aks", r"Standard_NC\d+r?s_v2", "Azure retired this size"),
     ("aks", r"Standard_ND(6|12|24r?)s", "Azure retired this size"),
-    ("aks", r"Standard_NV(6|12|24)(_Promo)?", "Azure retired this size"),
+    ("aks", r"Standard_NV(6|12|24)", "Azure retired this size"),
     ("aks", r"Standard_NV\d+s_v2", "Azure retired this size"),
     ("aks", r"Standard_NV\d+s_v3", "its M60 GPU is not in the catalogue"),
 )

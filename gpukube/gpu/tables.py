@@ -48,7 +48,6 @@ class MigModelRow(TypedDict):
     """One MIG-capable GPU; `mixes` are its fullest mixes of plain profiles, such as "1x3g.20gb,1x4g.20gb"."""
 
     name: str
-    product: str
     computeCapability: str
     gridUnits: int
     mixes: list[str]
@@ -63,7 +62,6 @@ class ProfileRow(TypedDict):
     memorySlices: int
     memoryGB: int
     max: int
-    giProfileId: NotRequired[int]
     starts: list[int]
     size: int
     confidence: str

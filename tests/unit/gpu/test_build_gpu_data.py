@@ -75,7 +75,6 @@ def test_build_mig_when_engines_are_unknown_then_left_out(tmp_path: Path) -> Non
         "memory_slices": 1,
         "memory_gb": 6,
         "max_instances": 4,
-        "gi_profile_id": None,
         "placements": {"starts": [0, 1, 2, 3], "size": 1, "confidence": "inferred"},
         "engines": {"copy": 1, "nvdec": None, "nvenc": 0, "jpeg": 0, "ofa": 0},
     }
@@ -92,4 +91,4 @@ def test_build_mig_when_engines_are_unknown_then_left_out(tmp_path: Path) -> Non
     assert built["asOf"] == "2026-09"
     assert built["models"][0]["gridUnits"] == 4
     assert built["models"][0]["mixes"] == ["4x1g.6gb"]
-    assert built["profiles"][0].keys().isdisjoint({"engines", "giProfileId"})
+    assert "engines" not in built["profiles"][0]
