@@ -1,0 +1,97 @@
+"""Refusals of ARM and of the AKS resource provider, in the two shapes that they have on the wire.
+
+Lives here: the exception that a rule raises and its two body shapes. Must not live here: rules.
+
+AKS itself answers flat, `{"code", "details", "message", "subcode", "target"}` (seen in Azure/bicep-registry-modules#7130
+and Azure/azure-rest-api-specs#40740). The ARM front door, which answers for authentication, subscriptions, groups, API
+versions and missing clusters, nests: `{"error": {"code", "message"}}` (docs: azure-resource-manager, common errors).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = ["Json", "Refusal", "bad_parameter", "error_detail", "front_door", "refuse", "wire_error"]
+
+Json = dict[str, object]
+"""One JSON object of a wire format; what is inside is narrowed where it is read."""
+
+
+class Refusal(Exception):
+    """An answer of 400 and above.
+
+    Args:
+        status: HTTP status.
+        code: Service error code.
+        message: Service error text.
+        shape: "flat" for the resource provider, "nested" for the ARM front door.
+        target: Wire path of the property at fault.
+        subcode: AKS's own finer code.
+        headers: Response headers beyond the usual ones.
+    """
+
+    def __init__(  # noqa: PLR0913 - one keyword per field of the wire format
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        shape: Literal["flat", "nested"] = "flat",
+        target: str = "",
+        subcode: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.shape = shape
+        self.target = target
+        self.subcode = subcode
+        self.headers = headers or {}
+
+    def body(self) -> Json:
+        """The JSON body of this answer."""
+        if self.shape == "nested":
+            error: Json = {"code": self.code, "message": self.message}
+            return {"error": error | ({"target": self.target} if self.target else {})}
+        flat: Json = {"code": self.code, "details": None, "message": self.message, "subcode": self.subcode}
+        return flat | ({"target": self.target} if self.target else {})
+
+
+def refuse(code: str, message: str, *, target: str = "", status: int = 400, subcode: str = "") -> Refusal:
+    """A refusal of the resource provider."""
+    return Refusal(status, code, message, target=target, subcode=subcode)
+
+
+def front_door(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Refusal:
+    """A refusal of the ARM front door, before the resource provider is asked."""
+    return Refusal(status, code, message, shape="nested", headers=headers)
+
+
+def bad_parameter(message: str, target: str) -> Refusal:
+    """400 InvalidParameter with its target, such as `agentPoolProfile.count` (cluster-api-provider-azure#5947)."""
+    return refuse("InvalidParameter", message, target=target)
+
+
+def error_detail(code: str, message: str, *, inner: str = "", target: str = "") -> Json:
+    """The error of a failed operation: outer code, embedded text, and the clean text in `details`.
+
+    Args:
+        code: Outer code, such as "QuotaExceeded".
+        message: Clean text.
+        inner: Code of the compute service where it is another than the outer one.
+        target: What the compute service calls the target.
+
+    Source:
+        Azure/karpenter-provider-azure pkg/fake/aksmachinesapi.go (provisioning errors of machines).
+    """
+    cause = inner or code
+    embedded = f'Code="{cause}" Message="{message}"' + (f' Target="{target}"' if target else "")
+    detail: Json = {"code": cause, "message": message} | ({"target": target} if target else {})
+    return {"code": code, "message": embedded, "details": [detail]}
+
+
+def wire_error(code: str, message: str) -> Json:
+    """An operation error without further details."""
+    return {"code": code, "message": message}

@@ -1,0 +1,215 @@
+"""The work behind an operation, on the sandbox's clock: machines come, change and go.
+
+Lives here: what happens between the answer to a request and the end of its operation. Must not live here: HTTP, rules.
+
+Durations are sandbox seconds, within the limits that are known: bootstrap at most 15 minutes, a MIG node reboots once
+(Azure/AgentBaker parts/linux/cloud-init/artifacts); the figures themselves are unconfirmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.aks.machines import node_labels, node_name, node_shape, node_taints, retouch_node
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.aks.answers import Json
+    from gpukube.sandbox.aks.clusters import Cluster
+    from gpukube.sandbox.aks.operations import Operation
+    from gpukube.sandbox.aks.pools import Pool
+    from gpukube.sandbox.clock import Clock
+
+__all__ = ["Failure", "Job", "Pace", "run_abort", "run_change", "run_delete", "seed_pool"]
+
+
+@dataclass(slots=True)
+class Pace:
+    """How long things take, in sandbox seconds."""
+
+    accept_s: float = 5.0
+    allocate_s: float = 40.0
+    boot_s: float = 75.0
+    between_nodes_s: float = 8.0
+    reboot_s: float = 90.0
+    settle_s: float = 10.0
+    drain_s: float = 20.0
+    cancel_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An operation that is made to fail, or to take longer.
+
+    Attributes:
+        error: `{code, message, details}`; None when it only takes longer.
+        after_nodes: Machines that still come before it fails.
+        delay_s: Sandbox seconds it takes longer.
+    """
+
+    error: Json | None
+    after_nodes: int = 0
+    delay_s: float = 0.0
+
+
+class _Failed(Exception):
+    """The planned failure of an operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One operation at work.
+
+    Attributes:
+        failure: What was planned to go wrong.
+        before: The properties that living machines were made from, when they changed.
+    """
+
+    cluster: Cluster
+    pool: Pool
+    operation: Operation
+    clock: Clock
+    pace: Pace
+    failure: Failure | None = None
+    before: Json | None = None
+
+    async def begin(self) -> None:
+        """Let the time pass in which nothing shows."""
+        await self.clock.sleep(self.pace.accept_s + (self.failure.delay_s if self.failure else 0))
+
+    def end(self, error: Json | None = None) -> None:
+        """Settle pool and operation."""
+        pool = self.pool
+        pool.state = "Failed" if error else "Succeeded"
+        pool.error = error
+        if pool.properties.get("enableAutoScaling") and not error:
+            pool.properties["count"] = len(pool.nodes)  # an autoscaled pool shows its machines
+        pool.touch()
+        self.operation.end("Failed" if error else "Succeeded", self.clock.now(), error)
+
+
+async def run_change(job: Job) -> None:
+    """Bring the machines of a pool to what its properties say, then settle the operation."""
+    try:
+        await job.begin()
+        await _retouch(job)
+        await _shrink(job, _wanted(job.pool))
+        await (_roll(job) if _rolls(job) else _grow(job))
+        await job.clock.sleep(job.pace.settle_s)
+    except _Failed:
+        job.end(job.failure.error if job.failure else None)
+    else:
+        job.end()
+
+
+async def run_delete(job: Job) -> None:
+    """Drain and remove every machine, then the pool."""
+    await job.begin()
+    if job.failure and job.failure.error:
+        job.end(job.failure.error)
+        return
+    await _shrink(job, 0)
+    await job.clock.sleep(job.pace.settle_s)
+    job.cluster.pools.pop(job.pool.name, None)
+    job.operation.end("Succeeded", job.clock.now())
+
+
+async def run_abort(job: Job, victim: Operation) -> None:
+    """Stop what runs; what was done is not rolled back (docs: aks/manage-abort-operations)."""
+    if victim.task is not None:
+        victim.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await victim.task
+    victim.end("Canceled", job.clock.now())
+    await job.clock.sleep(job.pace.cancel_s)
+    job.pool.state = "Canceled"
+    job.pool.touch()
+    job.operation.end("Succeeded", job.clock.now())
+
+
+def _wanted(pool: Pool) -> int:
+    if pool.is_stopped:
+        return 0
+    count = int(str(pool.properties["count"]))
+    if not pool.properties.get("enableAutoScaling"):
+        return count
+    low, high = (int(str(pool.properties[key])) for key in ("minCount", "maxCount"))
+    return min(max(count, low), high)  # an update may leave the count outside; the autoscaler moves it (Azure/AKS#1758)
+
+
+async def _retouch(job: Job) -> None:
+    """Labels and taints of living machines follow the pool in place (docs: aks/use-labels, aks/use-node-taints)."""
+    pool, group = job.pool, job.cluster.node_group
+    if job.before is None:
+        return
+    old = node_labels(pool.name, job.before, group)
+    new = node_labels(pool.name, pool.properties, group)
+    taints = node_taints(job.before), node_taints(pool.properties)
+    for name in pool.nodes:
+        await retouch_node(job.cluster.kube, name, (old, new), taints)
+
+
+def _rolls(job: Job) -> bool:
+    """A new image replaces every machine."""
+    return job.before is not None and job.before["nodeImageVersion"] != job.pool.properties["nodeImageVersion"]
+
+
+async def _shrink(job: Job, wanted: int) -> None:
+    while len(job.pool.nodes) > wanted:
+        await job.clock.sleep(job.pace.drain_s)
+        await _remove(job, job.pool.nodes[-1])  # newest first
+
+
+async def _remove(job: Job, name: str) -> None:
+    job.pool.nodes.remove(name)
+    await job.cluster.kube.remove_node(name)
+
+
+async def _grow(job: Job) -> None:
+    wanted, made = _wanted(job.pool), 0
+    fails = job.failure is not None and job.failure.error is not None
+    if len(job.pool.nodes) < wanted:
+        await job.clock.sleep(job.pace.allocate_s)
+    while len(job.pool.nodes) < wanted:
+        if fails and job.failure and made >= job.failure.after_nodes:
+            break
+        await _add_machine(job.cluster, job.pool, job.pace.boot_s)
+        made += 1
+        await job.clock.sleep(job.pace.between_nodes_s)
+    if fails:
+        raise _Failed
+    if made:
+        await _wait_for_boot(job)
+
+
+async def _roll(job: Job) -> None:
+    if job.failure and job.failure.error:
+        raise _Failed
+    for name in tuple(job.pool.nodes):
+        await _add_machine(job.cluster, job.pool, job.pace.boot_s)
+        await _wait_for_boot(job)
+        await job.clock.sleep(job.pace.drain_s)
+        await _remove(job, name)
+    await _grow(job)
+
+
+async def _wait_for_boot(job: Job) -> None:
+    reboots = "gpuInstanceProfile" in job.pool.properties
+    await job.clock.sleep(job.pace.boot_s + (job.pace.reboot_s if reboots else 0))
+
+
+async def seed_pool(cluster: Cluster, pool: Pool) -> None:
+    """Give a pool that has always been there its machines, booted already."""
+    while len(pool.nodes) < _wanted(pool):
+        await _add_machine(cluster, pool, 0.0)
+
+
+async def _add_machine(cluster: Cluster, pool: Pool, boot_s: float) -> None:
+    index = pool.next_index
+    pool.next_index += 1
+    name = node_name(cluster.id, pool.name, index)
+    where = (cluster.subscription, cluster.node_group, cluster.location)
+    pool.nodes.append(name)
+    await cluster.kube.add_node(node_shape(name, index, pool.name, pool.properties, where, boot_s))

@@ -1,0 +1,192 @@
+"""The virtual machines of a pool as Kubernetes nodes: names, labels, taints, GPUs.
+
+Lives here: what AKS puts on a node that joins. Must not live here: when nodes come and go (`lifecycle`).
+
+Source of labels: docs: aks/use-labels, docs: aks/use-nvidia-gpu.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.aks.keys import labels_of, taints_of
+from gpukube.sandbox.aks.sizes import VmSize, find_size, mig_layout
+from gpukube.sandbox.kube.objects import spec
+from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.aks.answers import Json
+    from gpukube.sandbox.kube.cluster import KubeCluster
+
+__all__ = ["IMAGE_DATE", "image_version", "node_labels", "node_name", "node_shape", "node_taints", "retouch_node"]
+
+IMAGE_DATE = "202608.07.0"
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_OS_IMAGES = {"Ubuntu": "Ubuntu 24.04.3 LTS", "Ubuntu2204": "Ubuntu 22.04.5 LTS", "Ubuntu2404": "Ubuntu 24.04.3 LTS"}
+_IMAGES = {"Ubuntu2204": "AKSUbuntu-2204gen2containerd", "AzureLinux": "AKSAzureLinux-V3gen2"}
+_UBUNTU_24_FROM = 34  # Ubuntu means 24.04 from Kubernetes 1.34 on (docs: aks/node-auto-provisioning-aksnodeclass)
+
+
+def effective_sku(pool: Json) -> str:
+    """The image family behind osSKU: `Ubuntu` depends on the Kubernetes version."""
+    sku = str(pool.get("osSKU", "Ubuntu"))
+    if sku != "Ubuntu":
+        return sku
+    minor = int(str(pool["orchestratorVersion"]).split(".")[1])
+    return "Ubuntu2404" if minor >= _UBUNTU_24_FROM else "Ubuntu2204"
+
+
+def image_version(pool: Json) -> str:
+    """nodeImageVersion that the service would choose now."""
+    sku = effective_sku(pool)
+    family = next((image for start, image in _IMAGES.items() if sku.startswith(start)), "AKSUbuntu-2404gen2containerd")
+    return f"{family}-{IMAGE_DATE}"
+
+
+def node_name(cluster: str, pool: str, index: int) -> str:
+    """`aks-<pool>-<8 digits>-vmss<6 of base 36>`, as scale sets name their members."""
+    digest = int(hashlib.sha256(f"{cluster}/{pool}".encode()).hexdigest(), 16) % 10**8
+    number, text = index, ""
+    for _ in range(6):
+        number, digit = divmod(number, len(_DIGITS))
+        text = _DIGITS[digit] + text
+    return f"aks-{pool}-{digest:08d}-vmss{text}"
+
+
+def node_labels(pool_name: str, pool: Json, node_group: str) -> dict[str, str]:
+    """Every label that the pool gives its nodes: the user's and the cloud's."""
+    size = _size_of(pool)
+    spot = pool.get("scaleSetPriority") == "Spot"
+    labels = labels_of(pool) | {
+        "agentpool": pool_name,
+        "kubernetes.azure.com/agentpool": pool_name,
+        "kubernetes.azure.com/cluster": node_group,
+        "kubernetes.azure.com/mode": str(pool["mode"]).lower(),
+        "kubernetes.azure.com/role": "agent",
+        "kubernetes.azure.com/os-sku": "Ubuntu" if str(pool["osSKU"]).startswith("Ubuntu") else str(pool["osSKU"]),
+        "kubernetes.azure.com/os-sku-requested": str(pool["osSKU"]),
+        "kubernetes.azure.com/os-sku-effective": effective_sku(pool),
+        "kubernetes.azure.com/node-image-version": str(pool["nodeImageVersion"]),
+        "kubernetes.azure.com/nodepool-type": str(pool["type"]),
+        "kubernetes.azure.com/priority": "spot" if spot else "regular",
+        "kubernetes.azure.com/storageprofile": str(pool["osDiskType"]).lower(),
+        "kubernetes.azure.com/sku-cpu": str(size.vcpus),
+        "kubernetes.azure.com/sku-memory": str(size.memory_gib * 1024),
+    }
+    if pool.get("enableFIPS"):
+        labels["kubernetes.azure.com/fips_enabled"] = "true"
+    if size.gpus:
+        labels |= {"accelerator": "nvidia", "kubernetes.azure.com/accelerator": "nvidia"}
+    if is_managed(pool):
+        labels["kubernetes.azure.com/dcgm-exporter"] = "enabled"
+    return labels
+
+
+def node_taints(pool: Json) -> tuple[Taint, ...]:
+    """The pool's taints; AKS adds none for GPUs, and a Spot pool carries its taint in its own list."""
+    return tuple(Taint.parse(text) for text in taints_of(pool))
+
+
+def is_managed(pool: Json) -> bool:
+    """Whether AKS runs the device plugin, as a service of the host (docs: aks/aks-managed-gpu-nodes)."""
+    return _nvidia(pool).get("managementMode") == "Managed"
+
+
+def node_shape(
+    name: str, index: int, pool_name: str, pool: Json, where: tuple[str, str, str], boot_s: float
+) -> NodeShape:
+    """One machine that is about to boot.
+
+    Args:
+        name: Node name.
+        index: Which member of the scale set; zones are dealt out in turn.
+        pool_name: Agent pool.
+        pool: Its wire properties.
+        where: Subscription, node resource group, location.
+        boot_s: Sandbox seconds until it registers.
+    """
+    subscription, group, location = where
+    size = _size_of(pool)
+    zones = pool.get("availabilityZones")
+    zone = f"{location}-{zones[index % len(zones)]}" if isinstance(zones, list) and zones else "0"
+    labels = node_labels(pool_name, pool, group)
+    labels["topology.disk.csi.azure.com/zone"] = zone if zone != "0" else ""
+    labels |= {"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": location}
+    scale_set = name[: name.rindex("vmss") + 4]
+    return NodeShape(
+        name=name,
+        pool=pool_name,
+        machine=size.name,
+        labels=labels,
+        taints=node_taints(pool),
+        cpu=size.vcpus,
+        memory_gib=float(size.memory_gib),
+        gpu=_gpu_shape(pool, size),
+        boot_s=boot_s,
+        provider_id=(
+            f"azure:///subscriptions/{subscription}/resourceGroups/{group.lower()}/providers/Microsoft.Compute"
+            f"/virtualMachineScaleSets/{scale_set}/virtualMachines/{index}"
+        ),
+        os_image=_OS_IMAGES.get(effective_sku(pool), "Microsoft Azure Linux 3.0"),
+        max_pods=int(str(pool["maxPods"])),
+        zone=zone,
+    )
+
+
+def _size_of(pool: Json) -> VmSize:
+    size = find_size(str(pool["vmSize"]))
+    if size is None:
+        message = f"pool of unknown size {pool['vmSize']}"
+        raise LookupError(message)
+    return size
+
+
+def _nvidia(pool: Json) -> Json:
+    profile = pool.get("gpuProfile")
+    nvidia = profile.get("nvidia") if isinstance(profile, dict) else None
+    return nvidia if isinstance(nvidia, dict) else {}
+
+
+def _gpu_shape(pool: Json, size: VmSize) -> GpuShape | None:
+    if not size.gpus:
+        return None
+    profile = pool.get("gpuProfile")
+    driver = not (isinstance(profile, dict) and profile.get("driver") == "None")
+    managed = is_managed(pool)
+    layout = mig_layout(size, str(pool["gpuInstanceProfile"])) if "gpuInstanceProfile" in pool else ()
+    strategy = str(_nvidia(pool).get("migStrategy", "None")).lower()
+    return GpuShape(
+        model=size.gpu,
+        count=size.gpus,
+        mig_layout=layout,
+        mig_reboot=bool(layout),
+        driver=driver or managed,  # driver None is ignored on a managed pool
+        host_plugin=managed,
+        host_strategy="single" if strategy == "single" else "mixed" if strategy == "mixed" else "none",
+    )
+
+
+async def retouch_node(
+    kube: KubeCluster,
+    name: str,
+    labels: tuple[dict[str, str], dict[str, str]],
+    taints: tuple[tuple[Taint, ...], tuple[Taint, ...]],
+) -> None:
+    """Bring the pool's labels and taints of a living node from the old to the new ones; others stay.
+
+    Args:
+        kube: The cluster; a node that is not there (yet) is left out.
+        name: Node name.
+        labels: What the pool gave, and what it gives now.
+        taints: Likewise.
+    """
+    node = await kube.api.get("nodes", name)
+    if node is None:
+        return
+    gone = {key: None for key in labels[0] if key not in labels[1]}
+    given = {taint.key for taint in (*taints[0], *taints[1])}
+    others = [taint for taint in spec(node).get("taints") or () if taint["key"] not in given]
+    ours = [{"key": t.key, "value": t.value, "effect": t.effect} for t in taints[1]]
+    change = {"metadata": {"labels": {**gone, **labels[1]}}, "spec": {"taints": [*others, *ours] or None}}
+    await kube.api.patch("nodes", node, change)

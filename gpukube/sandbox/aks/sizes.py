@@ -1,0 +1,113 @@
+"""VM sizes that this emulated region offers: vCPU, memory and GPUs.
+
+Lives here: the sandbox's own hardware table. Must not live here: anything taken from gpukube's catalogue at run time; the
+two are written apart so that a mistake in one shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PROFILES", "SIZES", "SLICES", "VmSize", "find_size", "mig_layout"]
+
+SLICES: dict[str, tuple[str, int]] = {
+    "MIG1g": ("1g", 7),
+    "MIG2g": ("2g", 3),
+    "MIG3g": ("3g", 2),
+    "MIG4g": ("4g", 1),
+    "MIG7g": ("7g", 1),
+}
+"""gpuInstanceProfile -> slice and instances per GPU (Azure/AgentBaker parts/linux/cloud-init/artifacts/mig-partition.sh)."""
+
+
+@dataclass(frozen=True, slots=True)
+class VmSize:
+    """One VM size.
+
+    Attributes:
+        name: As Azure writes it.
+        vcpus: Virtual CPUs.
+        memory_gib: Memory.
+        family: Quota family, in the spelling of quota messages; invented where no message was seen.
+        gpu: Model known to the emulated nodes ("A100-40GB"), "" without GPU.
+        gpus: Physical GPUs, 0 without.
+        zones: Zones of the region that offer it; many GPU sizes are not in all zones.
+        restricted: AKS does not accept the size at all.
+    """
+
+    name: str
+    vcpus: int
+    memory_gib: int
+    family: str
+    gpu: str = ""
+    gpus: int = 0
+    zones: tuple[str, ...] = ("1", "2", "3")
+    restricted: bool = False
+
+
+_TABLE = (
+    # docs: virtual-machines/sizes, general purpose
+    VmSize("Standard_D2s_v5", 2, 8, "standardDSv5Family"),
+    VmSize("Standard_D4s_v5", 4, 16, "standardDSv5Family"),
+    VmSize("Standard_D8s_v5", 8, 32, "standardDSv5Family"),
+    VmSize("Standard_D16s_v5", 16, 64, "standardDSv5Family"),
+    VmSize("Standard_DS2_v2", 2, 7, "standardDSv2Family"),
+    VmSize("Standard_A1_v2", 1, 2, "standardAv2Family", restricted=True),
+    # docs: virtual-machines/sizes, GPU accelerated
+    VmSize("Standard_NC4as_T4_v3", 4, 28, "Standard NCASv3_T4", "T4", 1),
+    VmSize("Standard_NC8as_T4_v3", 8, 56, "Standard NCASv3_T4", "T4", 1),
+    VmSize("Standard_NC16as_T4_v3", 16, 110, "Standard NCASv3_T4", "T4", 1),
+    VmSize("Standard_NC64as_T4_v3", 64, 440, "Standard NCASv3_T4", "T4", 4),
+    VmSize("Standard_NC6s_v3", 6, 112, "Standard NCSv3", "V100-16GB", 1),
+    VmSize("Standard_NC12s_v3", 12, 224, "Standard NCSv3", "V100-16GB", 2),
+    VmSize("Standard_NC24s_v3", 24, 448, "Standard NCSv3", "V100-16GB", 4),
+    VmSize("Standard_ND40rs_v2", 40, 672, "Standard NDRSv2", "V100-32GB", 8),
+    VmSize("Standard_NC24ads_A100_v4", 24, 220, "Standard NCADS_A100_v4", "A100-80GB", 1),
+    VmSize("Standard_NC48ads_A100_v4", 48, 440, "Standard NCADS_A100_v4", "A100-80GB", 2),
+    VmSize("Standard_NC96ads_A100_v4", 96, 880, "Standard NCADS_A100_v4", "A100-80GB", 4),
+    VmSize("Standard_ND96asr_v4", 96, 900, "Standard NDASv4_A100", "A100-40GB", 8, zones=("1", "2")),
+    VmSize("Standard_ND96amsr_A100_v4", 96, 1800, "Standard NDAMSv4_A100", "A100-80GB", 8, zones=("1", "2")),
+    VmSize("Standard_NC40ads_H100_v5", 40, 320, "Standard NCadsH100v5", "H100-94GB", 1),
+    VmSize("Standard_NC80adis_H100_v5", 80, 640, "Standard NCadsH100v5", "H100-94GB", 2),
+    VmSize("Standard_ND96isr_H100_v5", 96, 1900, "Standard NDSH100v5", "H100-80GB", 8, zones=("1",)),
+    VmSize("Standard_ND96is_H100_v5", 96, 1900, "Standard NDSH100v5", "H100-80GB", 8, zones=("1",)),
+    VmSize("Standard_ND96isr_H200_v5", 96, 1850, "Standard NDSH200v5", "H200-141GB", 8, zones=("1",)),
+    VmSize("Standard_NV6ads_A10_v5", 6, 55, "Standard NVADSA10v5", "A10", 1),
+    VmSize("Standard_NV12ads_A10_v5", 12, 110, "Standard NVADSA10v5", "A10", 1),
+    VmSize("Standard_NV18ads_A10_v5", 18, 220, "Standard NVADSA10v5", "A10", 1),
+    VmSize("Standard_NV36ads_A10_v5", 36, 440, "Standard NVADSA10v5", "A10", 1),
+    VmSize("Standard_NV36adms_A10_v5", 36, 880, "Standard NVADSA10v5", "A10", 1),
+    VmSize("Standard_NV72ads_A10_v5", 72, 880, "Standard NVADSA10v5", "A10", 2),
+    VmSize("Standard_NC8ads_A10_v4", 8, 100, "Standard NCADSA10v4", "A10", 1),
+    VmSize("Standard_NC16ads_A10_v4", 16, 200, "Standard NCADSA10v4", "A10", 1),
+    VmSize("Standard_NC32ads_A10_v4", 32, 400, "Standard NCADSA10v4", "A10", 2),
+)
+
+SIZES: dict[str, VmSize] = {size.name.lower(): size for size in _TABLE}
+
+
+def find_size(name: str) -> VmSize | None:
+    """Find a size; Azure compares their names without case."""
+    return SIZES.get(name.lower())
+
+
+PROFILES: dict[str, dict[str, str]] = {
+    "A100-40GB": {"1g": "1g.5gb", "2g": "2g.10gb", "3g": "3g.20gb", "4g": "4g.20gb", "7g": "7g.40gb"},
+    "A100-80GB": {"1g": "1g.10gb", "2g": "2g.20gb", "3g": "3g.40gb", "4g": "4g.40gb", "7g": "7g.80gb"},
+    "H100-80GB": {"1g": "1g.10gb", "2g": "2g.20gb", "3g": "3g.40gb", "4g": "4g.40gb", "7g": "7g.80gb"},
+    "H100-94GB": {"1g": "1g.12gb", "2g": "2g.24gb", "3g": "3g.47gb", "4g": "4g.47gb", "7g": "7g.94gb"},
+    "H200-141GB": {"1g": "1g.18gb", "2g": "2g.35gb", "3g": "3g.71gb", "4g": "4g.71gb", "7g": "7g.141gb"},
+}
+"""GPU model -> slice -> profile, for the models that AKS partitions: the A100, H100 and H200 series
+(docs: aks/gpu-multi-instance; names: NVIDIA/gpu-operator assets/state-mig-manager/0400_configmap.yaml)."""
+
+
+def mig_layout(size: VmSize, value: str) -> tuple[str, ...]:
+    """The instances that every GPU of a node is cut into for one gpuInstanceProfile; () when the size cannot.
+
+    Source:
+        Azure/AgentBaker mig-partition.sh: every GPU alike, 7, 3, 2, 1, 1 instances.
+    """
+    width, instances = SLICES.get(value, ("", 0))
+    profile = PROFILES.get(size.gpu, {}).get(width, "")
+    return (profile,) * instances if profile else ()

@@ -1,0 +1,273 @@
+"""The sandbox's own API: clusters, status, log, faults, changes behind the user's back.
+
+Lives here: the HTTP of /_sandbox. Must not live here: the services it steers.
+
+Every call needs the control token of the state file as a bearer token. Answers are JSON; mistakes are 400 with
+`{"error": text}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubeconfig
+from gpukube.sandbox.aks.lifecycle import Pace
+from gpukube.sandbox.aks.throttle import LIMITS, Limit
+from gpukube.sandbox.clock import timestamp
+from gpukube.sandbox.faults import parse_fault
+from gpukube.sandbox.tampering import tamper_pool
+from gpukube.sandbox.world import ClusterRequest, World
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from gpukube.sandbox.aks.answers import Json
+
+__all__ = ["control_routes"]
+
+_OPTION_NAMES = {
+    "disableLocalAccounts": "disable_local_accounts",
+    "aad": "aad",
+    "nodeProvisioningMode": "node_provisioning_mode",
+    "tenant": "tenant",
+}
+
+
+def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[Route]:
+    """Routes of the control API.
+
+    Args:
+        world: What it steers.
+        token: What every call must carry.
+        stop: Ends the process, after the answer.
+    """
+    control = _Control(world, stop)
+    table: tuple[tuple[str, str, Callable[[Request], Awaitable[Json]]], ...] = (
+        ("GET", "status", control.status),
+        ("POST", "reset", control.reset),
+        ("POST", "stop", control.stop),
+        ("POST", "settings", control.settings),
+        ("POST", "clusters", control.make_cluster),
+        ("GET", "kubeconfig", control.kubeconfig),
+        ("GET", "requests", control.requests),
+        ("POST", "faults", control.add_fault),
+        ("GET", "faults", control.list_faults),
+        ("DELETE", "faults", control.clear_faults),
+        ("POST", "tamper", control.tamper),
+    )
+    return [Route(f"/_sandbox/{path}", _guarded(handler, token), methods=[method]) for method, path, handler in table]
+
+
+def _guarded(handler: Callable[[Request], Awaitable[Json]], token: str) -> Callable[[Request], Awaitable[JSONResponse]]:
+    expected = f"Bearer {token}".encode()
+
+    async def serve(request: Request) -> JSONResponse:
+        given = request.headers.get("authorization", "").encode()
+        if not hmac.compare_digest(given, expected):
+            return JSONResponse({"error": "the control token is missing or wrong"}, 401)
+        try:
+            return JSONResponse(await handler(request))
+        except (ValueError, KeyError, TypeError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    return serve
+
+
+class _Control:
+    def __init__(self, world: World, stop: Callable[[], None]) -> None:
+        self._world = world
+        self._stop = stop
+
+    async def status(self, _: Request) -> Json:
+        world = self._world
+        services = [entry.service for entry in world.log.requests]
+        return {
+            "pid": os.getpid(),
+            "clock": timestamp(world.clock.now()),
+            "speed": world.clock.speed,
+            "requests": {name: services.count(name) for name in sorted(set(services))} | {"total": world.log.count},
+            "faults": len(world.faults.faults),
+            "clusters": [await _cluster_status(world, cluster) for cluster in world.aks.clusters.values()],
+        }
+
+    async def reset(self, _: Request) -> Json:
+        await self._world.reset()
+        return {}
+
+    async def stop(self, _: Request) -> Json:
+        asyncio.get_running_loop().call_later(0.05, self._stop)
+        return {}
+
+    async def settings(self, request: Request) -> Json:
+        """`speed`, `throttling` (bool), `limits` {name: [burst, per second]}, `pace` {name: sandbox seconds}."""
+        body, world = await _object(request), self._world
+        _require_keys(body, {"speed", "throttling", "limits", "pace"})
+        if "speed" in body:
+            world.clock.set_speed(float(str(body["speed"])))
+        if "throttling" in body:
+            world.aks.throttle.enabled = bool(body["throttling"])
+        for name, pair in _items(body, "limits"):
+            if name not in LIMITS or not isinstance(pair, list):
+                message = f"no limit {name!r}; there are {', '.join(LIMITS)}, each [burst, refill per second]"
+                raise ValueError(message)
+            world.aks.throttle.limits[name] = Limit(int(pair[0]), float(pair[1]))
+        names = {field.name for field in fields(Pace)}
+        for name, seconds in _items(body, "pace"):
+            if name not in names:
+                message = f"no pace {name!r}; there are {', '.join(sorted(names))}"
+                raise ValueError(message)
+            setattr(world.aks.pace, name, float(str(seconds)))
+        return {"speed": world.clock.speed, "throttling": world.aks.throttle.enabled}
+
+    async def make_cluster(self, request: Request) -> Json:
+        """Idempotent: a cluster that is there stays as it is."""
+        cluster, made = await self._world.ensure_cluster(_cluster_request(await _object(request)))
+        return {"id": cluster.id, "created": made, "kubeUrl": cluster.kube_url}
+
+    async def kubeconfig(self, _: Request) -> Json:
+        """One kubeconfig for all clusters with the clusters' own tokens, and the subscriptions there are."""
+        clusters = list(self._world.aks.clusters.values())
+        subscriptions = sorted({cluster.subscription for cluster in clusters})
+        return {"kubeconfig": merged_kubeconfig(clusters), "subscriptions": subscriptions}
+
+    async def requests(self, request: Request) -> Json:
+        after = int(request.query_params.get("after", "0"))
+        found = [entry.wire() for entry in self._world.log.requests if entry.index > after]
+        return {"count": self._world.log.count, "requests": found}
+
+    async def add_fault(self, request: Request) -> Json:
+        body = await _object(request)
+        if body.get("action") == "background":
+            return self._block(body)
+        return {"number": self._world.faults.add(parse_fault(body))}
+
+    def _block(self, body: Json) -> Json:
+        """A reconcile of the service itself keeps a cluster busy for some sandbox seconds (Azure/telescope#1213)."""
+        _require_keys(body, {"action", "cluster", "seconds", "state"})
+        until = self._world.clock.now() + float(str(body.get("seconds", 60)))
+        clusters = _clusters_named(self._world, str(body.get("cluster", "")))
+        for cluster in clusters:
+            cluster.background = (until, str(body.get("state", "Updating")))
+        return {"clusters": len(clusters)}
+
+    async def list_faults(self, _: Request) -> Json:
+        faults = [
+            {"number": number, "action": fault.action, "seen": fault.seen, "struck": fault.struck}
+            for number, fault in enumerate(self._world.faults.faults)
+        ]
+        return {"faults": faults}
+
+    async def clear_faults(self, _: Request) -> Json:
+        """What hangs is let go."""
+        self._world.faults.clear()
+        for cluster in self._world.aks.clusters.values():
+            cluster.background = (0.0, "")
+        return {}
+
+    async def tamper(self, request: Request) -> Json:
+        """`{cluster, pool, delete?: true, set?: {property: value}}`, without any check and at once."""
+        body = await _object(request)
+        _require_keys(body, {"cluster", "pool", "delete", "set"})
+        clusters = _clusters_named(self._world, str(body["cluster"]))
+        if len(clusters) != 1:
+            message = f"{len(clusters)} clusters are called {body['cluster']!r}"
+            raise ValueError(message)
+        changes = dict(_items(body, "set"))
+        await tamper_pool(clusters[0], str(body["pool"]), changes, delete=bool(body.get("delete")))
+        return {}
+
+
+async def _cluster_status(world: World, cluster: Cluster) -> Json:
+    pools = [
+        {
+            "name": pool.name,
+            "state": pool.state,
+            "vmSize": pool.properties["vmSize"],
+            "count": pool.properties["count"],
+            "nodes": list(pool.nodes),
+        }
+        for pool in cluster.pools.values()
+    ]
+    ready = sum(_is_ready(node) for node in await cluster.kube.api.list("nodes"))
+    wire = cluster.wire(world.clock.now())
+    properties = wire["properties"]
+    state = properties["provisioningState"] if isinstance(properties, dict) else ""
+    return {
+        "provider": "aks",
+        "id": cluster.id,
+        "name": cluster.name,
+        "kubeUrl": cluster.kube_url,
+        "state": state,
+        "readyNodes": ready,
+        "pools": pools,
+    }
+
+
+def _is_ready(node: Json) -> bool:
+    status = node.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions or ())
+
+
+def _cluster_request(body: Json) -> ClusterRequest:
+    known = {"provider", "subscription", "resourceGroup", "name", "kubernetesVersion", "location", "options"}
+    _require_keys(body, known)
+    if body.get("provider") != "aks":
+        message = f"provider is {body.get('provider')!r}; the sandbox has aks"
+        raise ValueError(message)
+    options: dict[str, object] = {}
+    for name, value in _items(body, "options"):
+        if name not in _OPTION_NAMES:
+            message = f"no option {name!r}; there are {', '.join(_OPTION_NAMES)}"
+            raise ValueError(message)
+        options[_OPTION_NAMES[name]] = value
+    return ClusterRequest(
+        subscription=str(body["subscription"]),
+        group=str(body["resourceGroup"]),
+        name=str(body["name"]),
+        location=str(body.get("location") or "eastus"),
+        kubernetes_version=str(body.get("kubernetesVersion") or "1.34.2"),
+        options=ClusterOptions(**options),  # type: ignore[arg-type] # names were checked; values are a test's own
+    )
+
+
+def _clusters_named(world: World, name: str) -> list[Cluster]:
+    return [
+        cluster
+        for cluster in world.aks.clusters.values()
+        if name.lower() in {"", cluster.name.lower(), cluster.id.lower()}
+    ]
+
+
+async def _object(request: Request) -> Json:
+    raw = await request.body()
+    body = json.loads(raw) if raw else {}
+    if not isinstance(body, dict):
+        message = "the body is no JSON object"
+        raise TypeError(message)
+    return body
+
+
+def _items(body: Json, key: str) -> list[tuple[str, object]]:
+    value = body.get(key) or {}
+    if not isinstance(value, dict):
+        message = f"{key} is no object"
+        raise TypeError(message)
+    return list(value.items())
+
+
+def _require_keys(body: Json, known: set[str]) -> None:
+    unknown = sorted(set(body) - known)
+    if unknown:
+        message = f"unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        raise ValueError(message)

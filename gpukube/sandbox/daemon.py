@@ -1,0 +1,245 @@
+"""Starting, finding, steering and stopping the background process; what `gpukube sandbox` and the tests call.
+
+Lives here: the process from outside, and its control API as functions. Must not live here: anything that serves. Standard
+library only: the CLI must not load a web server to print a status.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from gpukube.sandbox.guard import child_environment
+from gpukube.sandbox.state import SandboxInfo, is_running, load_info, locked, remove_info
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "SandboxError",
+    "SandboxInfo",
+    "add_cluster",
+    "add_fault",
+    "call",
+    "clear_faults",
+    "configure",
+    "down",
+    "load_info",
+    "requests_since",
+    "reset",
+    "status",
+    "tamper",
+    "up",
+]
+
+Json = dict[str, object]
+
+LOG_FILE = "sandbox.log"
+_LOOK_EVERY_S = 0.02
+_STOP_S = 5.0
+_CALL_S = 30.0
+
+
+class SandboxError(Exception):
+    """The sandbox did not start, does not answer, or refused a control call."""
+
+
+def up(state_dir: Path, speed: float = 60.0, *, idle_timeout_s: float = 0.0, deadline_s: float = 30.0) -> SandboxInfo:
+    """Start the sandbox unless it runs, and wait until it answers. Many starters at once make one process.
+
+    Args:
+        state_dir: Made when missing, mode 0700.
+        speed: Sandbox seconds per wall second; a running sandbox keeps its own.
+        idle_timeout_s: End after so many wall seconds without a request; 0 = never.
+        deadline_s: Wall seconds to wait for it.
+
+    Raises:
+        SandboxError: It ended or did not answer in time; the end of its log is in the message.
+    """
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(state_dir):
+        process = None if is_running(state_dir) else _spawn(state_dir, speed, idle_timeout_s)
+        until = time.monotonic() + deadline_s
+        while time.monotonic() < until:
+            info = load_info(state_dir)
+            if info is not None:
+                status(info)
+                return info
+            if process is not None and process.poll() is not None:
+                break
+            time.sleep(_LOOK_EVERY_S)
+    message = f"the sandbox did not start; its log ends with: {_end_of_log(state_dir)}"
+    raise SandboxError(message)
+
+
+def _spawn(state_dir: Path, speed: float, idle_timeout_s: float) -> subprocess.Popen[bytes]:
+    remove_info(state_dir)  # left behind by one that was killed
+    root = str(Path(__file__).resolve().parents[2])
+    environment = child_environment(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+    command = [sys.executable, "-P", "-m", "gpukube.sandbox", "serve", "--state-dir", str(state_dir)]
+    command += ["--speed", str(speed), "--idle-timeout", str(idle_timeout_s)]
+    handle = os.open(state_dir / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as log:
+        return subprocess.Popen(  # noqa: S603 - our own module, no shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            cwd=state_dir,
+            start_new_session=True,  # outlives the terminal and its Ctrl-C
+        )
+
+
+def _end_of_log(state_dir: Path) -> str:
+    try:
+        lines = (state_dir / LOG_FILE).read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return " | ".join(lines[-5:]) or "nothing"
+
+
+def down(state_dir: Path) -> bool:
+    """Stop the sandbox: asked first, then by signal. Whether one was running.
+
+    Raises:
+        SandboxError: It still runs.
+    """
+    if not state_dir.is_dir() or not is_running(state_dir):
+        return False
+    with locked(state_dir):
+        info = load_info(state_dir)
+        if info is not None:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                _signal(info.pid, number)
+                if _is_gone(state_dir):
+                    remove_info(state_dir)
+                    return True
+        elif _is_gone(state_dir):
+            return True
+    message = f"the sandbox in {state_dir} does not stop"
+    raise SandboxError(message)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+    try:
+        os.waitpid(pid, os.WNOHANG)  # where it is our child
+    except ChildProcessError:
+        return
+
+
+def _is_gone(state_dir: Path) -> bool:
+    until = time.monotonic() + _STOP_S
+    while is_running(state_dir):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_LOOK_EVERY_S)
+    return True
+
+
+def call(info: SandboxInfo, method: str, path: str, body: Mapping[str, object] | None = None) -> Json:
+    """Call the control API.
+
+    Args:
+        info: Which sandbox.
+        method: HTTP method.
+        path: Below /_sandbox, such as "status" or "requests?after=3".
+        body: JSON body.
+
+    Raises:
+        SandboxError: No answer, or a refusal.
+    """
+    address = urlsplit(info.control_url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_CALL_S)
+    headers = {"Authorization": f"Bearer {info.control_token}", "Content-Type": "application/json"}
+    try:
+        connection.request(method, f"{address.path}/{path}", json.dumps(body or {}), headers)
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        message = f"the sandbox does not answer: {error}"
+        raise SandboxError(message) from error
+    finally:
+        connection.close()
+    if response.status != http.client.OK or not isinstance(answer, dict):
+        message = f"the sandbox refused {method} {path}: {answer}"
+        raise SandboxError(message)
+    return answer
+
+
+def status(info: SandboxInfo) -> Json:
+    """Clusters with their pools and nodes, request counts, clock."""
+    return call(info, "GET", "status")
+
+
+def reset(info: SandboxInfo) -> None:
+    """Wipe clusters, faults and log of the running process."""
+    call(info, "POST", "reset")
+
+
+def add_cluster(  # noqa: PLR0913 - the fields of a cluster
+    info: SandboxInfo,
+    subscription: str,
+    resource_group: str,
+    name: str,
+    *,
+    kubernetes_version: str = "",
+    location: str = "",
+    options: Mapping[str, object] | None = None,
+) -> Json:
+    """Make an AKS cluster with one system pool, or do nothing when it is there.
+
+    Args:
+        info: Which sandbox.
+        subscription: UUID.
+        resource_group: Its name.
+        name: Cluster name.
+        kubernetes_version: 1.34.2 when empty.
+        location: eastus when empty.
+        options: disableLocalAccounts, aad, nodeProvisioningMode, tenant.
+
+    Returns:
+        `{"id", "created", "kubeUrl"}`.
+    """
+    body: Json = {"provider": "aks", "subscription": subscription, "resourceGroup": resource_group, "name": name}
+    body |= {"kubernetesVersion": kubernetes_version, "location": location, "options": dict(options or {})}
+    return call(info, "POST", "clusters", body)
+
+
+def requests_since(info: SandboxInfo, after: int = 0) -> list[Json]:
+    """Requests with an index above `after`, oldest first: index, service, method, path, query, status, body, fault."""
+    found = call(info, "GET", f"requests?after={after}")["requests"]
+    return found if isinstance(found, list) else []
+
+
+def add_fault(info: SandboxInfo, action: str, **parts: object) -> Json:
+    """Add a fault; keys as `faults.Fault`, or action "background" with cluster, seconds, state."""
+    return call(info, "POST", "faults", {"action": action, **parts})
+
+
+def clear_faults(info: SandboxInfo) -> None:
+    """Take all faults away and let go what hangs."""
+    call(info, "DELETE", "faults")
+
+
+def tamper(info: SandboxInfo, cluster: str, pool: str, *, delete: bool = False, **properties: object) -> None:
+    """Change a pool behind the user's back: delete it, or set wire properties without any check."""
+    call(info, "POST", "tamper", {"cluster": cluster, "pool": pool, "delete": delete, "set": properties})
+
+
+def configure(info: SandboxInfo, **settings: object) -> Json:
+    """Set `speed`, `throttling`, `limits`, `pace` of the running process."""
+    return call(info, "POST", "settings", settings)

@@ -1,0 +1,122 @@
+"""The environment in which the official clients use the sandbox: `az`, `kubectl`, `helm`, the SDK.
+
+Lives here: variables and the files they point to. Must not live here: starting anything. Standard library only.
+
+`az` needs no login: a profile and a cloud of our own are written by hand, with a managed identity as the user, whose token
+endpoint is the sandbox's (docs: azure-cli, clouds.config and azureProfile.json are what `az login` writes itself).
+"""
+
+from __future__ import annotations
+
+import configparser
+import io
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.daemon import call
+from gpukube.sandbox.guard import DEAD_PROXY
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.state import SandboxInfo
+
+__all__ = ["env", "kubeconfig"]
+
+_CLOUD = "gpukubesandbox"
+_TENANT = "00000000-0000-0000-0000-0000000000aa"
+_NO_PROXY = "127.0.0.1,localhost,::1"
+
+
+def env(info: SandboxInfo) -> dict[str, str]:
+    """Prepare the clients' files below the state directory and name them.
+
+    Args:
+        info: A running sandbox; its clusters of this moment are in the kubeconfig and their subscriptions in the profile.
+
+    Returns:
+        Variables to set. Proxies point to a dead port, so that nothing beyond loopback is reached by mistake.
+
+    Raises:
+        SandboxError: It does not answer.
+    """
+    directory = Path(info.state_dir)
+    azure = directory / "azure"
+    azure.mkdir(mode=0o700, exist_ok=True)
+    document = kubeconfig(info)
+    _write(directory / "kubeconfig", json.dumps(document["kubeconfig"], indent=2))
+    subscriptions = document["subscriptions"]
+    names = [str(name) for name in subscriptions] if isinstance(subscriptions, list) else []
+    _write(azure / "azureProfile.json", json.dumps(_profile(names)))
+    _write(azure / "clouds.config", _clouds(info, names))
+    _write(azure / "config", _ini({"cloud": {"name": _CLOUD}, "core": _CORE, "logging": {"enable_log_file": "no"}}))
+    proxies = {name: DEAD_PROXY for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
+    return proxies | {
+        "AZURE_CONFIG_DIR": str(azure),
+        "AZURE_CORE_COLLECT_TELEMETRY": "no",
+        "REQUESTS_CA_BUNDLE": info.ca_path,
+        "IDENTITY_ENDPOINT": f"{info.arm_url}/msi/token",
+        "IDENTITY_HEADER": "sandbox",
+        "NO_PROXY": _NO_PROXY,
+        "no_proxy": _NO_PROXY,
+        "KUBECONFIG": str(directory / "kubeconfig"),
+        "GPUKUBE_AKS_ENDPOINT": info.arm_url,
+        "GPUKUBE_SANDBOX_STATE": info.state_dir,
+    }
+
+
+_CORE = {"collect_telemetry": "no", "instance_discovery": "false", "survey_message": "no", "only_show_errors": "no"}
+
+
+def kubeconfig(info: SandboxInfo) -> dict[str, object]:
+    """Ask the sandbox for `{"kubeconfig": one document for all clusters, "subscriptions": [ids]}`."""
+    return call(info, "GET", "kubeconfig")
+
+
+def _profile(subscriptions: list[str]) -> dict[str, object]:
+    """azureProfile.json as `az login --identity` leaves it."""
+    entries = [
+        {
+            "id": subscription,
+            "name": f"sandbox {subscription[:8]}",
+            "state": "Enabled",
+            "user": {"name": "systemAssignedIdentity", "type": "servicePrincipal", "assignedIdentityInfo": "MSI"},
+            "isDefault": at == 0,
+            "tenantId": _TENANT,
+            "environmentName": _CLOUD,
+            "homeTenantId": _TENANT,
+            "managedByTenants": [],
+        }
+        for at, subscription in enumerate(subscriptions)
+    ]
+    return {"installationId": "00000000-0000-0000-0000-0000000000dd", "subscriptions": entries}
+
+
+def _clouds(info: SandboxInfo, subscriptions: list[str]) -> str:
+    section = {
+        "endpoint_resource_manager": info.arm_tls_url,
+        "endpoint_management": info.arm_tls_url,
+        "endpoint_active_directory": info.arm_tls_url,
+        "endpoint_active_directory_resource_id": "https://management.azure.com/",
+        "endpoint_active_directory_graph_resource_id": info.arm_tls_url,
+        "endpoint_microsoft_graph_resource_id": info.arm_tls_url,
+        "profile": "latest",
+    }
+    return _ini({_CLOUD: section | ({"subscription": subscriptions[0]} if subscriptions else {})})
+
+
+def _ini(sections: dict[str, dict[str, str]]) -> str:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_dict(sections)
+    text = io.StringIO()
+    parser.write(text)
+    return text.getvalue()
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    draft.replace(path)

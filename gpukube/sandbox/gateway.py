@@ -1,0 +1,61 @@
+"""One https port for the Kubernetes APIs of all clusters, told apart by a path prefix.
+
+Lives here: finding the cluster of a request, and Entra tokens. Must not live here: the Kubernetes API (`kube`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse
+
+from gpukube.sandbox.aks.identity import is_dummy_for
+from gpukube.sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from gpukube.sandbox.aks.clusters import Cluster
+    from gpukube.sandbox.world import World
+
+__all__ = ["KubeGateway"]
+
+_PREFIX_PARTS = 4  # clusters, subscription, group, name
+
+
+class KubeGateway:
+    """The ASGI application behind the Kubernetes port.
+
+    Args:
+        world: Holds the clusters.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand one request to its cluster, with the prefix taken off its path."""
+        parts = scope["path"].split("/")
+        key = "/".join(parts[2 : _PREFIX_PARTS + 1]).lower()
+        app = self._world.kube_apps.get(key) if parts[1:2] == ["clusters"] else None
+        if app is None:
+            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
+            response = JSONResponse(status | {"message": "no such cluster in the sandbox"}, 404)
+            await response(scope, receive, send)
+            return
+        below = "/" + "/".join(parts[_PREFIX_PARTS + 1 :])
+        raw = below.encode()
+        headers = _with_own_token(scope["headers"], self._world.aks.clusters[key])
+        await app({**scope, "path": below, "raw_path": raw, "root_path": "", "headers": headers}, receive, send)
+
+
+def _with_own_token(headers: list[tuple[bytes, bytes]], cluster: Cluster) -> list[tuple[bytes, bytes]]:
+    """On an Entra cluster a token for the AKS server application is as good as the cluster's own."""
+    if not cluster.options.aad:
+        return headers
+    return [
+        (name, f"Bearer {cluster.token}".encode())
+        if name == b"authorization" and is_dummy_for(value.decode().partition(" ")[2], AZURE_KUBERNETES_SERVER_APP)
+        else (name, value)
+        for name, value in headers
+    ]

@@ -1,0 +1,59 @@
+"""A clock whose speed can be changed while others wait on it.
+
+Lives here: that clock. Must not live here: what the waiting is for. (`clock` has the port and the fixed clocks.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+__all__ = ["PacedClock"]
+
+
+class PacedClock:
+    """Time that starts at the wall clock's and runs at a speed that may change; conforms to `clock.Clock`.
+
+    Args:
+        speed: Sandbox seconds per wall second, above 0.
+    """
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self._base = time.time()
+        self._since = time.monotonic()
+        self._changed = asyncio.Event()
+
+    @property
+    def speed(self) -> float:
+        """Sandbox seconds per wall second."""
+        return self._speed
+
+    def now(self) -> float:
+        """Tell the sandbox's time, in seconds since the Unix epoch."""
+        return self._base + (time.monotonic() - self._since) * self._speed
+
+    def set_speed(self, speed: float) -> None:
+        """Go on at another speed; who sleeps now wakes when the sandbox's time says so.
+
+        Raises:
+            ValueError: The speed is not above 0.
+        """
+        if not speed > 0:
+            message = f"speed is {speed}; it must be above 0"
+            raise ValueError(message)
+        self._base, self._since, self._speed = self.now(), time.monotonic(), speed
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until that many sandbox seconds have passed; at once for 0 or less."""
+        due = self.now() + seconds
+        while (left := due - self.now()) > 0:
+            changed = self._changed
+            try:
+                await asyncio.wait_for(changed.wait(), left / self._speed)
+            except TimeoutError:
+                break
+        else:
+            await asyncio.sleep(0)

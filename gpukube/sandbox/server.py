@@ -1,0 +1,166 @@
+"""The background process: ports, applications, one event loop, a clean end.
+
+Lives here: binding, wiring, serving, stopping. Must not live here: starting it from outside (`daemon`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
+
+from gpukube.sandbox.aks.identity import identity_routes
+from gpukube.sandbox.aks.routes import ArmApp
+from gpukube.sandbox.control import control_routes
+from gpukube.sandbox.gateway import KubeGateway
+from gpukube.sandbox.guard import refuse_non_loopback
+from gpukube.sandbox.state import SandboxInfo, hold_life_lock, remove_info, save_info
+from gpukube.sandbox.tls import TlsFiles, make_tls
+from gpukube.sandbox.traffic import TransportKeeper, Watched
+from gpukube.sandbox.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from starlette.types import ASGIApp
+
+__all__ = ["serve"]
+
+_HOST = "127.0.0.1"
+_KEEP_ALIVE_S = 600  # longer than any client's pool keeps a connection, so that none is closed under its hands
+_IDLE_CHECK_S = 5.0
+
+
+def serve(state_dir: Path, speed: float, idle_timeout_s: float = 0.0) -> int:
+    """Serve until told to stop.
+
+    Args:
+        state_dir: Exists; belongs to this sandbox alone.
+        speed: Sandbox seconds per wall second.
+        idle_timeout_s: End after so many wall seconds without a request; 0 = never.
+
+    Returns:
+        Exit code: 0, or 1 when another process serves from that directory.
+    """
+    lock = hold_life_lock(state_dir)
+    if lock is None:
+        return 1
+    refuse_non_loopback()
+    try:
+        asyncio.run(_serve(state_dir, speed, idle_timeout_s))
+    finally:
+        remove_info(state_dir)
+        os.close(lock)
+    return 0
+
+
+async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
+    tls = make_tls(state_dir)
+    arm, arm_tls, kube = (_listen() for _ in range(3))
+    info = _describe(state_dir, speed, tls, {"arm": arm, "arm_tls": arm_tls, "kube": kube})
+    world = World(speed, tls.ca.read_bytes())
+    world.kube_base = info.kube_url
+    stopping = asyncio.Event()
+    plain = _front(world, token_needed=False, own=control_routes(world, info.control_token, stopping.set))
+    secure = _front(world, token_needed=True, own=[])
+    gateway = Watched(KubeGateway(world), "kube", world.log, world.faults)
+    servers = [_Server(plain, None), _Server(secure, tls), _Server(gateway, tls)]
+    tasks = [
+        asyncio.create_task(server.serve(sockets=[listener]))
+        for server, listener in zip(servers, (arm, arm_tls, kube), strict=True)
+    ]
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    while not all(server.started for server in servers):
+        await asyncio.sleep(0.005)
+    save_info(info)
+    await _wait_for_end(stopping, world, idle_timeout_s)
+    remove_info(state_dir)
+    world.faults.clear()
+    for server in servers:
+        server.should_exit = True
+    await asyncio.gather(*tasks)
+    await world.reset()
+
+
+def _front(world: World, *, token_needed: bool, own: list[Route]) -> ASGIApp:
+    """ARM on one port, with what else is there: the token endpoints, charts and, over http, the control API."""
+    arm = Watched(ArmApp(world.aks, token_needed=token_needed), "arm", world.log, world.faults)
+    return Starlette(routes=[*own, *identity_routes(), Mount("/", arm)])
+
+
+def _listen() -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((_HOST, 0))
+    listener.listen(512)
+    listener.setblocking(False)
+    return listener
+
+
+def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, socket.socket]) -> SandboxInfo:
+    port = {name: listener.getsockname()[1] for name, listener in ports.items()}
+    plain = f"http://{_HOST}:{port['arm']}"
+    return SandboxInfo(
+        pid=os.getpid(),
+        state_dir=str(state_dir),
+        arm_url=plain,
+        arm_tls_url=f"https://{_HOST}:{port['arm_tls']}",
+        kube_url=f"https://{_HOST}:{port['kube']}",
+        charts_url=f"{plain}/charts",
+        ca_path=str(tls.ca),
+        control_url=f"{plain}/_sandbox",
+        control_token=secrets.token_urlsafe(32),
+        speed=speed,
+        started=time.time(),
+    )
+
+
+async def _wait_for_end(stopping: asyncio.Event, world: World, idle_timeout_s: float) -> None:
+    world.log.last_seen = time.monotonic()
+    while not stopping.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), min(idle_timeout_s or _IDLE_CHECK_S, _IDLE_CHECK_S))
+        if idle_timeout_s and time.monotonic() - world.log.last_seen > idle_timeout_s:
+            return
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to us: there are three in this loop."""
+
+    def __init__(self, app: ASGIApp, tls: TlsFiles | None) -> None:
+        config = uvicorn.Config(
+            app,
+            http=TransportKeeper,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=1,
+            ssl_certfile=tls.certificate if tls else None,
+            ssl_keyfile=tls.key if tls else None,
+        )
+        super().__init__(config)
+
+    def capture_signals(self) -> AbstractContextManager[None]:
+        """Capture none."""
+        return _nothing()
+
+
+@contextlib.contextmanager
+def _nothing() -> Iterator[None]:
+    yield

@@ -1,0 +1,131 @@
+"""Where a running sandbox is: its state file, its lock. Standard library only.
+
+Lives here: `SandboxInfo`, reading and writing it, telling a live process from a stale file. Must not live here: starting or
+stopping (`daemon`).
+
+The process holds a lock on `daemon.lock` for its whole life, so a process id that was given to somebody else cannot deceive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["SandboxInfo", "hold_life_lock", "is_running", "load_info", "locked", "remove_info", "save_info"]
+
+_FILE = "sandbox.json"
+_LIFE_LOCK = "daemon.lock"
+_TRIES = 10
+_BETWEEN_TRIES_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxInfo:
+    """How to reach a running sandbox.
+
+    Attributes:
+        state_dir: Directory of state, certificates and log.
+        arm_url: ARM over http, for the SDK (`GPUKUBE_AKS_ENDPOINT`).
+        arm_tls_url: ARM over https, for `az`.
+        kube_url: Kubernetes APIs, without the path of a cluster.
+        charts_url: Chart repository.
+        ca_path: Certificate authority of the two https ports.
+        control_url: Control API.
+        control_token: What the control API asks for.
+        speed: Sandbox seconds per wall second at the start.
+        started: Wall clock, seconds since the Unix epoch.
+    """
+
+    pid: int
+    state_dir: str
+    arm_url: str
+    arm_tls_url: str
+    kube_url: str
+    charts_url: str
+    ca_path: str
+    control_url: str
+    control_token: str
+    speed: float
+    started: float
+
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"SandboxInfo(pid={self.pid}, state_dir={self.state_dir!r}, arm_url={self.arm_url!r})"
+
+
+def save_info(info: SandboxInfo) -> None:
+    """Write the state file, readable by its owner only."""
+    path = Path(info.state_dir) / _FILE
+    draft = path.with_name(f".{_FILE}.{os.getpid()}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w") as file:
+        json.dump(asdict(info), file)
+    draft.replace(path)
+
+
+def load_info(state_dir: Path) -> SandboxInfo | None:
+    """Read the state of a sandbox that runs now; None when none does, a stale or broken file included."""
+    if not is_running(state_dir):
+        return None
+    try:
+        return SandboxInfo(**json.loads((state_dir / _FILE).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None  # starting, or just gone
+
+
+def remove_info(state_dir: Path) -> None:
+    """Take the state file away; does nothing when there is none."""
+    (state_dir / _FILE).unlink(missing_ok=True)
+
+
+def is_running(state_dir: Path) -> bool:
+    """Whether a process holds the life lock of that directory."""
+    try:
+        handle = os.open(state_dir / _LIFE_LOCK, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
+def hold_life_lock(state_dir: Path) -> int | None:
+    """Take the life lock of a directory for as long as this process lives; None when another process has it.
+
+    Somebody who just looks (`is_running`) holds the lock for an instant, hence the few tries.
+    """
+    handle = os.open(state_dir / _LIFE_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(_BETWEEN_TRIES_S)
+        else:
+            return handle
+    os.close(handle)
+    return None
+
+
+@contextlib.contextmanager
+def locked(state_dir: Path) -> Iterator[None]:
+    """Keep other starters and stoppers of this directory waiting."""
+    handle = os.open(state_dir / "starting.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

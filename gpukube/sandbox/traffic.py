@@ -1,0 +1,269 @@
+"""What every request passes on its way to an emulated service: the log, and the faults.
+
+Lives here: the ASGI wrapper, the request log, and the protocol that lets a fault cut a connection. Must not live here:
+what a service answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from gpukube.sandbox.aks.answers import Json
+    from gpukube.sandbox.faults import Fault, FaultBook
+
+__all__ = ["LoggedRequest", "RequestLog", "TransportKeeper", "Watched"]
+
+_BODY_LIMIT = 256 * 1024
+_SHOWN_HEADERS = frozenset({"if-match", "if-none-match", "content-type", "user-agent"})
+_KEPT_REQUESTS = 20_000
+
+_Address = tuple[object, object]
+_transports: dict[_Address, asyncio.Transport] = {}
+
+
+class TransportKeeper(H11Protocol):
+    """uvicorn's protocol, which also remembers the transport of every connection by its two addresses."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base class says
+        """Remember the transport."""
+        super().connection_made(transport)
+        _transports[_key(self.server, self.client)] = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        _transports.pop(_key(self.server, self.client), None)
+        super().connection_lost(exc)
+
+
+def _key(server: object, client: object) -> _Address:
+    return (
+        tuple(server) if isinstance(server, list | tuple) else server,
+        tuple(client) if isinstance(client, list | tuple) else client,
+    )
+
+
+@dataclass(slots=True)
+class LoggedRequest:
+    """One request as the log keeps it; never a token, never an answer's body.
+
+    Attributes:
+        status: 0 until answered, and for ever when the connection was cut.
+        body: JSON body of a request to ARM; for other bodies only the digest is kept.
+        fault: Action of the fault that struck it.
+    """
+
+    index: int
+    service: str
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    at: float
+    status: int = 0
+    body: object = None
+    digest: str = ""
+    fault: str = ""
+
+    def wire(self) -> Json:
+        """As the control API shows it."""
+        return {
+            "index": self.index,
+            "service": self.service,
+            "method": self.method,
+            "path": self.path,
+            "query": self.query,
+            "headers": self.headers,
+            "at": self.at,
+            "status": self.status,
+            "body": self.body,
+            "bodyDigest": self.digest,
+            "fault": self.fault,
+        }
+
+
+@dataclass(slots=True)
+class RequestLog:
+    """The requests since the last reset, the newest 20,000 of them.
+
+    Attributes:
+        last_seen: Wall clock of the last request, for the idle shutdown.
+    """
+
+    requests: list[LoggedRequest] = field(default_factory=list)
+    count: int = 0
+    last_seen: float = field(default_factory=time.monotonic)
+
+    def add(self, service: str, scope: Scope) -> LoggedRequest:
+        """Note a request that has just come in."""
+        self.count += 1
+        self.last_seen = time.monotonic()
+        query = {k: v for k, v in parse_qsl(scope["query_string"].decode(), keep_blank_values=True) if k != "t"}
+        headers = {k.decode(): v.decode("latin-1") for k, v in scope["headers"] if k.decode() in _SHOWN_HEADERS}
+        entry = LoggedRequest(self.count, service, scope["method"], scope["path"], query, headers, time.time())
+        self.requests.append(entry)
+        del self.requests[:-_KEPT_REQUESTS]
+        return entry
+
+    def clear(self) -> None:
+        """Forget all requests; counting begins anew."""
+        self.requests.clear()
+        self.count = 0
+
+
+class Watched:
+    """An ASGI application behind the log and the faults.
+
+    Args:
+        app: The service.
+        service: Its name in log and faults.
+        log: Where requests are noted.
+        faults: What shall go wrong.
+    """
+
+    def __init__(self, app: ASGIApp, service: str, log: RequestLog, faults: FaultBook) -> None:
+        self._app = app
+        self._service = service
+        self._log = log
+        self._faults = faults
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on, unless a fault strikes it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        entry = self._log.add(self._service, scope)
+        received = await _read_body(receive)
+        _note_body(entry, received.body)
+        target = f"{scope['path']}?{scope['query_string'].decode()}"
+        fault = self._faults.for_request(self._service, scope["method"], target)
+        answer = _Sender(send, entry)
+        if fault is None:
+            await self._app(scope, received, answer.pass_on)
+            return
+        entry.fault = fault.action
+        await self._strike(fault, scope, received, answer)
+
+    async def _strike(self, fault: Fault, scope: Scope, received: _Received, answer: _Sender) -> None:
+        match fault.action:
+            case "status":
+                await _send_status(fault, answer)
+            case "drop-before":
+                await _cut(scope)
+            case "drop-after":
+                await self._app(scope, received, answer.swallow)
+                await _cut(scope)
+            case "hang-after":
+                await self._app(scope, received, answer.hold)
+                await _wait_for_release(fault, received)
+                await answer.release()
+            case "hang":
+                await _wait_for_release(fault, received)
+                if received.is_connected:
+                    await self._app(scope, received, answer.pass_on)
+            case _:
+                await asyncio.sleep(fault.seconds)
+                await self._app(scope, received, answer.pass_on)
+
+
+class _Received:
+    """A request body that was read whole and is given out once more; then the client's hanging up."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self.body = body
+        self.is_connected = True
+        self._receive = receive
+        self._given = False
+
+    async def __call__(self) -> Message:
+        """The body first, then whatever comes."""
+        if not self._given:
+            self._given = True
+            return {"type": "http.request", "body": self.body, "more_body": False}
+        return await self._receive()
+
+    async def wait_for_hang_up(self) -> None:
+        """Wait until the client is gone."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.is_connected = False
+
+
+class _Sender:
+    """The way back: passed on, held, or swallowed, with the status noted."""
+
+    def __init__(self, send: Send, entry: LoggedRequest) -> None:
+        self._send = send
+        self._entry = entry
+        self._held: list[Message] = []
+
+    async def pass_on(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._entry.status = message["status"]
+        await self._send(message)
+
+    async def swallow(self, message: Message) -> None:
+        del message
+
+    async def hold(self, message: Message) -> None:
+        self._held.append(message)
+
+    async def release(self) -> None:
+        for message in self._held:
+            await self.pass_on(message)
+
+
+async def _read_body(receive: Receive) -> _Received:
+    chunks: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        chunks.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            break
+    return _Received(b"".join(chunks), receive)
+
+
+def _note_body(entry: LoggedRequest, body: bytes) -> None:
+    if not body:
+        return
+    entry.digest = hashlib.sha256(body).hexdigest()
+    if entry.service == "arm" and len(body) <= _BODY_LIMIT:
+        try:
+            entry.body = json.loads(body)
+        except ValueError:
+            entry.body = None
+
+
+async def _send_status(fault: Fault, answer: _Sender) -> None:
+    content = json.dumps(fault.answer()).encode()
+    headers = {"content-type": "application/json", "content-length": str(len(content)), **fault.headers}
+    raw = [(name.lower().encode(), str(value).encode()) for name, value in headers.items()]
+    await answer.pass_on({"type": "http.response.start", "status": fault.status, "headers": raw})
+    await answer.pass_on({"type": "http.response.body", "body": content})
+
+
+async def _cut(scope: Scope) -> None:
+    """Reset the connection, without an answer."""
+    transport = _transports.get(_key(scope.get("server"), scope.get("client")))
+    if transport is not None:
+        transport.abort()
+    await asyncio.sleep(0.01)  # lets uvicorn see that the client is gone, so that it does not answer 500
+
+
+async def _wait_for_release(fault: Fault, received: _Received) -> None:
+    waits = [asyncio.ensure_future(fault.released.wait()), asyncio.ensure_future(received.wait_for_hang_up())]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for task in waits:
+        task.cancel()

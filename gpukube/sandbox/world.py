@@ -1,0 +1,96 @@
+"""Everything that one sandbox holds: clock, clouds, clusters, faults, log.
+
+Lives here: making clusters and wiping all of it. Must not live here: sockets (`server`), the control API's HTTP.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions
+from gpukube.sandbox.aks.lifecycle import seed_pool
+from gpukube.sandbox.aks.pools import Pool, finish_defaults, with_defaults
+from gpukube.sandbox.aks.service import AksService, cluster_key
+from gpukube.sandbox.aks.throttle import Throttle
+from gpukube.sandbox.faults import FaultBook
+from gpukube.sandbox.kube.api import make_app
+from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.pacing import PacedClock
+from gpukube.sandbox.traffic import RequestLog
+
+__all__ = ["ClusterRequest", "World"]
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+SYSTEM_POOL = "nodepool1"
+_SYSTEM_SIZE = "Standard_D4s_v5"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRequest:
+    """A cluster that shall exist."""
+
+    subscription: str
+    group: str
+    name: str
+    location: str = "eastus"
+    kubernetes_version: str = "1.34.2"
+    options: ClusterOptions = ClusterOptions()
+
+
+class World:
+    """One sandbox.
+
+    Args:
+        speed: Sandbox seconds per wall second.
+        ca_pem: Certificate authority of the Kubernetes APIs.
+    """
+
+    def __init__(self, speed: float, ca_pem: bytes) -> None:
+        self.clock = PacedClock(speed)
+        self.faults = FaultBook()
+        self.log = RequestLog()
+        self.aks = AksService(self.clock, self.faults.for_operation, Throttle(self.clock))
+        self.kube_apps: dict[str, ASGIApp] = {}
+        self.kube_base = ""
+        self._ca_pem = ca_pem
+
+    async def ensure_cluster(self, wanted: ClusterRequest) -> tuple[Cluster, bool]:
+        """Give the cluster, made with one system pool when it is not there; and whether it was made now."""
+        key = cluster_key(wanted.subscription, wanted.group, wanted.name)
+        if key in self.aks.clusters:
+            return self.aks.clusters[key], False
+        kube = KubeCluster(wanted.name, self.clock, secrets.token_urlsafe(24), wanted.kubernetes_version)
+        cluster = Cluster(
+            subscription=wanted.subscription,
+            group=wanted.group,
+            name=wanted.name,
+            location=wanted.location,
+            kubernetes_version=wanted.kubernetes_version,
+            kube=kube,
+            kube_url=f"{self.kube_base}/clusters/{key}",
+            ca_pem=self._ca_pem,
+            token=kube.token,
+            options=wanted.options,
+        )
+        self.aks.clusters[key] = cluster
+        await kube.start()
+        self.kube_apps[key] = make_app(kube)
+        sent: dict[str, object] = {"count": 1, "vmSize": _SYSTEM_SIZE, "mode": "System"}
+        pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
+        cluster.pools[SYSTEM_POOL] = pool
+        await seed_pool(cluster, pool)
+        return cluster, True
+
+    async def reset(self) -> None:
+        """Wipe everything: clusters, operations, faults, the log."""
+        self.faults.clear()
+        clusters = list(self.aks.clusters.values())
+        await self.aks.reset()
+        self.kube_apps.clear()
+        for cluster in clusters:
+            await cluster.kube.stop()
+        self.log.clear()
