@@ -76,6 +76,10 @@ class _Context(NamedTuple):
         return self.positions.origin.spellings.get(self.positions.mark_at(self.path))
 
     @property
+    def is_variable(self) -> bool:
+        return isinstance(self.value, str) and self.spelling is not None
+
+    @property
     def seen(self) -> str:
         return shown(self.value, self.spelling)
 
@@ -140,16 +144,15 @@ def _missing(c: _Context) -> Diagnostic:
 
 
 def _too_short(c: _Context) -> Diagnostic:
-    return c.say(
-        "empty-value", "is empty", f"write {c.assign(c.example or (_shape(c.field) if c.field else '') or '...')}"
-    )
+    example = c.example or (_shape(c.field) if c.field else "")
+    return c.say("empty-value", "is empty", f"write {c.assign(example)}" if example else "write a value, or remove it")
 
 
 def _shape(field: Field) -> str:
     """Sketch a mapping or list of mappings: {min: ..., max: ...}."""
     if field.model is None:
         return ""
-    required = [name for name in keys_of(field.model) if _is_required(field.model, name)] or list(keys_of(field.model))
+    required = [name for name in keys_of(field.model) if _is_required(field.model, name)] or [keys_of(field.model)[0]]
     return "{" + ", ".join(f"{name}: ..." for name in required) + "}"
 
 
@@ -210,9 +213,7 @@ def _write_provider(written: str) -> str:
 
 
 def _key_format(c: _Context) -> Diagnostic:
-    message = (
-        f"{c.positions.path(c.path[:-1])} has the key {quoted(c.key)}; {_FORMATS[str(c.limits['pattern'])]} are needed"
-    )
+    message = f"{c.positions.path(c.path[:-1])} has the key {quoted(c.key)}; {_FORMATS[str(c.limits['pattern'])]}"
     return Diagnostic("format", c.positions.key_at(c.path), message, fix="write for example train-aks")
 
 
@@ -271,14 +272,16 @@ def _text(c: _Context) -> Diagnostic:
     return c.say("type", f"is {c.seen}; a string is needed", f"write {c.assign(c.example or '...')}")
 
 
+def _from_variable(c: _Context, wanted: str) -> Diagnostic:
+    fix = f"remove it here and pass --set {c.positions.path(c.path)}=VALUE"
+    return c.say("type", f"is {c.seen}; {wanted} is needed", fix, why="${...} always gives a string")
+
+
 def _number(c: _Context) -> Diagnostic:
     wanted = "a number" if c.kind.startswith("float") else "a whole number"
     message = f"is {c.seen}; {wanted} is needed"
-    if isinstance(c.value, str) and c.spelling is not None and "${" in c.spelling:
-        path = c.positions.path(c.path)
-        return c.say(
-            "type", message, f"remove it here and pass --set {path}=NUMBER", why="${...} always gives a string"
-        )
+    if c.is_variable:
+        return _from_variable(c, wanted)
     if isinstance(c.value, str) and c.value.strip().isdecimal():
         return c.say("type", message, f"write {c.assign(c.value.strip())} without quotes")
     if isinstance(c.value, float) and c.value.is_integer():
@@ -287,6 +290,8 @@ def _number(c: _Context) -> Diagnostic:
 
 
 def _boolean(c: _Context) -> Diagnostic:
+    if c.is_variable:
+        return _from_variable(c, "true or false")
     why = "in YAML 1.2 only true and false are booleans" if isinstance(c.value, str) else ""
     return c.say(
         "type", f"is {c.seen}; true or false is needed", f"write {c.assign('true')} or {c.assign('false')}", why
@@ -300,6 +305,10 @@ def _mapping(c: _Context) -> Diagnostic:
 
 
 def _list(c: _Context) -> Diagnostic:
+    if isinstance(c.value, int | float) and not isinstance(c.value, bool):
+        return c.say(
+            "type", f"is {c.seen}; a list is needed", f"write {c.assign(f'[{quoted(c.spelling or str(c.value))}]')}"
+        )
     one = str(c.value) if isinstance(c.value, str) and re.fullmatch(r"[\w-]+", c.value) and not c.spelling else "..."
     return c.say("type", f"is {c.seen}; a list is needed", f"write {c.assign(f'[{one}]')}")
 

@@ -200,7 +200,7 @@ def _index(items: PositionedList, step: str | int, above: Path) -> int:
     if isinstance(step, int):
         if step < len(items):
             return step
-        raise _PathError(f"{render_path(above)} has {len(items)} items, so none with index {step}", "count from 0")
+        raise _PathError(f"{render_path(above)} has no item with index {step}", f"write a number below {len(items)}")
     for index, item in enumerate(items):
         if isinstance(item, PositionedDict) and item.get("name") == step:
             return index

@@ -8,10 +8,11 @@ Each rule is a function from a pool, its positions and the spec's clusters to di
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.errors import Diagnostic
-from gpukube.spec.kubesyntax import explain_key, explain_value
+from gpukube.spec.kubesyntax import MOST_NAME, explain_key, explain_value
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ __all__ = ["POOL_RULES", "RESERVED_KEYS", "RESERVED_PREFIX", "check_across", "ch
 RESERVED_PREFIX: Final = "gpukube.io/"
 # key -> why it is ours
 RESERVED_KEYS: Final[dict[str, str]] = {
-    "nvidia.com/gpu.present": "gpukube sets it where its plugin advertises; elsewhere it invites a second plugin",
-    "nvidia.com/device-plugin.config": "gpukube chooses the plugin's configuration from sharing",
-    "nvidia.com/mig.config": "gpukube chooses the MIG layout from sharing.mig",
+    "nvidia.com/gpu.present": "it is set where gpukube's plugin advertises; elsewhere it invites a second plugin",
+    "nvidia.com/device-plugin.config": "the plugin's configuration follows from sharing",
+    "nvidia.com/mig.config": "the MIG layout follows from sharing.mig",
 }
 GPU_TAINT_KEY: Final = "nvidia.com/gpu"
 
@@ -142,9 +143,7 @@ def _check_labels(s: _Subject) -> Iterator[Diagnostic]:
     for key, value in s.pool.labels.items():
         yield from _check_key(s, ("labels", key), key, s.at.key_at(("labels", key)), "label-syntax")
         if wanted := explain_value(value):
-            yield s.say(
-                "label-syntax", ("labels", key), f"is {_seen(s, ('labels', key), value)}; {wanted}", "shorten it"
-            )
+            yield _bad_value(s, "label-syntax", ("labels", key), value, wanted)
 
 
 def _check_taints(s: _Subject) -> Iterator[Diagnostic]:
@@ -155,9 +154,7 @@ def _check_taints(s: _Subject) -> Iterator[Diagnostic]:
         path: Path = ("taints", index)
         yield from _check_key(s, (*path, "key"), taint.key, s.at.at((*path, "key")), "taint-syntax")
         if wanted := explain_value(taint.value):
-            value_path = (*path, "value")
-            message = f"is {_seen(s, value_path, taint.value)}; {wanted}"
-            yield s.say("taint-syntax", value_path, message, "shorten it")
+            yield _bad_value(s, "taint-syntax", (*path, "value"), taint.value, wanted)
         identity = (taint.key, taint.effect)
         if identity in first:
             message = f"repeats {quoted(taint.key)} with {taint.effect}, which {first[identity]} has already"
@@ -166,14 +163,26 @@ def _check_taints(s: _Subject) -> Iterator[Diagnostic]:
         first.setdefault(identity, f"taints[{index}]")
 
 
+def _bad_value(s: _Subject, code: str, path: Path, value: str, wanted: str) -> Diagnostic:
+    """Refuse a label or taint value and offer the nearest that fits, unless that would show a variable's content."""
+    near = re.sub("[^A-Za-z0-9_.-]+", "-", value)[:MOST_NAME].strip("-_.")
+    fix = (
+        "set the variable to such a value"
+        if s.at.origin.spellings.get(s.at.mark_at(path))
+        else f"write {near or quoted('')}"
+    )
+    return s.say(code, path, f"is {_seen(s, path, value)}; {wanted}", fix)
+
+
 def _check_key(s: _Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Diagnostic]:
     """Judge a label or taint key: its syntax, and that it is not ours."""
-    name = s.at.path(path if code == "taint-syntax" else path[:-1])
+    in_list = code == "taint-syntax"
+    seen = f"{s.at.path(path)} is {_seen(s, path, key)}" if in_list else f"{s.at.path(path[:-1])} has {quoted(key)}"
     if wanted := explain_key(key):
-        yield Diagnostic(code, where, f"{name} has the key {quoted(key)}; {wanted}", fix="write [prefix/]name")
+        yield Diagnostic(code, where, f"{seen}; {wanted}", fix="write [prefix/]name")
     elif key.startswith(RESERVED_PREFIX) or key in RESERVED_KEYS:
-        why = RESERVED_KEYS.get(key, f"gpukube marks its pools with {RESERVED_PREFIX} keys")
-        yield Diagnostic("reserved-key", where, f"{name} has the key {quoted(key)}", fix="remove it", why=why)
+        why = RESERVED_KEYS.get(key, f"keys that begin with {RESERVED_PREFIX} mark whose pool it is")
+        yield Diagnostic("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)
 
 
 def _seen(s: _Subject, path: Path, value: str) -> str:

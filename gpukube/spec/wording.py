@@ -36,7 +36,7 @@ def shown(value: object, spelling: str | None = None) -> str:
     if isinstance(value, bool):
         return f"the boolean {str(value).lower()}"
     if isinstance(value, int | float):
-        return f"the number {value:.6g}" if isinstance(value, float) else f"the number {_short(str(value))}"
+        return f"the number {value!r}" if isinstance(value, float) else f"the number {_short(str(value))}"
     if value is None:
         return "empty"
     return "a list" if isinstance(value, list | tuple) else "a mapping"

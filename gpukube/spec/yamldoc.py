@@ -43,6 +43,8 @@ MOST_ALIASES: Final = 1000
 MOST_ALIAS_NODES: Final = 100_000
 """Values that all aliases of a document may stand for together: stops the "billion laughs" at its first."""
 
+_STANDARD_TAGS: Final = "tag:yaml.org,2002:"
+
 Parser = type[yaml.SafeLoader] | type[yaml.CSafeLoader]
 PARSER: Final[Parser] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -278,7 +280,8 @@ class _Reader:
         return f"use one of {known}" if known else 'define it first, or quote a text that begins with "*"'
 
     def _refuse_tag(self, tag: str, mark: int) -> None:
-        self._say("yaml-tag", mark, f'tag "{tag}" is not supported', "remove it; quote a value that must be a text")
+        written = f"!!{tag.removeprefix(_STANDARD_TAGS)}" if tag.startswith(_STANDARD_TAGS) else tag
+        self._say("yaml-tag", mark, f'tag "{written}" is not supported', "remove it; quote a value that must be a text")
 
     def _say_duplicate(self, key: str, mark: int) -> None:
         parent = self.open[-1]
