@@ -34,7 +34,7 @@ from gpukube.errors import AccessError, ClusterError, Where
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from lightkube.types import FieldSelector, LabelSelector
+    from lightkube.core.client import FieldSelector, LabelSelector
 
     from gpukube.core.values import KubeAccess
 

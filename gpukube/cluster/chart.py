@@ -1,0 +1,116 @@
+"""Where the chart comes from, and what a fetched one is.
+
+Lives here: `ChartSource`, version and digest of a chart on disk. Must not live here: fetching (the engines do that).
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from dataclasses import dataclass
+from hashlib import file_digest
+from typing import TYPE_CHECKING, Literal
+
+import yaml
+
+from gpukube.cluster.jsontree import text
+from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION
+from gpukube.errors import HelmError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["ChartSource", "archive_in", "chart_digest", "local_chart"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartSource:
+    """Where the chart comes from.
+
+    Attributes:
+        location: Repository URL, "oci://..." of the chart, or a local directory or archive.
+        version: To pull; for a local chart "" (it is what it is).
+    """
+
+    location: str = CHART_REPO
+    version: str = CHART_VERSION
+
+    @property
+    def kind(self) -> Literal["repository", "oci", "local"]:
+        """How it is had."""
+        if self.location.startswith("oci://"):
+            return "oci"
+        return "repository" if re.match(r"https?://", self.location) else "local"
+
+    @property
+    def reference(self) -> str:
+        """What helm pull is asked for."""
+        return CHART_NAME if self.kind == "repository" else self.location
+
+
+@dataclass(frozen=True, slots=True)
+class LocalChart:
+    """A chart on disk and what its Chart.yaml says."""
+
+    path: Path
+    name: str
+    version: str
+
+
+def local_chart(path: Path) -> LocalChart:
+    """Look at a chart directory or archive.
+
+    Raises:
+        HelmError: There is no chart, or it is another one than the device plugin's.
+    """
+    try:
+        said: object = yaml.safe_load(_chart_yaml(path))
+    except (OSError, tarfile.TarError, KeyError, yaml.YAMLError) as error:
+        raise HelmError(
+            "there is no Helm chart here",
+            where=str(path),
+            why=type(error).__name__,
+            fix="name a directory with a Chart.yaml, or an archive made by helm pull or helm package",
+            code="chart-not-found",
+        ) from error
+    name = text(said, "name")
+    if name != CHART_NAME:
+        raise HelmError(
+            f'this is the chart "{name}"',
+            where=str(path),
+            fix=f"name a chart {CHART_NAME}",
+            code="chart-not-found",
+        )
+    return LocalChart(path, name, text(said, "version"))
+
+
+def _chart_yaml(path: Path) -> bytes:
+    if path.is_dir():
+        return (path / "Chart.yaml").read_bytes()
+    with tarfile.open(path) as archive:
+        names = [name for name in archive.getnames() if re.fullmatch(r"(\./)?[^/]+/Chart\.yaml", name)]
+        member = archive.extractfile(names[0]) if names else None
+        if member is None:
+            raise KeyError("Chart.yaml")
+        return member.read()
+
+
+def chart_digest(path: Path) -> str:
+    """Give the digest of an archive, "sha256:..."; "" for a directory."""
+    if path.is_dir():
+        return ""
+    with path.open("rb") as archive:
+        return f"sha256:{file_digest(archive, 'sha256').hexdigest()}"
+
+
+def archive_in(directory: Path, source: ChartSource) -> Path:
+    """Find what a pull left in a directory."""
+    found = sorted(directory.glob("*.tgz"))
+    if not found:
+        raise HelmError(
+            "helm pull left no archive behind",
+            where=source.location,
+            fix="run helm pull by hand, and name the archive as the chart",
+            code="chart-not-found",
+        )
+    return found[0]

@@ -1,0 +1,163 @@
+"""Helm through one small interface: what is asked of it, and which Helm is used.
+
+Lives here: `Helm` and its engine as protocols, the choice. Must not live here: processes (helm_cli,
+helm_sdk), what the values are (plugin), and the order of guard, repair and upgrade (keeper).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from gpukube.cluster.child import DeadlinePassed, run_child
+from gpukube.errors import HelmError, MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from gpukube.cluster.chart import ChartSource
+    from gpukube.cluster.plugin import ReleasePlan
+
+__all__ = [
+    "DEADLINE_S",
+    "HISTORY",
+    "HOOKS_S",
+    "Engine",
+    "Helm",
+    "HelmAnswer",
+    "HelmJob",
+    "choose_engine",
+]
+
+DEADLINE_S: Final = 120.0
+"""For one run of Helm, which waits for no pod; the embedded Helm has no limit of its own on a silent server."""
+HOOKS_S: Final = 60
+"""For the chart's hooks (NFD's clean-up job at uninstall)."""
+HISTORY: Final = 10
+"""Revisions kept."""
+EngineChoice = Literal["auto", "cli", "embedded"]
+
+
+@dataclass(frozen=True, slots=True)
+class HelmJob:
+    """One install or upgrade; the chart is a local archive or directory."""
+
+    kubeconfig: Path
+    name: str
+    namespace: str
+    chart: Path
+    values: Mapping[str, object]
+    installed: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HelmAnswer:
+    """What Helm says of a release.
+
+    Attributes:
+        revision: The new revision.
+        status: "deployed", or "pending-..." in a dry run.
+        manifest: Rendered objects.
+    """
+
+    revision: int
+    status: str
+    manifest: str
+
+
+class Engine(Protocol):
+    """One way of running Helm. All methods raise our errors, end by a deadline and wait for no pod."""
+
+    def version(self) -> str:
+        """Name the Helm and how it is run: "helm v3.6.2"."""
+
+    def pull(self, source: ChartSource, directory: Path) -> Path:
+        """Fetch a chart from a repository or OCI registry as an archive into a directory."""
+
+    def upgrade(self, job: HelmJob) -> HelmAnswer:
+        """Install or upgrade, or try it."""
+
+    def uninstall(self, kubeconfig: Path, name: str, namespace: str) -> None:
+        """Remove a release; a missing one is fine."""
+
+
+class Helm(Protocol):
+    """The release of one cluster."""
+
+    def version(self) -> str:
+        """Name the Helm in use."""
+
+    def dry_run(self, plan: ReleasePlan) -> str:
+        """Fetch the chart, render it for this cluster, check that it does what the plan asks; nothing is written.
+
+        Returns:
+            The digest of the chart, "sha256:...", "" for a directory.
+
+        Raises:
+            HelmError: No chart, or it refuses or ignores the values.
+            AccessError, ClusterError: The cluster.
+        """
+
+    def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
+        """Bring the release to the plan, once.
+
+        Raises:
+            Conflict: The live revision is not the expected one; plan again.
+            HelmError, AccessError, ClusterError: As dry_run.
+        """
+
+    def uninstall(self) -> bool:
+        """Remove the release; False when there was none."""
+
+
+def choose_engine(environ: Mapping[str, str], choice: EngineChoice = "auto") -> Engine:
+    """Take `helm` on PATH, with its plugins and logins; else the embedded Helm.
+
+    Args:
+        environ: The environment that Helm shall see; PATH is looked up in it.
+        choice: Force one of the two.
+
+    Raises:
+        MissingExtra: There is neither, or not the one asked for.
+    """
+    from gpukube.cluster.helm_cli import HelmCli  # noqa: PLC0415 -- both engines know this module
+    from gpukube.cluster.helm_sdk import HelmSdk  # noqa: PLC0415 -- as above
+
+    program = shutil.which("helm", path=environ.get("PATH", "")) if choice != "embedded" else None
+    said = _version_of(program, environ) if program else ""
+    if program and said:
+        return HelmCli(program, said, environ)
+    if choice != "cli" and find_spec("helm_python"):
+        return HelmSdk(environ)
+    raise MissingExtra(
+        "the helm command is not on PATH"
+        if choice == "cli"
+        else "neither the helm command nor the embedded Helm is there",
+        where="helm",
+        why="the device plugin is installed with Helm" + (f"; {program} is not Helm 3 or 4" if program else ""),
+        fix="pip install 'gpukube[helm]' (Linux on x86_64), or install helm 3.6 or newer: https://helm.sh/docs/intro/install",
+        code="missing-helm",
+    )
+
+
+def _version_of(program: str, environ: Mapping[str, str]) -> str:
+    """Ask a program called helm for its version; "" when it is something else (an editor's package has the name)."""
+    command = [program, "version", "--template", "{{.Version}}"]
+    try:
+        ended = run_child(command, stdin="", environ=environ, deadline_s=30.0)
+    except DeadlinePassed as error:
+        raise HelmError(
+            f"{program} does not answer",
+            where="helm",
+            fix="run helm version by hand, or take it off PATH to use the embedded Helm",
+            code="helm-timeout",
+        ) from error
+    except OSError:
+        return ""
+    found = re.match(r"v[34]\.\d+\.\d+\S*$", ended.out.strip())
+    return found.group() if found and ended.code == 0 else ""

@@ -1,0 +1,134 @@
+"""The child process that holds the embedded Helm: one request on standard input, one answer on standard output.
+
+Lives here: calls of helm_python, and nothing of gpukube, so that it starts as a bare script. Must not live here:
+decisions.
+
+Why a process: the library sets no time limit on HTTP, and a server that accepts and never answers holds a call for
+ever; its cancel has no effect then, and after a fork it hangs. Signals reach Python only after a call returns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Final, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["main"]
+
+_OVERDUE: Final = 75
+
+
+class Request(TypedDict, total=False):
+    """What the parent asks for; which keys count depends on the verb."""
+
+    verb: str
+    deadline_s: float
+    timeout_s: int
+    kubeconfig: str
+    name: str
+    namespace: str
+    chart: str
+    values: dict[str, object]
+    installed: bool
+    dry_run: bool
+    history: int
+    reference: str
+    directory: str
+    version: str
+    repository: str
+    plain_http: bool
+
+
+def main() -> None:
+    """Answer one request, then end. Standard output is kept for the answer alone."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    request: Request = json.load(sys.stdin)
+    # The parent ends us at its deadline; should it be gone by then, we end ourselves.
+    watchdog = threading.Timer(request["deadline_s"] + 5.0, os._exit, (_OVERDUE,))
+    watchdog.daemon = True
+    watchdog.start()
+    json.dump(_answer(request), answers)
+    answers.flush()
+    os._exit(0)  # the Go runtime's threads need no farewell
+
+
+def _answer(request: Request) -> dict[str, object]:
+    import helm_python  # noqa: PLC0415 -- 0.2 s and 64 MiB, only in this process
+
+    verbs: dict[str, Callable[[Request], dict[str, object]]] = {
+        "version": lambda _request: {"version": str(helm_python.helm_sdk_version())},
+        "pull": _pull,
+        "upgrade": _upgrade,
+        "uninstall": _uninstall,
+    }
+    try:
+        return verbs[request["verb"]](request)
+    except helm_python.HelmError as error:
+        return {"error": str(getattr(error, "detail", "") or error), "kind": type(error).__name__}
+    finally:
+        _forget_kubeconfig(request)
+
+
+def _forget_kubeconfig(request: Request) -> None:
+    """Remove the kubeconfig from here too: a parent that was killed cannot."""
+    path = request.get("kubeconfig", "")
+    if path and os.path.exists(path):  # noqa: PTH110 -- pathlib costs start-up time here
+        os.unlink(path)  # noqa: PTH108 -- as above
+
+
+def _pull(request: Request) -> dict[str, object]:
+    import helm_python  # noqa: PLC0415 -- see _answer
+
+    helm_python.pull(
+        request["reference"],
+        destination=request["directory"],
+        version=request["version"] or None,
+        repo_url=request["repository"] or None,
+        plain_http=request["plain_http"],
+    )
+    return {}
+
+
+def _upgrade(request: Request) -> dict[str, object]:
+    import helm_python  # noqa: PLC0415 -- see _answer
+
+    name, namespace, values = request["name"], request["namespace"], request["values"]
+    chart = request["chart"]  # the path, not a Chart: rendering a Chart object changes it for good
+    timeout, dry_run = request["timeout_s"], "server" if request["dry_run"] else None
+    with helm_python.Config(
+        kubeconfig_path=request["kubeconfig"], namespace=namespace, storage_driver="secret"
+    ) as config:
+        if request["installed"]:
+            release = config.upgrade(
+                chart,
+                name,
+                values,
+                namespace=namespace,
+                timeout=timeout,
+                dry_run=dry_run,
+                reset_values=True,
+                max_history=request["history"],
+            )
+        else:
+            release = config.install(chart, name, values, namespace=namespace, timeout=timeout, dry_run=dry_run)
+    return {"release": release}
+
+
+def _uninstall(request: Request) -> dict[str, object]:
+    import helm_python  # noqa: PLC0415 -- see _answer
+
+    with helm_python.Config(
+        kubeconfig_path=request["kubeconfig"], namespace=request["namespace"], storage_driver="secret"
+    ) as config:
+        config.uninstall(request["name"], timeout=request["timeout_s"], ignore_not_found=True)
+    return {}
+
+
+if __name__ == "__main__":
+    main()

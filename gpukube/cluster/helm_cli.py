@@ -1,0 +1,145 @@
+"""Helm by the `helm` command, version 3 or 4.
+
+Lives here: its command lines. Must not live here: values, guards, and reading of release state.
+
+The user's Helm settings stay (plugins, repositories, registry logins), but which cluster is meant comes from us alone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.chart import archive_in
+from gpukube.cluster.child import DeadlinePassed, Ended, run_child
+from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
+from gpukube.cluster.helm_failures import explain_helm
+from gpukube.cluster.jsontree import number, text
+from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION
+from gpukube.errors import HelmError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gpukube.cluster.chart import ChartSource
+    from gpukube.cluster.helm import Engine, HelmJob
+
+__all__ = ["HelmCli", "cli_environ"]
+
+_OURS: Final = (
+    "KUBECONFIG",
+    "HELM_KUBECONTEXT",
+    "HELM_KUBETOKEN",
+    "HELM_KUBEAPISERVER",
+    "HELM_KUBECAFILE",
+    "HELM_KUBEASUSER",
+    "HELM_KUBEASGROUPS",
+    "HELM_KUBEINSECURE_SKIP_TLS_VERIFY",
+    "HELM_KUBETLS_SERVER_NAME",
+    "HELM_NAMESPACE",
+    "HELM_DRIVER",
+    "HELM_DEBUG",
+)
+"""Settings that would point Helm at another cluster, another identity or another place for its records
+(helm env; HELM_DRIVER: release state is read from Secrets)."""
+_WRITE: Final = ("--install", "--reset-values", "--history-max", str(HISTORY))
+_SERVER_DRY_RUN: Final = (3, 13)
+"""From 3.13 on --dry-run takes a value, and only "server" asks the cluster (helm/helm#9426)."""
+
+
+def cli_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """Keep the user's Helm settings, drop those that say which cluster."""
+    return {name: value for name, value in environ.items() if name not in _OURS}
+
+
+class HelmCli:
+    """Engine by the helm command.
+
+    Args:
+        program: Path of the command.
+        said: Its version, "v3.6.2".
+        environ: Environment it gets, less what names a cluster.
+        deadline_s: For each run.
+    """
+
+    def __init__(self, program: str, said: str, environ: Mapping[str, str], deadline_s: float = DEADLINE_S) -> None:
+        self._program = program
+        self._said = said
+        self._environ = cli_environ(environ)
+        self._deadline_s = deadline_s
+
+    def version(self) -> str:
+        """See Engine."""
+        return f"helm {self._said} on PATH"
+
+    def pull(self, source: ChartSource, directory: Path) -> Path:
+        """See Engine."""
+        repository = ["--repo", source.location] if source.kind == "repository" else []
+        version = ["--version", source.version] if source.version else []
+        self._run("pull", source.reference, *version, *repository, "--destination", str(directory))
+        return archive_in(directory, source)
+
+    def upgrade(self, job: HelmJob) -> HelmAnswer:
+        """See Engine."""
+        ended = self._run(
+            *(self._trial(job) if job.dry_run else ("upgrade", *_WRITE)),
+            *(job.name, str(job.chart), "--namespace", job.namespace, "--kubeconfig", str(job.kubeconfig)),
+            *("--values", "-", "--timeout", f"{HOOKS_S}s", "--output", "json"),
+            stdin=json.dumps(job.values),
+            namespace=job.namespace,
+            name=job.name,
+        )
+        return _answer(ended)
+
+    def uninstall(self, kubeconfig: Path, name: str, namespace: str) -> None:
+        """See Engine."""
+        self._run(
+            *("uninstall", name, "--namespace", namespace, "--kubeconfig", str(kubeconfig)),
+            *("--timeout", f"{HOOKS_S}s"),
+            namespace=namespace,
+            name=name,
+            may_be_missing=True,
+        )
+
+    def _trial(self, job: HelmJob) -> Sequence[str]:
+        """Begin a dry run: an upgrade of a release that was cut off is refused, an install is tried all the same."""
+        major, minor = (int(part) for part in self._said.removeprefix("v").split(".")[:2])
+        flag = "--dry-run=server" if (major, minor) >= _SERVER_DRY_RUN else "--dry-run"
+        return ("upgrade" if job.installed else "install", flag)
+
+    def _run(
+        self, *words: str, stdin: str = "", namespace: str = "", name: str = "", may_be_missing: bool = False
+    ) -> Ended:
+        where = Where(f"helm {words[0]}")
+        try:
+            ended = run_child([self._program, *words], stdin=stdin, environ=self._environ, deadline_s=self._deadline_s)
+        except DeadlinePassed as error:
+            raise HelmError(
+                f"helm {words[0]} did not end within {self._deadline_s:g} s and was stopped",
+                where=where,
+                fix="check that cluster and chart repository answer; then run again: it repairs what was cut off",
+                code="helm-timeout",
+            ) from error
+        if ended.code == 0 or (may_be_missing and "not found" in ended.err):
+            return ended
+        known = {"namespace": namespace, "name": name, "chart": CHART_NAME}
+        raise explain_helm(ended.err or ended.out, where, {**known, "version": CHART_VERSION, "repo": CHART_REPO})
+
+
+def _answer(ended: Ended) -> HelmAnswer:
+    try:
+        record: object = json.loads(ended.out)
+    except ValueError as error:
+        raise HelmError(
+            "helm does not answer in JSON",
+            where="helm upgrade",
+            why=ended.out.strip()[:200],
+            fix="check what the helm on PATH is (a wrapper?), or take it off PATH to use the embedded Helm",
+            code="helm-old",
+        ) from error
+    return HelmAnswer(number(record, "version"), text(record, "info", "status"), text(record, "manifest"))
+
+
+if TYPE_CHECKING:
+    _: type[Engine] = HelmCli

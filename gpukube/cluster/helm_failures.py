@@ -1,0 +1,155 @@
+"""What Helm says when it goes wrong, as our errors.
+
+Lives here: a table from Helm's texts to error classes with a remedy; the same texts come from the command and from the
+embedded library, whose exception classes tell less. Must not live here: running Helm.
+
+Source of the texts: helm.sh/helm v3.6.2 and v4.2.3, seen against Kubernetes 1.20 and 1.36.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from gpukube.errors import AccessError, ClusterError, Conflict, GpukubeError, HelmError, Where
+
+__all__ = ["explain_helm"]
+
+_MOST: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    pattern: str
+    makes: type[GpukubeError]
+    code: str
+    says: str
+    fix: str
+
+
+_ROWS: Final[tuple[_Row, ...]] = (
+    _Row(
+        r"Unauthorized|provide credentials|the server has asked for the client to provide",
+        AccessError,
+        "kube-unauthorized",
+        "the Kubernetes API does not accept our credentials",
+        "log in again, or check which identity the kubeconfig names",
+    ),
+    _Row(
+        r"is forbidden|cannot \w+ resource|forbidden: User",
+        AccessError,
+        "kube-forbidden",
+        "our identity may not do in the cluster what the chart needs",
+        "ask for a role that may write DaemonSets, ConfigMaps, Secrets and ServiceAccounts in the namespace, and "
+        "ClusterRoles, ClusterRoleBindings and CustomResourceDefinitions in the cluster",
+    ),
+    _Row(
+        r"another operation \(install/upgrade/rollback\) is in progress",
+        Conflict,
+        "release-busy",
+        "another Helm run is changing this release",
+        "wait until it has ended and run again",
+    ),
+    _Row(
+        r"secrets \"sh\.helm\.release\.v1\S+\" already exists|release: already exists"
+        r"|cannot reuse a name that is still in use|cannot re-use a name that is still in use",
+        Conflict,
+        "release-moved",
+        "another run changed this release at the same moment",
+        "run again: it starts from what is there now",
+    ),
+    _Row(
+        r"conflict with \"|conflicts? with \"|Apply failed with \d+ conflict|conflict occurred while applying",
+        HelmError,
+        "helm-field-conflict",
+        "an object of the release was edited by hand, and Helm 4 does not overwrite another editor's fields",
+        "delete the object named (kubectl -n {namespace} delete ...) and run again: Helm makes it anew",
+    ),
+    _Row(
+        r"invalid ownership metadata|cannot be imported into the current release|exists and cannot be",
+        HelmError,
+        "helm-ownership",
+        "an object of the chart exists already and belongs to something else",
+        "remove that object, or the release it belongs to, and run again",
+    ),
+    _Row(
+        r"found in Chart.yaml, but missing in charts",
+        HelmError,
+        "chart-dependency",
+        "the chart directory lacks its dependency",
+        "run helm dependency build in it, or use a packaged chart",
+    ),
+    _Row(
+        r"kubernetes cluster unreachable|cluster unreachable|connection refused.*:\d+/version",
+        ClusterError,
+        "cluster-unreachable",
+        "Helm cannot reach the Kubernetes API",
+        "check that the cluster runs and that its address can be reached from here; then run again",
+    ),
+    _Row(
+        r"chart \S+ (version \S+ )?not found|not a valid chart repository|cannot be reached|failed to download"
+        r"|no chart version found|chart .* matching|failed to fetch|could not be located|no such host"
+        r"|path \S+ not found|repo \S+ not found|could not find protocol handler|non-absolute URLs|failed to do request"
+        r"|no such file or directory|Chart.yaml file is missing|does not appear to be a gzipped archive",
+        HelmError,
+        "chart-not-found",
+        "the chart cannot be had",
+        "check network and proxy, or name a mirror or a local chart: helm pull {chart} --version {version} --repo {repo}",
+    ),
+    _Row(
+        r"context deadline exceeded|timed out waiting",
+        HelmError,
+        "helm-timeout",
+        "Helm gave up waiting",
+        "look at the pods of namespace {namespace}, then run again: it takes up where this left off",
+    ),
+    _Row(
+        r"field not declared in schema|unknown field|unknown object type|error validating data|ValidationError",
+        HelmError,
+        "chart-values",
+        "the Kubernetes API does not know a field that these values lead to",
+        "take the value out of the release's own values, or use another chart version",
+    ),
+    _Row(
+        r"execution error at|template: |error calling|values don't meet the specifications",
+        HelmError,
+        "chart-values",
+        "the chart refuses these values",
+        "take the value out of the release's own values, or use another chart version",
+    ),
+    _Row(
+        r"unknown flag|unknown shorthand|unknown command",
+        HelmError,
+        "helm-old",
+        "this helm does not know an option that is needed",
+        "install helm 3.6 or newer, or take it off PATH to use the embedded Helm",
+    ),
+)
+"""In order: the first row whose pattern is found decides."""
+
+
+def explain_helm(said: str, where: Where, words: dict[str, str]) -> GpukubeError:
+    """Turn Helm's words into an error of ours.
+
+    Args:
+        said: Standard error of the command, or text of the library's exception.
+        where: The release.
+        words: namespace, chart, version and repo, for the remedy.
+    """
+    line = _line(said)
+    row = next((row for row in _ROWS if re.search(row.pattern, said, re.IGNORECASE | re.DOTALL)), None)
+    if row is None:
+        return HelmError(
+            f"Helm refuses: {line}",
+            where=where,
+            fix="helm history {name} --namespace {namespace} tells what happened before".format(**words),
+        )
+    return row.makes(row.says, where=where, why=line, fix=row.fix.format(**words), code=row.code)
+
+
+def _line(said: str) -> str:
+    """Find the line that says it: Helm's warnings come before "Error: "."""
+    lines = [line.strip() for line in said.strip().splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("Error: ")] or lines[-1:]
+    return (errors[0].removeprefix("Error: ") if errors else "it says nothing")[:_MOST]

@@ -1,0 +1,138 @@
+"""Helm by the embedded library, in a child process per call.
+
+Lives here: the parent's side of that process. Must not live here: the library itself (helm_child).
+
+Nothing of the surroundings decides which cluster is meant: the library would mix a kubeconfig of the environment into
+what it is given, so the child gets a complete kubeconfig of ours and no Helm settings.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpukube.cluster import helm_child
+from gpukube.cluster.chart import archive_in
+from gpukube.cluster.child import DeadlinePassed, Ended, run_child
+from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
+from gpukube.cluster.helm_failures import explain_helm
+from gpukube.cluster.jsontree import Tree, number, text, tree
+from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION
+from gpukube.errors import HelmError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.cluster.chart import ChartSource
+    from gpukube.cluster.helm import Engine, HelmJob
+
+__all__ = ["HelmSdk", "embedded_environ"]
+
+
+def embedded_environ(environ: Mapping[str, str], directory: str) -> dict[str, str]:
+    """Drop every Helm and kubeconfig setting; give Helm a directory of its own for cache and temporary files."""
+    kept = {name: value for name, value in environ.items() if name != "KUBECONFIG" and not name.startswith("HELM_")}
+    homes = {f"HELM_{kind}_HOME": f"{directory}/{kind.lower()}" for kind in ("CACHE", "CONFIG", "DATA")}
+    return {**kept, **homes, "TMPDIR": directory}
+
+
+class HelmSdk:
+    """Engine by helm_python.
+
+    Args:
+        environ: Environment of the child, less every Helm setting.
+        deadline_s: For each call.
+    """
+
+    def __init__(self, environ: Mapping[str, str], deadline_s: float = DEADLINE_S) -> None:
+        self._environ = dict(environ)
+        self._deadline_s = deadline_s
+
+    def version(self) -> str:
+        """See Engine."""
+        return f"helm {text(self._ask('version', {}), 'version')} embedded"
+
+    def pull(self, source: ChartSource, directory: Path) -> Path:
+        """See Engine."""
+        repository = source.location if source.kind == "repository" else ""
+        self._ask(
+            "pull",
+            {
+                "reference": source.reference,
+                "directory": str(directory),
+                "version": source.version,
+                "repository": repository,
+                "plain_http": repository.startswith("http://"),
+            },
+        )
+        return archive_in(directory, source)
+
+    def upgrade(self, job: HelmJob) -> HelmAnswer:
+        """See Engine."""
+        answer = self._ask(
+            "upgrade",
+            {
+                "kubeconfig": str(job.kubeconfig),
+                "name": job.name,
+                "namespace": job.namespace,
+                "chart": str(job.chart),
+                "values": dict(job.values),
+                "installed": job.installed,
+                "dry_run": job.dry_run,
+                "history": HISTORY,
+            },
+        )
+        release = tree(answer, "release")
+        status = text(release, "status") or text(release, "info", "status")
+        return HelmAnswer(number(release, "version") or number(release, "revision"), status, text(release, "manifest"))
+
+    def uninstall(self, kubeconfig: Path, name: str, namespace: str) -> None:
+        """See Engine."""
+        self._ask("uninstall", {"kubeconfig": str(kubeconfig), "name": name, "namespace": namespace})
+
+    def _ask(self, verb: str, request: Mapping[str, object]) -> Tree:
+        where = Where(f"helm {verb}")
+        message = json.dumps({"verb": verb, "deadline_s": self._deadline_s, "timeout_s": HOOKS_S, **request})
+        # Cleaned up by us, whatever becomes of the child; the library leaves files behind when it is killed.
+        with tempfile.TemporaryDirectory(prefix="gpukube-helm-") as directory:
+            try:
+                ended = run_child(
+                    [sys.executable, "-P", str(Path(helm_child.__file__))],
+                    stdin=message,
+                    environ=embedded_environ(self._environ, directory),
+                    deadline_s=self._deadline_s,
+                )
+            except DeadlinePassed as error:
+                raise HelmError(
+                    f"the embedded Helm did not end its {verb} within {self._deadline_s:g} s and was stopped",
+                    where=where,
+                    fix="check that cluster and chart repository answer; then run again: it repairs what was cut off",
+                    code="helm-timeout",
+                ) from error
+        return _read(ended, where, request)
+
+
+def _read(ended: Ended, where: Where, request: Mapping[str, object]) -> Tree:
+    try:
+        answer = tree(json.loads(ended.out))
+    except ValueError:
+        answer = {}
+    if ended.code != 0 or not ended.out:
+        raise HelmError(
+            f"the embedded Helm ended with code {ended.code}",
+            where=where,
+            why=ended.err.strip()[-300:],
+            fix="run again; if it stays, install the helm command: it is used instead",
+            code="helm-crash",
+        )
+    if "error" in answer:
+        known = {"namespace": text(request, "namespace"), "name": text(request, "name"), "chart": CHART_NAME}
+        raise explain_helm(text(answer, "error"), where, {**known, "version": CHART_VERSION, "repo": CHART_REPO})
+    return answer
+
+
+if TYPE_CHECKING:
+    _: type[Engine] = HelmSdk

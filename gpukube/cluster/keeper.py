@@ -1,0 +1,228 @@
+"""The keeper of a cluster's one release: guards, repairs, tries and changes it through whichever Helm there is.
+
+Lives here: the order of things around a run of Helm. Must not live here: how Helm is run, and what the values are.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.chart import ChartSource, chart_digest, local_chart
+from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
+from gpukube.cluster.names import NAMESPACE, NAMESPACE_LABELS, RELEASE_NAME
+from gpukube.cluster.release import newest, release_history, secret_name
+from gpukube.cluster.rendered import require_rendered
+from gpukube.errors import Conflict, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gpukube.cluster.helm import Engine, EngineChoice, Helm
+    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.release import Release
+    from gpukube.core.values import KubeAccess
+
+__all__ = ["Clock", "Cluster", "ReleaseKeeper", "apply_release", "connect_helm"]
+
+_CUT_OFF_S: Final = DEADLINE_S + 15
+"""A change that has been pending for longer cannot be a living run of ours."""
+_LOOK_AGAIN_S: Final = 1.0
+_ATTEMPTS: Final = 4
+_WHERE: Final = Where(f"{NAMESPACE}/{RELEASE_NAME}")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time, as an argument: the present, and a pause of some seconds."""
+
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    pause: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster as Helm needs it: how to reach it, and its API for what Helm is not asked."""
+
+    access: KubeAccess
+    kube: Kube
+
+
+def connect_helm(
+    cluster: Cluster,
+    environ: Mapping[str, str],
+    chart: ChartSource | None = None,
+    choice: EngineChoice = "auto",
+) -> ReleaseKeeper:
+    """Choose a Helm for a cluster; no call of the cluster yet.
+
+    Args:
+        cluster: The cluster.
+        environ: Environment that Helm shall see; what names a cluster in it is dropped.
+        chart: Where the chart comes from; the NVIDIA repository and our pinned version when not given.
+        choice: Force the helm command or the embedded Helm.
+
+    Raises:
+        MissingExtra: There is no Helm.
+    """
+    return ReleaseKeeper(cluster, choose_engine(environ, choice), chart or ChartSource())
+
+
+def apply_release(
+    helm: Helm, kube: Kube, plan: ReleasePlan, replan: Callable[[Sequence[Release]], ReleasePlan]
+) -> HelmAnswer | None:
+    """Bring the release to what is needed, also when others change it at the same time.
+
+    Args:
+        helm: The release's keeper.
+        kube: Its cluster.
+        plan: The plan shown to the user.
+        replan: Plans again from the cluster as it is now; gets the revisions that were replaced unseen.
+
+    Returns:
+        Helm's last answer; None when nothing was to do.
+
+    Raises:
+        Conflict: Others kept changing it.
+        HelmError, AccessError, ClusterError: As Helm.
+    """
+    answer: HelmAnswer | None = None
+    for attempt in range(_ATTEMPTS):
+        if plan.action not in ("install", "upgrade"):
+            return answer
+        try:
+            answer = helm.install_or_upgrade(plan, plan.revision)
+        except Conflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            plan = replan(())
+            continue
+        history = release_history(kube, RELEASE_NAME, NAMESPACE)
+        missed = [item for item in history if plan.revision < item.revision < answer.revision and not item.pending]
+        if not missed:
+            return answer
+        plan = replan(missed)
+    return answer
+
+
+class ReleaseKeeper:
+    """Helm by an engine.
+
+    Args:
+        cluster: Where the release is.
+        engine: Runs Helm.
+        chart: Where the chart comes from.
+        clock: Time.
+    """
+
+    def __init__(self, cluster: Cluster, engine: Engine, chart: ChartSource, clock: Clock | None = None) -> None:
+        self._cluster = cluster
+        self._engine = engine
+        self._source = chart
+        self._clock = clock or Clock()
+        self._fetched: dict[str, Path] = {}
+        self._store = tempfile.TemporaryDirectory(prefix="gpukube-chart-")
+
+    def version(self) -> str:
+        """See Helm."""
+        return self._engine.version()
+
+    def dry_run(self, plan: ReleasePlan) -> str:
+        """See Helm."""
+        self._cluster.kube.version()
+        chart = self._chart(plan.version)
+        answer = self._run(plan, chart, installed=plan.revision > 0 and not plan.pending, dry_run=True)
+        require_rendered(answer.manifest, plan)
+        return chart_digest(chart)
+
+    def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
+        """See Helm."""
+        kube = self._cluster.kube
+        live = self._live()
+        found = live.revision if live else 0
+        if found != expected_revision:
+            raise Conflict(
+                f"the release is at revision {found}, the plan was made from {expected_revision}",
+                where=_WHERE,
+                fix="run again: it starts from what is there now",
+                code="release-moved",
+            )
+        live = self._repaired(live)
+        kube.ensure_namespace(plan.namespace, NAMESPACE_LABELS)
+        return self._run(plan, self._chart(plan.version), installed=live is not None, dry_run=False)
+
+    def uninstall(self) -> bool:
+        """See Helm."""
+        if self._live() is None:
+            return False
+        with _kubeconfig(self._cluster.access) as path:
+            self._engine.uninstall(path, RELEASE_NAME, NAMESPACE)
+        return True
+
+    def close(self) -> None:
+        """Remove the fetched chart."""
+        self._store.cleanup()
+
+    def _live(self) -> Release | None:
+        return newest(release_history(self._cluster.kube, RELEASE_NAME, NAMESPACE))
+
+    def _chart(self, version: str) -> Path:
+        """Fetch the chart once, so that what was tried is what gets installed."""
+        if self._source.kind == "local":
+            return local_chart(Path(self._source.location)).path
+        if version not in self._fetched:
+            directory = Path(tempfile.mkdtemp(dir=self._store.name))
+            source = ChartSource(self._source.location, version)
+            self._fetched[version] = local_chart(self._engine.pull(source, directory)).path
+        return self._fetched[version]
+
+    def _run(self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool) -> HelmAnswer:
+        with _kubeconfig(self._cluster.access) as path:
+            return self._engine.upgrade(
+                HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
+            )
+
+    def _repaired(self, live: Release | None) -> Release | None:
+        """Give a release that Helm will change: Helm refuses one whose last change was cut off.
+
+        A change that is still under way is waited for. One that has been cut off leaves a record that says pending;
+        without it the release stands as the revision before left it, and the next change sets every object right.
+        """
+        while live and live.pending and self._age_s(live) < _CUT_OFF_S:
+            self._clock.pause(_LOOK_AGAIN_S)
+            live = self._live()
+        if live and live.pending:
+            self._cluster.kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
+            return self._live()
+        if live and live.status == "uninstalling":
+            self.uninstall()
+            return self._live()
+        return live
+
+    def _age_s(self, live: Release) -> float:
+        try:
+            since = datetime.fromisoformat(live.deployed_at)
+            return (self._clock.now() - since).total_seconds()
+        except (ValueError, TypeError):
+            return math.inf
+
+
+@contextmanager
+def _kubeconfig(access: KubeAccess) -> Iterator[Path]:
+    """Write a kubeconfig for one run of Helm: readable by us alone, removed whatever happens to the run."""
+    with tempfile.TemporaryDirectory(prefix="gpukube-kube-") as directory:
+        path = Path(directory) / "config"
+        path.touch(mode=0o600)
+        path.write_text(access.kubeconfig, encoding="utf-8")
+        yield path
+
+
+if TYPE_CHECKING:
+    _: type[Helm] = ReleaseKeeper
