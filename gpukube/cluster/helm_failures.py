@@ -95,7 +95,8 @@ _ROWS: Final[tuple[_Row, ...]] = (
         HelmError,
         "chart-not-found",
         "the chart cannot be had",
-        "check network and proxy, or name a mirror or a local chart: helm pull {chart} --version {version} --repo {repo}",
+        "check network and proxy, or name a mirror or a local chart "
+        "(helm pull {chart} --version {version} --repo {repo})",
     ),
     _Row(
         r"context deadline exceeded|timed out waiting",

@@ -1,0 +1,196 @@
+"""Promised devices against live nodes: when the number is wrong, which step is missing.
+
+Lives here: a declared pool x one sighting of its cluster -> PoolProof; pure. Must not live here: polling, and the
+meaning of a pod's or a count's trouble (verify_pod, verify_count).
+
+A successful Helm run proves nothing about GPUs, with no node it ends well at once; only nodes do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.names import CONFIG_MAP_NAME, NAMESPACE, PLUGIN_NAME
+from gpukube.cluster.proof import Finding, NodeProof, PoolProof
+from gpukube.cluster.scheduling import daemon_misfits
+from gpukube.cluster.verify_count import count_findings
+from gpukube.cluster.verify_pod import pod_findings
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.gpu.capacity import pool_capacity
+from gpukube.gpu.plugin_config import plugin_config, render_config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.proof import ProofStatus
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.core.values import Desired, Nodes
+
+__all__ = ["nodes_of", "prove_pool"]
+
+_APPLY = "gpukube pool create"
+
+
+def nodes_of(desired: Desired, nodes: Sequence[NodeView]) -> tuple[NodeView, ...]:
+    """Pick the nodes that carry the pool's marks, by name."""
+    marks = (desired.target.owner, desired.target.pool)
+    picked = [node for node in nodes if (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL)) == marks]
+    return tuple(sorted(picked, key=lambda node: node.name))
+
+
+def prove_pool(desired: Desired, seen: Sighting) -> PoolProof:
+    """Compare what a pool promises with what its nodes show.
+
+    Args:
+        desired: The pool; its promise, ownership, sharing and effective taints are read.
+        seen: One look at its cluster.
+    """
+    nodes = nodes_of(desired, seen.nodes)
+    wanted = desired.promise.nodes
+    pool_findings = (*_cluster_findings(desired, seen), *_number_findings(desired, len(nodes)))
+    per_node = tuple(_prove_node(desired, node, seen) for node in nodes)
+    total: dict[str, int] = dict.fromkeys(desired.promise.per_node, 0)
+    for proof in per_node:
+        for name, count in proof.seen.items():
+            total[name] = total.get(name, 0) + count
+    findings = (*pool_findings, *(finding for proof in per_node for finding in proof.findings))
+    return PoolProof(
+        cluster=desired.target.cluster.key,
+        pool=desired.target.pool,
+        status=_status(findings, nodes_seen=len(nodes)),
+        nodes=wanted,
+        nodes_seen=len(nodes),
+        per_node=per_node,
+        findings=pool_findings,
+        expected=pool_capacity(desired.promise.per_node, wanted.minimum, wanted.maximum),
+        total=total,
+    )
+
+
+def _status(findings: Sequence[Finding], *, nodes_seen: int) -> ProofStatus:
+    weights = {finding.weight for finding in findings}
+    if "broken" in weights:
+        return "broken"
+    if "waiting" in weights:
+        return "waiting"
+    return "proven" if nodes_seen else "empty"
+
+
+def _number_findings(desired: Desired, present: int) -> list[Finding]:
+    wanted: Nodes = desired.promise.nodes
+    where = desired.target.where.source
+    if present < wanted.minimum:
+        return [Finding(where, "node", "waiting", f"{present} of {wanted.minimum} nodes are in the cluster")]
+    if present > wanted.maximum:
+        seen = f"{present} nodes are in the cluster, at most {wanted.maximum} are asked for"
+        return [Finding(where, "node", "note", seen, "a surge node of an upgrade, or the pool was scaled by hand")]
+    return []
+
+
+def _cluster_findings(desired: Desired, seen: Sighting) -> list[Finding]:
+    """Find what is missing in the cluster before any node is there; what a pool from zero is verified by."""
+    if desired.ownership.advertiser != "chart":
+        return []
+    return [*_release_findings(seen), *_entry_findings(desired, seen)]
+
+
+def _release_findings(seen: Sighting) -> list[Finding]:
+    if _plugin(seen) is None:
+        return [
+            Finding(
+                f"{NAMESPACE}/{PLUGIN_NAME}",
+                "placement",
+                "broken",
+                "there is no DaemonSet of the device plugin",
+                "the release is not installed, or its DaemonSet was deleted",
+                _APPLY,
+            )
+        ]
+    return []
+
+
+def _entry_findings(desired: Desired, seen: Sighting) -> list[Finding]:
+    key = desired.ownership.config_key
+    entries = seen.config_map or {}
+    where = f"{NAMESPACE}/{CONFIG_MAP_NAME}"
+    if key not in entries:
+        has = ", ".join(sorted(entries)) or "none"
+        means = "a node label that names a missing entry makes the plugin exit on that node"
+        return [Finding(where, "config-entry", "broken", f"there is no entry {key}, only {has}", means, _APPLY)]
+    if entries[key].strip() != render_config(plugin_config(desired.target.sharing)).strip():
+        means = "it was edited by hand; the plugin does what it says"
+        return [
+            Finding(where, "config-entry", "broken", f"entry {key} is not what this pool's sharing says", means, _APPLY)
+        ]
+    return []
+
+
+def _plugin(seen: Sighting) -> WorkloadView | None:
+    return next((item for item in seen.daemonsets if (item.namespace, item.name) == (NAMESPACE, PLUGIN_NAME)), None)
+
+
+def _prove_node(desired: Desired, node: NodeView, seen: Sighting) -> NodeProof:
+    shown = {name: count for name, count in node.devices.items() if count or name in desired.promise.per_node}
+    return NodeProof(node.name, desired.promise.per_node, shown, tuple(_node_findings(desired, node, seen)))
+
+
+def _node_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
+    """Walk the steps; the first that is missing explains those after it, so it is the one told."""
+    if not node.ready:
+        seen_state = node.conditions.get("Ready", "not reported")
+        means = "it boots, or reboots after its GPUs were cut"
+        return [Finding(node.name, "ready", "waiting", f"the node's Ready condition is {seen_state}", means)]
+    before = _steps_before_count(desired, node, seen) if desired.ownership.advertiser == "chart" else []
+    hard = [finding for finding in before if finding.weight != "note"]
+    return hard[:1] or [*before, *count_findings(desired, node)]
+
+
+def _steps_before_count(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
+    plugin = _plugin(seen)
+    return [
+        *_label_findings(desired, node, seen),
+        *(_placement_findings(node, plugin) if plugin else ()),
+        *pod_findings(desired, node, seen.pods),
+    ]
+
+
+def _label_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
+    found = []
+    advertiser = node.labels.get(ADVERTISER_LABEL, "")
+    if advertiser != "chart":
+        means = "the release's affinity asks for it; labels of the pool reach its nodes at birth"
+        said = (
+            f"label {ADVERTISER_LABEL} is {advertiser!r}, not chart" if advertiser else f"no label {ADVERTISER_LABEL}"
+        )
+        fix = f"kubectl label node {node.name} {ADVERTISER_LABEL}=chart --overwrite, and gpukube pool plan diff"
+        found.append(Finding(node.name, "advertiser-label", "broken", said, means, fix))
+    key, wanted = node.labels.get(CONFIG_LABEL, ""), desired.ownership.config_key
+    if key != wanted:
+        known = key in (seen.config_map or {})
+        means = (
+            "without it the node runs as whole GPUs"
+            if not key
+            else "the node runs under another sharing"
+            if known
+            else "there is no such entry: the plugin exits on this node"
+        )
+        said = f"label {CONFIG_LABEL} is {key}, not {wanted}" if key else f"no label {CONFIG_LABEL}"
+        fix = f"kubectl label node {node.name} {CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
+        found.append(Finding(node.name, "config-label", "broken", said, means, fix))
+    return found
+
+
+def _placement_findings(node: NodeView, plugin: WorkloadView) -> list[Finding]:
+    reasons = daemon_misfits(plugin.placement, node.labels, node.taints, name=node.name)
+    if not reasons:
+        return []
+    taints = [str(reason.taint) for reason in reasons if reason.taint]
+    seen = "; ".join(reason.says for reason in reasons)
+    if taints:
+        means = f"the release does not tolerate {', '.join(taints)}; taints of the spec are tolerated, others are not"
+        fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
+    else:
+        means, fix = "the DaemonSet was edited by hand", _APPLY
+    return [Finding(node.name, "placement", "broken", f"the plugin may not run here: {seen}", means, fix)]

@@ -1,0 +1,112 @@
+"""What a wrong number of devices on a node means.
+
+Lives here: promised against allocatable resources of one node whose plugin serves; pure. Must not live here: pods.
+
+Source: names and formulas of NVIDIA/k8s-device-plugin v0.20.0 (internal/rm), labels of its GPU feature discovery.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import NAMESPACE, PLUGIN_NAME
+from gpukube.cluster.proof import Finding
+from gpukube.gpu.capacity import GPU_RESOURCE
+
+if TYPE_CHECKING:
+    from gpukube.cluster.views import NodeView
+    from gpukube.core.values import Desired
+
+__all__ = ["count_findings"]
+
+_MIG_PREFIX: Final = "nvidia.com/mig-"
+_STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
+_PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
+_RESTART: Final = f"kubectl -n {NAMESPACE} rollout restart daemonset {PLUGIN_NAME}"
+
+
+def count_findings(desired: Desired, node: NodeView) -> list[Finding]:
+    """Compare the devices of a node; empty when they are as promised and nothing else is shown."""
+    expected = desired.promise.per_node
+    wrong = {name: node.devices.get(name, 0) for name, count in expected.items() if node.devices.get(name, 0) != count}
+    if wrong:
+        return [_explain(desired, node, name, shown) for name, shown in sorted(wrong.items())]
+    return _stale(desired, node)
+
+
+def _stale(desired: Desired, node: NodeView) -> list[Finding]:
+    found = []
+    for name, count in node.devices.items():
+        if name in desired.promise.per_node or not _is_gpu_resource(name):
+            continue
+        seen = f"{name}: {count} is shown besides"
+        means = "the kubelet keeps names of a former sharing until it restarts"
+        fix = f"drain and replace node {node.name}, or restart its kubelet" if count else ""
+        found.append(Finding(node.name, "stale-name", "broken" if count else "note", seen, means, fix))
+    return found
+
+
+def _is_gpu_resource(name: str) -> bool:
+    return name == GPU_RESOURCE or name.startswith((f"{GPU_RESOURCE}.", _MIG_PREFIX))
+
+
+def _explain(desired: Desired, node: NodeView, name: str, shown: int) -> Finding:
+    expected = desired.promise.per_node[name]
+    others = {key: count for key, count in node.devices.items() if key != name and count and _is_gpu_resource(key)}
+    seen = f"{name} is {shown}, not {expected}" + "".join(f"; {key} is {count}" for key, count in others.items())
+    if node.labels.get(_PRODUCT_LABEL, "").endswith("-MIG-INVALID"):
+        means = "the GPUs of this node are not all cut alike, which strategy single refuses"
+        return Finding(node.name, "geometry", "broken", seen, means, "write strategy: mixed, or replace the node")
+    if not shown and not others:
+        return _nothing_shown(desired, node, seen)
+    if desired.target.sharing.mig is not None:
+        return _mig(desired, node, seen, {**others, **({name: shown} if shown else {})})
+    return _shared(desired, node, seen, shown)
+
+
+def _nothing_shown(desired: Desired, node: NodeView, seen: str) -> Finding:
+    if desired.ownership.advertiser == "chart":
+        means = "the plugin is ready but has registered nothing: it has only started, or it finds no GPU (its log says)"
+        fix = f"kubectl -n {NAMESPACE} logs daemonset/{PLUGIN_NAME} -c nvidia-device-plugin-ctr"
+    else:
+        means, fix = f"the plugin of owner {desired.ownership.advertiser} has registered nothing", ""
+    return Finding(node.name, "count", "waiting", seen, means, fix)
+
+
+def _mig(desired: Desired, node: NodeView, seen: str, shown: dict[str, int]) -> Finding:
+    """Tell a cut that is not there from a strategy that is not in force."""
+    mig = desired.target.sharing.mig
+    strategy = mig.strategy if mig else ""
+    devices = desired.target.machine.devices
+    in_force = node.labels.get(_STRATEGY_LABEL, "none")
+    slices = {key for key in shown if key.startswith(_MIG_PREFIX)}
+    if strategy == "single" and slices:
+        return _not_in_force(node, seen, f"mig-* names are strategy mixed, and {strategy} is declared")
+    if strategy == "mixed" and not slices and shown.get(GPU_RESOURCE, 0) > devices:
+        return _not_in_force(node, seen, f"slices under the name {GPU_RESOURCE} are strategy single")
+    if shown.get(GPU_RESOURCE) == devices and in_force != strategy:
+        means = f"whole GPUs and label {_STRATEGY_LABEL}={in_force}: the plugin runs under another config entry"
+        return _not_in_force(node, seen, means)
+    if shown.get(GPU_RESOURCE) == devices:
+        means = "whole GPUs: they are not cut yet; the node reboots once for it, and the plugin reads the cut at start"
+        return Finding(node.name, "geometry", "waiting", seen, means, _RESTART)
+    means = "the GPUs are cut another way than declared, or not all of them are"
+    return Finding(node.name, "geometry", "broken", seen, means, "gpukube pool plan diff; then replace the node")
+
+
+def _not_in_force(node: NodeView, seen: str, means: str) -> Finding:
+    fix = f"gpukube pool plan diff (config entry and labels), then {_RESTART}"
+    return Finding(node.name, "count", "broken", seen, means, fix)
+
+
+def _shared(desired: Desired, node: NodeView, seen: str, shown: int) -> Finding:
+    slicing, devices = desired.target.sharing.slicing, desired.target.machine.devices
+    if slicing and shown == devices:
+        return _not_in_force(node, seen, f"each GPU is shown once: the {slicing.mode} entry is not in force")
+    if slicing and not shown:
+        return _not_in_force(node, seen, "the devices are shown under another name: renaming is not as declared")
+    if shown < devices:
+        means = "some GPUs are missing or unhealthy"
+        fix = f"kubectl -n {NAMESPACE} logs daemonset/{PLUGIN_NAME} -c nvidia-device-plugin-ctr"
+        return Finding(node.name, "count", "broken", seen, means, fix)
+    return _not_in_force(node, seen, "another sharing is in force than declared, or the machine is another one")

@@ -1,0 +1,128 @@
+"""What a device plugin pod's trouble on a node usually means.
+
+Lives here: a table from container states to findings, and the labels that MPS waits for. Must not live here: counts.
+
+Source: NVIDIA/k8s-device-plugin v0.20.0 (cmd/config-manager, internal/rm, internal/lm) and the issues named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import NAMESPACE, PLUGIN_NAME
+from gpukube.cluster.proof import Finding
+from gpukube.core.owners import CONFIG_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpukube.cluster.views import ContainerState, NodeView, PodView
+    from gpukube.core.values import Desired
+
+__all__ = ["pod_findings"]
+
+_MPS_LABEL: Final = "nvidia.com/mps.capable"
+_CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
+_NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+_NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    when: Callable[[Desired, ContainerState], bool]
+    means: str
+    fix: str
+
+
+def _of_plugin(state: ContainerState) -> bool:
+    return not state.init and "sidecar" not in state.name
+
+
+_ROWS: Final[tuple[_Row, ...]] = (
+    _Row(
+        lambda _desired, state: state.waiting in _NO_IMAGE,
+        "the image cannot be had from here",
+        "kubectl -n {namespace} describe pod {pod}; a mirror is set with the chart's image.repository",
+    ),
+    _Row(
+        lambda _desired, state: state.waiting in _NO_MOUNT,
+        "a config map or a host path of the pod is missing",
+        "kubectl -n {namespace} describe pod {pod}",
+    ),
+    _Row(
+        lambda _desired, state: state.waiting in _CRASHES and (state.init or "sidecar" in state.name),
+        "the node's label {label} names an entry that is not in the config map: config-manager exits",
+        "gpukube pool create (it writes the entry), or correct the label: kubectl get node {node} --show-labels",
+    ),
+    _Row(
+        lambda desired, state: (
+            state.waiting in _CRASHES
+            and _of_plugin(state)
+            and desired.target.sharing.mig is not None
+            and desired.target.sharing.mig.strategy == "single"
+        ),
+        "under strategy single the plugin exits unless all GPUs of the node are cut alike; or there is no driver",
+        "kubectl -n {namespace} logs {pod} -c {container}; for GPUs cut differently write strategy: mixed",
+    ),
+    _Row(
+        lambda _desired, state: state.waiting in _CRASHES and _of_plugin(state),
+        "no NVIDIA driver on the node, or nvidia is not its container runtime",
+        "kubectl -n {namespace} logs {pod} -c {container}; check the pool's node image and driver",
+    ),
+)
+"""The first row that matches explains a container that does not run (#478, #1011; NVIDIA/gpu-operator#460, #603)."""
+
+
+def pod_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> list[Finding]:
+    """Say what keeps the plugin's pod on a node from serving; empty when it does."""
+    here = [pod for pod in pods if pod.node == node.name and (pod.owner_kind, pod.owner) == ("DaemonSet", PLUGIN_NAME)]
+    if not here:
+        return [Finding(node.name, "plugin-pod", "waiting", "no plugin pod on this node yet")]
+    pod = here[-1]
+    if not pod.scheduled:
+        said = pod.unschedulable or "the scheduler has not placed it"
+        means = "no room on the node for one more pod, or a quota of priority system-node-critical"
+        fix = f"kubectl -n {NAMESPACE} describe pod {pod.name}"
+        return [Finding(node.name, "plugin-pod", "waiting", f"pod {pod.name} is Pending: {said}", means, fix)]
+    troubled = [_trouble(desired, node, pod, state) for state in pod.containers if state.waiting]
+    broken = [finding for finding in troubled if finding.weight == "broken"]
+    if broken:
+        return broken[:1]
+    if not pod.ready:
+        reasons = ", ".join(sorted({state.waiting for state in pod.containers if state.waiting})) or pod.phase
+        return [Finding(node.name, "plugin-pod", "waiting", f"pod {pod.name} is not ready: {reasons}")]
+    return _mps_findings(desired, node)
+
+
+def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState) -> Finding:
+    row = next((row for row in _ROWS if row.when(desired, state)), None)
+    if row is None:
+        return Finding(node.name, "plugin-pod", "waiting", f"pod {pod.name} is starting: {state.waiting}")
+    words = {
+        "namespace": NAMESPACE,
+        "pod": pod.name,
+        "node": node.name,
+        "container": state.name,
+        "label": CONFIG_LABEL,
+    }
+    said = f"pod {pod.name}, container {state.name}: {state.waiting} ({state.restarts} restarts)"
+    said += f": {state.message.splitlines()[0]}" if state.message else ""
+    return Finding(node.name, "plugin-pod", "broken", said, row.means.format(**words), row.fix.format(**words))
+
+
+def _mps_findings(desired: Desired, node: NodeView) -> list[Finding]:
+    """Find the label that the MPS daemon's DaemonSet selects nodes by; GFD writes it, NFD's master puts it on."""
+    slicing = desired.target.sharing.slicing
+    if slicing is None or slicing.mode != "mps" or node.labels.get(_MPS_LABEL) == "true":
+        return []
+    return [
+        Finding(
+            node.name,
+            "features",
+            "waiting",
+            f"label {_MPS_LABEL} is {node.labels.get(_MPS_LABEL, 'absent')}, so no MPS daemon runs here",
+            "GPU feature discovery writes it, and an NFD worker on this node must pass it on (#634, #712)",
+            f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}",
+        )
+    ]
