@@ -92,14 +92,6 @@ def _nodes(target: Target) -> Iterator[Diagnostic]:
         return
     if nodes.maximum > _MOST_NODES:
         yield _too_many(target, "nodes.autoscaling.max", nodes.maximum)
-    if not nodes.minimum <= nodes.count <= nodes.maximum:
-        yield Diagnostic(
-            "aks-initial-count",
-            target.locator.at("nodes.autoscaling.initial"),
-            f"nodes.autoscaling.initial is {nodes.count}, outside {nodes.minimum} to {nodes.maximum}",
-            fix=f"write a number from {nodes.minimum} to {nodes.maximum}",
-            why="AKS refuses a pool whose count is outside its bounds at creation",
-        )
 
 
 def _too_many(target: Target, path: str, count: int) -> Diagnostic:
@@ -145,14 +137,6 @@ def _mig(target: Target) -> Iterator[Diagnostic]:
             f'AKS cannot cut {model} to "{cut.profile}"',
             fix=f"write one of {', '.join(CUTS[model].values())}",
             why="AKS makes the plain 1g, 2g, 3g, 4g and 7g instances; none with double memory or media engines (+me)",
-        )
-    if "nvidia.com/mig.config" in target.labels:
-        yield Diagnostic(
-            "aks-mig-config-label",
-            _at(target, "labels", "nvidia.com/mig.config"),
-            "labels hold nvidia.com/mig.config beside sharing.mig",
-            fix="take the label away",
-            why="AKS does not read it; the GPU Operator's MIG manager does, and would cut the GPUs a second time",
         )
 
 

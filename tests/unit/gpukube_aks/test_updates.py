@@ -1,0 +1,88 @@
+"""What a change does, field by field, and that no field of a pool is without a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.core.values import Capacity, Change, Disk, Nodes, Ownership, Promise
+from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube_aks import AksProvider
+from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from tests.builders import make_target
+
+if TYPE_CHECKING:
+    from gpukube.core.values import UpdateRow
+
+CASES = [
+    ("instanceType", "a", "b", "replace"),
+    ("nodes.count", 1, 2, "in-place"),
+    ("nodes.count", 2, 1, "disruptive"),
+    ("nodes.count", 2, None, "in-place"),
+    ("nodes.autoscaling.min", None, 1, "in-place"),
+    ("nodes.autoscaling.max", 3, 5, "in-place"),
+    ("capacity.type", "on-demand", "spot", "replace"),
+    ("capacity.maxPrice", None, 1.5, "replace"),
+    ("zones", ("1",), ("2",), "replace"),
+    ("disk.sizeGiB", 128, 256, "replace"),
+    ("disk.type", "Managed", "Ephemeral", "replace"),
+    ("sharing.mig.profile", "1g.5gb", "2g.10gb", "replace"),
+    ("labels[team]", "a", "b", "in-place"),
+    ("labels[nvidia.com/device-plugin.config]", "c-1", "c-2", "disruptive"),
+    ("taints", (), ("a=b:NoSchedule",), "in-place"),
+    ("taints", (), ("a=b:NoExecute",), "disruptive"),
+    ("taints", ("a=b:NoExecute",), (), "in-place"),
+    ("tags[cost]", None, "x", "in-place"),
+    ("deletionProtection", True, False, "in-place"),
+    ("driver", "cloud", "none", "replace"),
+    ("devicePlugin", None, "cloud", "replace"),
+    ("aks.osSKU", "Ubuntu", "Ubuntu2404", "disruptive"),
+    ("aks.osSKU", "AzureLinux", "AzureLinux3", "disruptive"),
+    ("aks.osSKU", "Ubuntu", "AzureLinux", "replace"),
+    ("aks.osSKU", None, "Ubuntu", "replace"),
+    ("aks.maxPods", 30, 60, "replace"),
+    ("aks.upgradeSettings.maxSurge", "1", "2", "in-place"),
+    ("aks.orchestratorVersion", "1.33", "1.34", "disruptive"),
+    ("aks.localDNSProfile.mode", None, "x", "refused"),
+    ("surprise", 1, 2, "refused"),
+]
+
+
+@pytest.mark.parametrize(("field", "old", "new", "kind"), CASES)
+def test_row_when_asked_says_what_the_change_does(field: str, old: object, new: object, kind: str) -> None:
+    row = find_row(Change(field, old, new))
+
+    assert (row.field, row.kind) == (field, kind)
+    assert row.sentence
+    assert bool(row.call) == (kind in ("in-place", "disruptive"))
+
+
+@pytest.mark.parametrize("row", [*INTENT_ROWS.values(), *NATIVE_ROWS.values()], ids=lambda row: row.field)
+def test_row_when_read_has_a_source_and_a_sentence_in_house_style(row: UpdateRow) -> None:
+    assert row.source
+    assert row.sentence
+    assert not row.sentence.endswith(".")
+
+
+def test_rows_when_compared_with_every_field_of_a_full_pool_cover_all() -> None:
+    target = make_target(
+        nodes=Nodes(1, 1, 3, autoscaled=True),
+        capacity=Capacity("spot", 2.5),
+        zones=("1",),
+        disk=Disk(256, "Ephemeral"),
+        sharing=Sharing(MigCut("1g.5gb", "single")),
+        labels={"team": "vision"},
+        tags={"cost": "1"},
+        plugin_owner="cloud",
+        native={"maxPods": 60, "upgradeSettings": {"maxSurge": "1"}},
+    )
+    desired = AksProvider().desired(target, Ownership("cloud", "cloud", "", {}, ""), Promise({}, target.nodes))
+    fixed = AksProvider().desired(make_target(), Ownership("cloud", "chart", "c", {}, ""), Promise({}, target.nodes))
+
+    kinds = {field: AksProvider().update_row(Change(field, None, 1)).kind for field in [*desired.fields, *fixed.fields]}
+
+    assert "refused" not in kinds.values()
+    assert {field.partition("[")[0] for field in INTENT_ROWS} == {
+        field.partition("[")[0] for field in kinds if not field.startswith("aks.")
+    }
