@@ -5,6 +5,7 @@ Start-up matters here: this module and the command modules import typer and the 
 
 from __future__ import annotations
 
+import shlex
 import sys
 import traceback
 from typing import TYPE_CHECKING, Annotated
@@ -56,7 +57,8 @@ def _top(
         bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    context.obj = Common(sandbox=sandbox, verbose=verbose)
+    line = context.obj if isinstance(context.obj, str) else "gpukube"
+    context.obj = Common(sandbox=sandbox, verbose=verbose, command=line)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -67,7 +69,9 @@ def run(arguments: Sequence[str]) -> int:
     """
     verbose = "-v" in arguments or "--verbose" in arguments
     try:
-        result = typer.main.get_command(app).main(args=list(arguments), prog_name="gpukube", standalone_mode=False)
+        line = shlex.join(["gpukube", *arguments])
+        command = typer.main.get_command(app)
+        result = command.main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)
     except typer.TyperException as error:
         return _usage(error)
     except GpukubeError as error:

@@ -38,10 +38,11 @@ DEFAULT_PARALLELISM = 8
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What stands before the command: `gpukube --sandbox -v pool ...`."""
+    """What stands before the command: `gpukube --sandbox -v pool ...`; and the whole line, to be run again."""
 
     sandbox: bool = False
     verbose: bool = False
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Choices:
     yes: bool = False
     sandbox: bool = False
     verbose: bool = False
+    command: str = ""
 
 
 def choices(context: typer.Context, given: Mapping[str, object]) -> Choices:
@@ -80,7 +82,12 @@ def choices(context: typer.Context, given: Mapping[str, object]) -> Choices:
             merged[name] = getattr(before, name)
     top = context.find_object(Common) or Common()
     joined = Choices(**merged)
-    return replace(joined, sandbox=joined.sandbox or top.sandbox, verbose=joined.verbose or top.verbose)
+    return replace(
+        joined,
+        sandbox=joined.sandbox or top.sandbox,
+        verbose=joined.verbose or top.verbose,
+        command=top.command,
+    )
 
 
 def _table() -> str:

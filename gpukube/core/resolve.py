@@ -118,7 +118,7 @@ def _check_gpu_agrees(pool: Pool, machine: Machine, locator: Locator) -> None:
     if pool.gpu is None:
         return
     model = parse_model(pool.gpu.model)
-    if (model, pool.gpu.count) != (machine.model, machine.gpus):
+    if model != machine.model or not machine.has_gpus(pool.gpu.count):
         raise _Refused(
             Diagnostic(
                 "gpu-and-type",

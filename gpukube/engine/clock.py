@@ -25,6 +25,10 @@ class Clock(Protocol):
     def stop(self) -> None:
         """End all present and future waits."""
 
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+
 
 class SystemClock:
     """Real time; `stop` may be called from any thread or a signal handler."""
@@ -44,3 +48,8 @@ class SystemClock:
     def stop(self) -> None:
         """End all present and future waits."""
         self._stop.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stop.is_set()

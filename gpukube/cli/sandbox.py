@@ -1,0 +1,175 @@
+"""`gpukube sandbox ...`, and how a command runs inside it. The only module that knows the sandbox package."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpukube.cli.options import FileOption, OutputOption, SetOption
+from gpukube.errors import CloudError, MissingExtra, SpecError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from gpukube.core.values import ClusterRef, Settings
+    from gpukube.sandbox.daemon import SandboxInfo
+
+__all__ = ["Shelter", "app", "enter"]
+
+SPEED = 60.0
+"""Sandbox seconds per second: a pool that takes five minutes takes five seconds."""
+
+app = typer.Typer(
+    help="The clouds emulated on loopback: no account, no cost, real wire protocols.", no_args_is_help=True
+)
+
+SpeedOption = Annotated[float, typer.Option("--speed", min=1, max=10000, help="How many times faster time passes.")]
+
+
+class Shelter:
+    """A running sandbox, as a command sees it.
+
+    Args:
+        info: Where it is.
+    """
+
+    def __init__(self, info: SandboxInfo) -> None:
+        self._info = info
+
+    @property
+    def settings(self) -> Settings:
+        """Reach the emulated clouds, with dummy credentials only."""
+        from gpukube.core.values import Settings
+
+        return Settings(endpoints={"aks": self._info.arm_url}, sandbox=True)
+
+    @property
+    def chart(self) -> str:
+        """The chart repository with our stand-in charts."""
+        return self._info.charts_url
+
+    def environment(self) -> dict[str, str]:
+        """Environment for child processes: no credentials, no way off loopback."""
+        from gpukube.sandbox.guard import child_environment
+
+        return child_environment(os.environ)
+
+    def register(self, clusters: Iterable[ClusterRef]) -> None:
+        """Make the clusters that a spec names, where they are missing.
+
+        Raises:
+            SpecError: A cluster of a cloud that is not emulated.
+        """
+        from gpukube.sandbox import daemon
+
+        for cluster in clusters:
+            if cluster.provider != "aks":
+                raise SpecError(
+                    f"the sandbox does not emulate {cluster.provider} yet",
+                    where=cluster.where,
+                    fix="leave the cluster out with --cluster, or run against the real cloud",
+                    code="sandbox-provider",
+                )
+            identity = cluster.identity
+            daemon.add_cluster(self._info, identity["subscription"], identity["resourceGroup"], cluster.name)
+
+
+def enter() -> Shelter:
+    """Start the sandbox unless it runs, and close every way out of loopback for this process."""
+    shelter = Shelter(_up(SPEED))
+    from gpukube.sandbox.guard import refuse_non_loopback
+
+    refuse_non_loopback()
+    return shelter
+
+
+@app.command()
+def up(*, files: FileOption, sets: SetOption, speed: SpeedOption = SPEED) -> None:
+    """Start the sandbox in the background; with -f, make the clusters of the spec too."""
+    from gpukube import api
+
+    shelter = Shelter(_up(speed))
+    if files:
+        shelter.register(api.prepare(api.load(files, sets=sets)).clusters.values())
+    typer.echo(f"the sandbox is up; its state is in {_state_dir()}")
+    typer.echo('use it: gpukube --sandbox ..., or eval "$(gpukube sandbox env)"')
+
+
+@app.command()
+def down() -> None:
+    """Stop the sandbox; everything in it is gone."""
+    from gpukube.sandbox import daemon
+
+    typer.echo("stopped" if daemon.down(_state_dir()) else "it was not running")
+
+
+@app.command()
+def status(*, output: OutputOption) -> None:
+    """Show the emulated clusters with their pools and nodes."""
+    from gpukube.cli import output as out
+    from gpukube.sandbox import daemon
+
+    out.require_format(output)
+    out.show({"schemaVersion": 0, "kind": "Sandbox", **daemon.status(_running())}, output)
+
+
+@app.command()
+def env() -> None:
+    """Print shell exports that lead gpukube, az, kubectl and helm into the sandbox."""
+    from gpukube.sandbox.environment import env as client_environment
+
+    for name, value in {"GPUKUBE_SANDBOX": "1", **client_environment(_running())}.items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+@app.command()
+def reset() -> None:
+    """Forget all clusters and pools; the sandbox keeps running."""
+    from gpukube.sandbox import daemon
+
+    daemon.reset(_running())
+    typer.echo("empty again")
+
+
+def _state_dir() -> Path:
+    from pathlib import Path
+
+    from platformdirs import user_state_path
+
+    chosen = os.environ.get("GPUKUBE_SANDBOX_STATE")
+    return Path(chosen) if chosen else user_state_path("gpukube") / "sandbox"
+
+
+def _up(speed: float) -> SandboxInfo:
+    _require_extra()
+    from gpukube.sandbox import daemon
+
+    try:
+        return daemon.up(_state_dir(), speed)
+    except daemon.SandboxError as error:
+        raise CloudError(str(error), where="sandbox", fix="gpukube sandbox down, then try again") from error
+
+
+def _running() -> SandboxInfo:
+    from gpukube.sandbox import daemon
+
+    info = daemon.load_info(_state_dir())
+    if info is None:
+        raise CloudError("the sandbox is not running", where="sandbox", fix="gpukube sandbox up")
+    return info
+
+
+def _require_extra() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("starlette", "uvicorn", "cryptography") if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"the sandbox needs {', '.join(missing)}",
+            where=Where("sandbox"),
+            fix="pip install 'gpukube[sandbox]'",
+        )

@@ -1,0 +1,113 @@
+"""Looks at the clusters and plans each: the pools, and the one device-plugin release.
+
+Nothing is changed here. Clusters are looked at in parallel; one that fails does not stop the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.plugin import plan_release
+from gpukube.cluster.sighting import look
+from gpukube.core.plan import plan_pool
+from gpukube.engine.fanout import run_all
+from gpukube.errors import GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed, PoolPlan
+    from gpukube.engine.prepare import Prepared
+    from gpukube.engine.run import Run
+    from gpukube.engine.session import Session
+    from gpukube.errors import Diagnostic
+
+__all__ = ["ClusterPlan", "plan_clusters"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """What will happen on one cluster.
+
+    Attributes:
+        cluster: Which.
+        facts: What the cloud says of it; None when it could not be asked.
+        pools: Plans of the declared pools.
+        live: All live pools, of all owners.
+        undeclared: Live pools of these owners that the spec no longer declares.
+        seen: The inside of the cluster; None when it was skipped or could not be reached.
+        release: The device-plugin release; None when `seen` is.
+        unknown: Why the inside is not known; "" when it is.
+        unreachable: The error behind `unknown`; None when the inside was skipped or is known.
+        diagnostics: Findings that concern more than one pool's API: foreign advertisers, cluster state.
+        error: Why the cluster could not be planned at all.
+    """
+
+    cluster: ClusterRef
+    facts: ClusterFacts | None = None
+    pools: tuple[PoolPlan, ...] = ()
+    live: tuple[Observed, ...] = ()
+    undeclared: tuple[Observed, ...] = ()
+    seen: Sighting | None = None
+    release: ReleasePlan | None = None
+    unknown: str = ""
+    unreachable: GpukubeError | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    error: GpukubeError | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the declared and the live differ, inside the cluster too where that is known."""
+        pools = any(pool.action != "no-op" for pool in self.pools)
+        release = self.release is not None and self.release.action in ("install", "upgrade")
+        return pools or release or bool(self.undeclared)
+
+
+def plan_clusters(
+    prepared: Prepared, sessions: Mapping[str, Session], run: Run, *, skip_cluster: bool = False
+) -> tuple[ClusterPlan, ...]:
+    """Plan every cluster, in the order of the spec."""
+    tasks = {
+        key: partial(_plan_cluster, session, prepared, run, skip_cluster=skip_cluster)
+        for key, session in sessions.items()
+    }
+    plans = run_all(tasks, run.parallelism)
+    return tuple(
+        ClusterPlan(prepared.clusters[key], error=plan) if isinstance(plan, GpukubeError) else plan
+        for key, plan in plans.items()
+    )
+
+
+def _plan_cluster(session: Session, prepared: Prepared, run: Run, *, skip_cluster: bool) -> ClusterPlan:
+    key = session.cluster.key
+    run.tell("check", "asks the cloud", key)
+    facts = session.cloud.identify()
+    live = session.cloud.pools()
+    desired = prepared.desired[key]
+    pools = tuple(plan_pool(session.provider, wanted, live) for wanted in desired)
+    undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
+    outside = ClusterPlan(session.cluster, facts, pools, live, undeclared)
+    if skip_cluster:
+        return replace(outside, unknown="skipped (--skip-cluster)")
+    run.tell("check", "looks into the cluster", key)
+    try:
+        seen = look(session.kube())
+    except GpukubeError as error:
+        return replace(outside, unknown=str(error), unreachable=error)
+    found = check_advertisers(find_advertisers(seen, desired), desired)
+    return replace(
+        outside,
+        seen=seen,
+        release=plan_release(desired, seen, live_pools=live),
+        diagnostics=tuple(found),
+    )
+
+
+def _undeclared(prepared: Prepared, desired: Sequence[Desired], live: Sequence[Observed]) -> tuple[Observed, ...]:
+    declared = {(wanted.target.owner, wanted.target.pool) for wanted in desired}
+    return tuple(o for o in live if o.owner in prepared.owners and (o.owner, o.pool) not in declared)

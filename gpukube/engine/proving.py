@@ -1,0 +1,105 @@
+"""Promise against live nodes: look, wait while things are still coming up, and say what is missing when they do not."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.sighting import look
+from gpukube.cluster.verify import verify_pool
+from gpukube.engine.clock import Stopped
+from gpukube.engine.fanout import run_all
+from gpukube.engine.report import ClusterReport, PoolReport
+from gpukube.errors import ClusterError, GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.cluster.verify import PoolProof
+    from gpukube.core.values import Desired
+    from gpukube.engine.prepare import Prepared
+    from gpukube.engine.run import Run
+    from gpukube.engine.session import Session
+
+__all__ = ["prove", "verify_pools"]
+
+
+def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
+    """Wait until the nodes of a pool show what was promised.
+
+    Raises:
+        ClusterError: They do not, and it did not mend itself in `pace.settle_s`; or not in `pace.verify_s`. The
+            diagnostics say which step is missing.
+        Stopped: The run was stopped.
+    """
+    proof = _wait_for_proof(desired, session, run, run.pace.verify_s)
+    if proof.status in ("proven", "empty"):
+        return proof
+    raise _unproven(desired, proof)
+
+
+def verify_pools(prepared: Prepared, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+    """Prove all pools of all clusters, waiting no longer than the run's timeout."""
+    tasks = {key: partial(_verify_cluster, prepared.desired[key], session, run) for key, session in sessions.items()}
+    results = run_all(tasks, run.parallelism)
+    return tuple(
+        result if isinstance(result, ClusterReport) else _unreachable(sessions[key], prepared.desired[key], result)
+        for key, result in results.items()
+    )
+
+
+def _verify_cluster(desired: Sequence[Desired], session: Session, run: Run) -> ClusterReport:
+    session.cloud.identify()
+    session.kube().version()
+    tasks = {wanted.target.name: partial(_verify_pool, wanted, session, run) for wanted in desired}
+    reports = run_all(tasks, run.parallelism)
+    return ClusterReport(session.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
+
+
+def _verify_pool(desired: Desired, session: Session, run: Run) -> PoolReport:
+    target = desired.target
+    try:
+        proof = _wait_for_proof(desired, session, run, run.pace.timeout_s)
+    except GpukubeError as error:
+        return PoolReport(target.pool, target.name, "failed", "could not be looked at", error=error)
+    except Stopped:
+        return PoolReport(target.pool, target.name, "not-attempted", "stopped waiting for it", resume=run.resume)
+    if proof.status in ("proven", "empty"):
+        run.tell("done", proof.summary, target.cluster.key, target.pool)
+        return PoolReport(target.pool, target.name, "unchanged", proof.summary, proof=proof)
+    run.tell("failed", proof.summary, target.cluster.key, target.pool)
+    error = _unproven(desired, proof)
+    return PoolReport(target.pool, target.name, "failed", proof.summary, proof=proof, error=error)
+
+
+def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeError) -> ClusterReport:
+    message = "not attempted: see the error of its cluster"
+    pools = tuple(PoolReport(d.target.pool, d.target.name, "not-attempted", message) for d in desired)
+    return ClusterReport(session.cluster, pools, error=error)
+
+
+def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float) -> PoolProof:
+    """Look until proven, or until it stays broken, or until the limit; return the last look."""
+    key, pool = desired.target.cluster.key, desired.target.pool
+    end = run.clock.now() + limit_s
+    broken_since: float | None = None
+    while True:
+        proof = verify_pool(desired, look(session.kube()))
+        now = run.clock.now()
+        broken_since = (broken_since or now) if proof.status == "broken" else None
+        lasting = broken_since is not None and now - broken_since >= run.pace.settle_s
+        if proof.status in ("proven", "empty") or lasting or now >= end:
+            return proof
+        run.tell("verify", proof.summary, key, pool)
+        run.clock.wait(min(run.pace.poll_s, max(0.0, end - now)))
+
+
+def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
+    error = ClusterError(
+        proof.summary,
+        where=desired.target.where,
+        fix="gpukube pool verify says more; gpukube pool create takes it up again",
+        code="unproven",
+    )
+    error.diagnostics = proof.diagnostics or error.diagnostics
+    return error

@@ -1,0 +1,90 @@
+"""The device-plugin release during a run: tried before anything is paid for, then brought to the plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.keeper import Cluster, apply_release, connect_helm
+from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.plugin import plan_release
+from gpukube.cluster.sighting import look
+from gpukube.errors import AccessError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.keeper import ReleaseKeeper
+    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.release import Release
+    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.run import Run
+    from gpukube.engine.session import Session
+
+__all__ = ["ensure_release"]
+
+NEEDED = (
+    ("create", "secrets", ""),
+    ("create", "configmaps", ""),
+    ("create", "serviceaccounts", ""),
+    ("create", "daemonsets", "apps"),
+    ("create", "clusterroles", "rbac.authorization.k8s.io"),
+    ("create", "clusterrolebindings", "rbac.authorization.k8s.io"),
+)
+"""Verb, resource, group: what installing the chart takes (objects of the rendered chart 0.20.0)."""
+
+
+def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
+    """Check permissions, try the chart without writing, then install or upgrade the release.
+
+    Returns:
+        One line for the summary; "" when no pool of the cluster needs a release.
+
+    Raises:
+        AccessError: Something that the chart needs may not be created.
+        HelmError, ClusterError, Conflict, MissingExtra: As the keeper.
+    """
+    release = plan.release
+    if release is None or release.action not in ("install", "upgrade"):
+        return f"release {release.name}: {release.reason}" if release and release.revision else ""
+    key = plan.cluster.key
+    kube = session.kube()
+    run.tell("check", "asks for permissions and tries the chart", key)
+    _require_permissions(kube, key)
+    keeper = connect_helm(Cluster(session.access(), kube), run.environ, run.chart)
+    try:
+        return _install(keeper, release, plan, session, run)
+    finally:
+        keeper.close()
+
+
+def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, session: Session, run: Run) -> str:
+    key = plan.cluster.key
+    kube = session.kube()
+    keeper.dry_run(release)
+    desired = [pool.desired for pool in plan.pools if pool.desired]
+
+    def replan(missed: Sequence[Release]) -> ReleasePlan:
+        run.tell("release", "somebody else changed it: planned again", key)
+        return plan_release(desired, look(kube), live_pools=session.cloud.pools(), missed=missed)
+
+    run.tell("release", f"{release.action}s {release.chart} {release.version} with {keeper.version()}", key)
+    answer = apply_release(keeper, kube, release, replan)
+    revision = answer.revision if answer else release.revision
+    return f"release {release.name}: {release.chart} {release.version}, revision {revision}"
+
+
+def _require_permissions(kube: Kube, key: str) -> None:
+    missing = [
+        f"{verb} {resource}"
+        for verb, resource, group in NEEDED
+        if not kube.may(verb, resource, group=group, namespace=NAMESPACE)
+    ]
+    if missing:
+        raise AccessError(
+            f"not allowed in the cluster: {', '.join(missing)}",
+            where=key,
+            why=f"the device plugin is installed into namespace {NAMESPACE}",
+            fix="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin)",
+            code="kube-permissions",
+        )
