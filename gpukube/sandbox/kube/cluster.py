@@ -12,12 +12,18 @@ import json
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube import nodes
+from gpukube.sandbox.kube.daemonsets import DaemonSets
+from gpukube.sandbox.kube.kubelet import Kubelets
+from gpukube.sandbox.kube.loops import run_loop
+from gpukube.sandbox.kube.machines import Machine
 from gpukube.sandbox.kube.objectapi import StoreApi
+from gpukube.sandbox.kube.replicas import Deployments, Jobs, ReplicaSets
+from gpukube.sandbox.kube.scheduler import Scheduler
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
 from gpukube.sandbox.kube.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.objectapi import ObjectApi
@@ -54,9 +60,23 @@ class KubeCluster:
         self.api: ObjectApi = StoreApi(self.store)
         self._logs: dict[tuple[str, str], list[str]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._kubelets = Kubelets(self.api, clock, self._logs)
+        self._nudge: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
         """Start the controllers; needs a running event loop."""
+        for kind in (DaemonSets, Deployments, ReplicaSets, Jobs, Scheduler):
+            controller = kind(self.api, self.clock)
+            self._run(kind.__name__, self._loop(kind.watches, controller.reconcile))
+        self._run("Kubelets", self._loop(Kubelets.watches, self._kubelets.reconcile, kubelets=True))
+
+    async def _loop(
+        self, watches: tuple[str, ...], reconcile: Callable[[], Awaitable[float | None]], *, kubelets: bool = False
+    ) -> None:
+        with self.api.watching(*watches) as bell:
+            if kubelets:
+                self._nudge = bell.ring
+            await run_loop(bell, self.clock, reconcile)
 
     async def stop(self) -> None:
         """Stop the controllers and every node; the objects stay readable."""
@@ -74,6 +94,7 @@ class KubeCluster:
 
     async def remove_node(self, name: str) -> None:
         """Take the machine away with its node and its pods; does nothing for an unknown name."""
+        self._kubelets.machines.pop(name, None)
         task = self._tasks.pop(f"boot/{name}", None)
         if task:
             task.cancel()
@@ -90,7 +111,10 @@ class KubeCluster:
         if shape.gpu and shape.gpu.mig_reboot:
             await nodes.become_silent(self.api, self.clock, shape.name)
             await self.clock.sleep(REBOOT_S)
+        machine = self._kubelets.machines[shape.name] = Machine(shape)
+        machine.start()
         await nodes.become_ready(self.api, self.clock, shape.name)
+        self._nudge()
 
     def log_lines(self, pod_uid: str, container: str) -> list[str]:
         """Give what a container has written so far."""

@@ -161,7 +161,7 @@ def check_values(kind: Kind, obj: JsonObject) -> None:
     if (kind.group != _RBAC_GROUP and not _NAME.fullmatch(name)) or len(name) > _LONGEST_NAME:
         message = (
             f'metadata.name: Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case '
-            + ("alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character")
+            "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"
         )
         raise invalid(kind.kind, name, message, kind.group)
     for key, value in (meta.get("labels") or {}).items():

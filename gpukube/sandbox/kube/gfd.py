@@ -131,8 +131,9 @@ def _instances(resource: str, model: GpuModel, profile: str, count: int, setting
         "slices.gi": str(cut.slices),
         "slices.ci": str(cut.slices),
     }
-    if cut.memory_mib:
-        found["memory"] = str(cut.memory_mib)
+    grid = max(start + item.size for item in model.profiles.values() for start in item.starts)
+    # Where no driver report was seen, the share of the memory grid stands in for it.
+    found["memory"] = str(cut.memory_mib or model.memory_mib * cut.size // grid)
     if cut.multiprocessors:
         found["multiprocessors"] = str(cut.multiprocessors)
     return {f"{resource}.{key}": value for key, value in found.items()}

@@ -116,8 +116,8 @@ def _count(gpus: list[tuple[str, ...] | None], strategy: str) -> dict[str, int]:
 
 
 def _require_uniform(gpus: list[tuple[str, ...] | None], profiles: Counter[str], whole: int) -> None:
-    start = "error getting plugins: unable to create plugins: failed to construct resource managers: error building device map: "
-    start += "error building device map from config.resources: "
+    start = "error getting plugins: unable to create plugins: failed to construct resource managers: "
+    start += "error building device map: error building device map from config.resources: "
     empty = next((index for index, layout in enumerate(gpus) if layout == ()), None)
     if empty is not None:
         wrong = "at least one device with migEnabled=true was not configured correctly"

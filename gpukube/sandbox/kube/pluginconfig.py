@@ -153,33 +153,35 @@ def _replicated(section: JsonObject, key: str, warnings: list[str]) -> Sharing:
         raise _bad("no resources specified")
     replicas: dict[str, int] = {}
     for item in resources:
-        name = str(item.get("name") or "")
-        if not name:
-            raise _bad("no resource name specified")
-        count = item.get("replicas")
-        if count is None:
-            raise _bad("no replicas specified")
-        if not isinstance(count, int) or isinstance(count, bool):
-            raise _bad(f"cannot unmarshal {count!r} into Go value of type int")
-        if count < _FEWEST_REPLICAS:
-            raise _bad("number of replicas must be >= 2")
-        full = name if name.startswith(_PREFIX) else _PREFIX + name
-        if len(full) > _LONGEST_NAME:
-            raise _bad(f"fully-qualified resource name must be {_LONGEST_NAME} characters or less: {full}")
-        replicas.setdefault(full, count)
-        if item.get("rename"):
-            warnings.append(
-                f"Setting the 'rename' field in sharing.{key}.resources is not yet supported in the config. Ignoring..."
-            )
-        if item.get("devices", "all") != "all":
-            warnings.append(
-                f"Customizing the 'devices' field in sharing.{key}.resources is not yet supported in the config. Ignoring..."
-            )
+        name, count = _resource(item)
+        replicas.setdefault(name, count)
+        ignored = [field for field, plain in (("rename", None), ("devices", "all")) if item.get(field, plain) != plain]
+        warnings += [
+            f"Field '{name}' of sharing.{key}.resources is not yet supported in the config. Ignoring..."
+            for name in ignored
+        ]
     strategy: Literal["time-slicing", "mps"] = "mps" if key == "mps" else "time-slicing"
     one = section.get("failRequestsGreaterThanOne")
     return Sharing(
         strategy, replicas, bool(section.get("renameByDefault")), strategy == "mps" if one is None else bool(one)
     )
+
+
+def _resource(item: JsonObject) -> tuple[str, int]:
+    name = str(item.get("name") or "")
+    if not name:
+        raise _bad("no resource name specified")
+    count = item.get("replicas")
+    if count is None:
+        raise _bad("no replicas specified")
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise _bad(f"cannot unmarshal {count!r} into Go value of type int")
+    if count < _FEWEST_REPLICAS:
+        raise _bad("number of replicas must be >= 2")
+    full = name if name.startswith(_PREFIX) else _PREFIX + name
+    if len(full) > _LONGEST_NAME:
+        raise _bad(f"fully-qualified resource name must be {_LONGEST_NAME} characters or less: {full}")
+    return full, count
 
 
 def _bad(what: str) -> Crash:

@@ -1,0 +1,127 @@
+"""The DaemonSet controller.
+
+Lives here: which nodes get a pod, replacing pods of an older template, status numbers.
+Must not live here: running pods.
+
+Source: docs concepts/workloads/controllers/daemonset (automatic tolerations); kubernetes pkg/controller/daemon.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.kube.objects import labels, meta, name_of, namespace_of, owner_uids, spec, status
+from gpukube.sandbox.kube.replicas import is_available, new_pod, template_hash
+from gpukube.sandbox.kube.scheduling import is_terminal, matches_node, untolerated
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.kube.objectapi import ObjectApi
+    from gpukube.sandbox.kube.objects import JsonObject
+
+__all__ = ["DaemonSets", "should_run"]
+
+_HASH = "controller-revision-hash"
+_PRESSURES = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+AUTOMATIC_TOLERATIONS: tuple[dict[str, str], ...] = (
+    {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
+    {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
+    *({"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": "NoSchedule"} for name in _PRESSURES),
+)
+
+
+def should_run(pod_spec: JsonObject, node: JsonObject) -> tuple[bool, bool]:
+    """Say whether a pod of this template may start on a node, and whether one that runs there may stay."""
+    if not matches_node(pod_spec, node):
+        return False, False
+    tolerant = {**pod_spec, "tolerations": [*(pod_spec.get("tolerations") or ()), *AUTOMATIC_TOLERATIONS]}
+    taints = spec(node).get("taints") or []
+    return untolerated(tolerant, taints) is None, untolerated(tolerant, taints, {"NoExecute"}) is None
+
+
+class DaemonSets:
+    """Keeps one pod of each DaemonSet on every node that its template fits."""
+
+    watches = ("daemonsets", "pods", "nodes")
+
+    def __init__(self, api: ObjectApi, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+
+    async def reconcile(self) -> float | None:
+        """Bring every DaemonSet in line."""
+        nodes = await self._api.list("nodes")
+        pods = await self._api.list("pods")
+        for daemonset in await self._api.list("daemonsets"):
+            if not meta(daemonset).get("deletionTimestamp"):
+                await self._one(daemonset, nodes, [pod for pod in pods if meta(daemonset)["uid"] in owner_uids(pod)])
+        return None
+
+    async def _one(self, daemonset: JsonObject, nodes: list[JsonObject], pods: list[JsonObject]) -> None:
+        template = spec(daemonset)["template"]
+        revision = template_hash(template)
+        verdicts = {name_of(node): should_run(template.get("spec") or {}, node) for node in nodes}
+        by_node: dict[str, list[JsonObject]] = {}
+        for pod in pods:
+            by_node.setdefault(spec(pod).get("nodeName", ""), []).append(pod)
+        for name, (may_start, may_stay) in verdicts.items():
+            present = by_node.get(name, [])
+            for pod in present:
+                if not may_stay or (is_terminal(pod) and not meta(pod).get("deletionTimestamp")):
+                    await self._api.delete("pods", pod)
+            if may_start and not present:
+                await self._api.create("pods", _daemon_pod(daemonset, name, revision))
+        await self._roll(daemonset, pods, revision)
+        await self._report(daemonset, verdicts, by_node, revision)
+
+    async def _roll(self, daemonset: JsonObject, pods: list[JsonObject], revision: str) -> None:
+        strategy = spec(daemonset).get("updateStrategy") or {}
+        outdated = [
+            pod for pod in pods if labels(pod).get(_HASH) != revision and not meta(pod).get("deletionTimestamp")
+        ]
+        if strategy.get("type") == "OnDelete" or not outdated:
+            return
+        unavailable = sum(not is_available(pod) for pod in pods)
+        # Pods of the old template that are down anyway cost nothing to replace.
+        for pod in [pod for pod in outdated if not is_available(pod)]:
+            await self._api.delete("pods", pod)
+        spare = _share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(pods)) - unavailable
+        for pod in [pod for pod in outdated if is_available(pod)][: max(0, spare)]:
+            await self._api.delete("pods", pod)
+
+    async def _report(
+        self,
+        daemonset: JsonObject,
+        verdicts: dict[str, tuple[bool, bool]],
+        by_node: dict[str, list[JsonObject]],
+        revision: str,
+    ) -> None:
+        wanted = [name for name, (may_start, _) in verdicts.items() if may_start]
+        placed = [by_node[name][0] for name in wanted if by_node.get(name)]
+        available = sum(is_available(pod) for pod in placed)
+        numbers = {
+            "desiredNumberScheduled": len(wanted),
+            "currentNumberScheduled": len(placed),
+            "numberMisscheduled": sum(bool(by_node.get(name)) and not verdict[0] for name, verdict in verdicts.items()),
+            "updatedNumberScheduled": sum(labels(pod).get(_HASH) == revision for pod in placed),
+            "numberReady": available,
+            "numberAvailable": available,
+            "numberUnavailable": len(wanted) - available,
+            "observedGeneration": meta(daemonset).get("generation", 1),
+        }
+        if any(status(daemonset).get(key) != value for key, value in numbers.items()):
+            await self._api.patch_status("daemonsets", daemonset, numbers)
+
+
+def _daemon_pod(daemonset: JsonObject, node: str, revision: str) -> JsonObject:
+    pod = new_pod("DaemonSet", daemonset, {_HASH: revision, "pod-template-generation": "1"})
+    pod["spec"]["nodeName"] = node
+    pod["spec"]["tolerations"] = [*(pod["spec"].get("tolerations") or ()), *AUTOMATIC_TOLERATIONS]
+    pod["metadata"]["namespace"] = namespace_of(daemonset)
+    return pod
+
+
+def _share(value: int | str, of: int) -> int:
+    if isinstance(value, int):
+        return value
+    return max(1, -(-int(value.rstrip("%")) * of // 100))

@@ -1,0 +1,76 @@
+"""A simulated machine: its GPUs, the pods it runs, and the extended resources its kubelet knows.
+
+Lives here: registration of device plugins with a kubelet, and what that makes of node status. Must not live here: pods'
+life (`kubelet`), what plugins find (`plugin`).
+
+Source: docs concepts/extend-kubernetes/compute-storage-net/device-plugins; NVIDIA/k8s-device-plugin#255 (two plugins).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.kube.plugin import advertise
+from gpukube.sandbox.kube.pluginconfig import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.sandbox.kube.podruns import PodRun
+    from gpukube.sandbox.kube.shapes import NodeShape
+
+__all__ = ["HOST_SERVICE", "Machine"]
+
+HOST_SERVICE = "host"
+"""Owner of what a service of the node itself registers."""
+
+
+@dataclass(slots=True)
+class Machine:
+    """One machine.
+
+    Attributes:
+        up: The kubelet answers; false while it boots or reboots.
+        pods: Pod uid -> what runs.
+        capacity: Extended resource -> devices at the last registration; a kubelet keeps a name once it knows it.
+        owners: Extended resource -> who registered it last and still serves it.
+        limited: Resources of which a pod may ask for one at most.
+    """
+
+    shape: NodeShape
+    up: bool = False
+    pods: dict[str, PodRun] = field(default_factory=dict)
+    capacity: dict[str, int] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+    limited: set[str] = field(default_factory=set)
+
+    def start(self) -> None:
+        """The machine is up; a service of its own registers its GPUs."""
+        self.up = True
+        gpu = self.shape.gpu
+        if gpu and gpu.host_plugin:
+            self.register(HOST_SERVICE, advertise(gpu, Settings(mig_strategy=gpu.host_strategy)).resources, frozenset())
+
+    def register(self, owner: str, resources: Mapping[str, int], limited: frozenset[str]) -> None:
+        """A plugin registers; for a name that is known already, the last registration wins."""
+        for name, count in resources.items():
+            self.capacity[name] = count
+            self.owners[name] = owner
+            if name in limited:
+                self.limited.add(name)
+            else:
+                self.limited.discard(name)
+
+    def unregister(self, resources: frozenset[str]) -> None:
+        """A plugin is gone and its sockets with it.
+
+        All plugins for one name share one socket path, so the devices are gone whoever of them registered last,
+        until one registers again.
+        """
+        for name in resources:
+            self.owners.pop(name, None)
+
+    def allocatable(self) -> dict[str, int]:
+        """Give the devices that can be allocated: 0 for a name nobody serves."""
+        return {name: count if name in self.owners else 0 for name, count in self.capacity.items()}
