@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from enum import Enum
 
 import pytest
 from azure.mgmt.containerservice import models
 
 from gpukube_aks.native import MANAGED, NATIVE, REFUSED, UNTESTED, Shape, flatten_native
 from gpukube_aks.updates import NATIVE_ROWS
+
+if typing.TYPE_CHECKING:
+    from enum import Enum
 
 PROPERTIES = models.AgentPoolManagedClusterAgentPoolProfileProperties
 CHOICES: dict[str, type[Enum]] = {
