@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from gpukube.spec.fields import keys_of
 from gpukube.spec.merge import merge_defaults
@@ -40,11 +40,20 @@ __all__ = ["Built", "build_spec"]
 M = TypeVar("M", bound=SpecModel)
 
 
-class _Frame(SpecModel):
-    """The spec without what is inside clusters, defaults and pools."""
+class _Head(SpecModel):
+    """What says that a document is a spec at all."""
+
+    model_config = ConfigDict(extra="ignore")
 
     api_version: Literal["gpukube.io/v1alpha1"]
     kind: Literal["GPUNodePools"]
+
+
+class _Frame(_Head):
+    """The spec without what is inside clusters, defaults and pools."""
+
+    model_config = ConfigDict(extra="forbid")
+
     metadata: Metadata
     clusters: dict[ClusterKey, object] = Field(min_length=1, examples=["{KEY: {provider: aks, ...}}"])
     defaults: dict[str, object] = Field(default_factory=dict)
@@ -94,10 +103,11 @@ def build_spec(document: Document) -> Built:
     if not isinstance(root, PositionedDict):
         built.problems.append(not_a_mapping(root, built.positions.at()))
         return built
+    if _is_something_else(root):
+        built.validate(_Head, root, built.positions)
+        return built
     frame = built.validate(_Frame, root, built.positions)
     built.add(_check_empty(root, built.positions, ()))
-    if _is_something_else(root):
-        return built
     clusters = _build_clusters(built, root)
     merged = _merge(built, root)
     built.positions = Positions(merged, document.origin, document.mark)

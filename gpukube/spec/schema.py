@@ -80,7 +80,7 @@ def _shape(node: Json) -> Json:
     if not isinstance(node, dict):
         return node
     if "properties" not in node:
-        node = _without_null(node)
+        node = _closed(_without_null(node))
     shaped: Schema = {
         key: {name: _shape(value) for name, value in inner.items()} if key == "properties" else _shape(inner)
         for key, inner in ((key, cast("Schema", inner)) for key, inner in node.items() if key not in _UNWANTED)
@@ -100,6 +100,16 @@ def _without_null(node: Schema) -> Schema:
         only: Schema = cast("Schema", rest[0]) if len(rest) == 1 else {"anyOf": rest}
         node = only | _without(node, "anyOf")
     return _without(node, "default") if isinstance(node.get("default"), dict | None) else node
+
+
+def _closed(node: Schema) -> Schema:
+    """Write a rule for keys so that keys which break it are refused; pydantic's patternProperties lets them pass."""
+    patterns = node.get("patternProperties")
+    if not isinstance(patterns, dict):
+        return node
+    ((pattern, values),) = patterns.items()
+    rest = _without(node, "patternProperties")
+    return rest | {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
 
 
 def _as_part(body: Schema, name: str) -> Schema:
