@@ -83,6 +83,9 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader went away: `gpukube ... | head`
         sys.stderr.close()
         return ExitCode.ERROR
+    except Exception as error:  # noqa: BLE001 - the process edge: a defect of ours, told without a wall of text
+        _confess(error, verbose=verbose)
+        return ExitCode.ERROR
     return result if isinstance(result, int) else ExitCode.DONE
 
 
@@ -93,6 +96,18 @@ def _usage(error: typer.TyperException) -> int:
     else:
         sys.stderr.write(f"{error}\n")
     return ExitCode.BAD_INPUT
+
+
+def _confess(error: Exception, *, verbose: bool) -> None:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{last.name} ({last.filename.rpartition('/')[2]}:{last.lineno})"
+    sys.stderr.write(
+        f"gpukube: error[defect]: {type(error).__name__} in {place}\n"
+        "    why: this is a mistake in gpukube, not in your input\n"
+        "    fix: report it with the trace that -v prints; what was begun is taken up by running the command again\n"
+    )
+    if verbose:
+        traceback.print_exception(error)
 
 
 def _say(error: GpukubeError, *, verbose: bool) -> None:

@@ -16,7 +16,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpukube.cli.rendering import render_diff, render_list, render_plan, render_pool, render_report, render_validation
+from gpukube.cli.rendering import (
+    render_diff,
+    render_list,
+    render_plan,
+    render_pool,
+    render_report,
+    render_sandbox,
+    render_validation,
+)
 from gpukube.errors import SpecError, Where, render_diagnostics
 
 if TYPE_CHECKING:
@@ -45,6 +53,7 @@ RENDERERS: dict[str, Callable[[Document, bool], Iterable[Line]]] = {
     "Delete": render_report,
     "Verify": render_report,
     "Validation": render_validation,
+    "Sandbox": render_sandbox,
 }
 """How each kind of document is shown to people."""
 

@@ -20,6 +20,7 @@ __all__ = [
     "render_plan",
     "render_pool",
     "render_report",
+    "render_sandbox",
     "render_validation",
 ]
 
@@ -119,6 +120,19 @@ def render_report(document: Document, verbose: bool) -> Iterator[Line]:  # noqa:
             yield f"{cluster['cluster']}: {cluster['release']}"
         for pool in cluster["pools"]:
             yield from _reported_pool(cluster["cluster"], pool, verbose=verbose)
+
+
+def render_sandbox(document: Document, verbose: bool) -> Iterator[Line]:  # noqa: FBT001
+    """Show the emulated clusters with their pools and nodes."""
+    clusters = _list(document["clusters"])
+    if not clusters:
+        yield "no clusters; gpukube sandbox up -f SPEC makes those of a spec"
+    for cluster in clusters:
+        yield Text.assemble((cluster["name"], "bold"), f"  {cluster['provider']}  {cluster['state']}")
+        for pool in cluster["pools"]:
+            yield f"  pool {pool['name']}  {pool['state']}  {pool['count']} x {pool['vmSize']}"
+            for node in pool["nodes"] if verbose else ():
+                yield f"    node {node}"
 
 
 def _cluster_head(cluster: Doc) -> Iterator[Line]:
@@ -265,6 +279,19 @@ def _reported_pool(cluster: str, pool: Doc, *, verbose: bool) -> Iterator[Line]:
         yield from _findings(pool["error"], indent="    ")
     if pool["resume"]:
         yield f"    to resume: {pool['resume']}"
+
+
+def _proof(proof: Doc, *, verbose: bool) -> Iterator[Line]:
+    for node in proof["nodes"]:
+        promised = ", ".join(f"{name}: {count}" for name, count in node["expected"].items())
+        right = all(node["allocatable"].get(name) == count for name, count in node["expected"].items())
+        sign, style = ("=", "green") if right else ("!", "red")
+        yield Text.assemble("    ", (sign, style), f" node {node['node']}  {_devices(node['allocatable'])}")
+        if not right:
+            yield f"      promised {promised}"
+        for finding in node["findings"]:
+            if verbose or finding["weight"] == "note":
+                yield f"      {finding['weight']}: {finding['seen']}"
 
 
 def _findings(found: Iterable[Doc], indent: str = "  ") -> Iterator[Line]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpukube.cli.options import FileOption, OutputOption, SetOption
+from gpukube.cli.options import FileOption, OutputOption, SetOption, VerboseOption
 from gpukube.errors import CloudError, MissingExtra, SpecError, Where
 
 if TYPE_CHECKING:
@@ -108,13 +108,13 @@ def down() -> None:
 
 
 @app.command()
-def status(*, output: OutputOption) -> None:
+def status(*, output: OutputOption, verbose: VerboseOption) -> None:
     """Show the emulated clusters with their pools and nodes."""
     from gpukube.cli import output as out
     from gpukube.sandbox import daemon
 
     out.require_format(output)
-    out.show({"schemaVersion": 0, "kind": "Sandbox", **daemon.status(_running())}, output)
+    out.show({"schemaVersion": 0, "kind": "Sandbox", **daemon.status(_running())}, output, verbose=verbose)
 
 
 @app.command()

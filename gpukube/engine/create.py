@@ -15,7 +15,7 @@ from gpukube.core.plan import plan_pool
 from gpukube.core.values import Operation
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
-from gpukube.engine.proving import prove
+from gpukube.engine.proving import prove, summarise
 from gpukube.engine.release import ensure_release
 from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import CloudError, Conflict, GpukubeError
@@ -113,9 +113,8 @@ def _try_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         _send_all(plan.requests, desired, session, run)
     _settle(desired, session, run)
     proof = prove(desired, session, run)
-    return PoolReport(
-        plan.pool, plan.name, "done" if fresh else "unchanged", "created" if fresh else plan.why, proof=proof
-    )  # fmt: skip
+    message = f"{'created' if fresh else plan.why}; {summarise(proof)}"
+    return PoolReport(plan.pool, plan.name, "done" if fresh else "unchanged", message, proof=proof)
 
 
 def _send_all(requests: Sequence[Request], desired: Desired, session: Session, run: Run) -> None:

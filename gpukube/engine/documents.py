@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.engine.report import exit_code
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.catalogue import find_machine
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.proof import Finding, PoolProof
     from gpukube.cluster.views import NodeView
     from gpukube.core.values import Change, ClassifiedChange, ClusterRef, Desired, Nodes, Observed, PoolPlan, Request
     from gpukube.engine.planning import ClusterPlan
@@ -64,7 +66,7 @@ def report_document(reports: Sequence[ClusterReport], *, kind: str) -> Document:
     return {
         "schemaVersion": SCHEMA_VERSION,
         "kind": kind,
-        "exitCode": max((int(r.exit_code) for r in reports), default=0) if len(reports) == 1 else None,
+        "exitCode": int(exit_code(reports)),
         "clusters": [
             {
                 "cluster": report.cluster.key,
@@ -228,6 +230,37 @@ def _pool_report(report: PoolReport) -> Document:
         "proof": _proof(report.proof),
         "error": _error(report.error),
         "resume": report.resume,
+    }
+
+
+def _proof(proof: PoolProof | None) -> Document | None:
+    if proof is None:
+        return None
+    return {
+        "status": proof.status,
+        "expected": {name: list(bounds) for name, bounds in proof.expected.items()},
+        "allocatable": dict(proof.total),
+        "nodes": [
+            {
+                "node": node.node,
+                "expected": dict(node.expected),
+                "allocatable": dict(node.seen),
+                "findings": [_finding(f) for f in node.findings],
+            }
+            for node in proof.per_node
+        ],
+        "findings": [_finding(f) for f in proof.findings],
+    }
+
+
+def _finding(finding: Finding) -> Document:
+    return {
+        "where": finding.where,
+        "step": finding.step,
+        "weight": finding.weight,
+        "seen": finding.seen,
+        "means": finding.means,
+        "fix": finding.fix,
     }
 
 

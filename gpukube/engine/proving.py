@@ -6,22 +6,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.sighting import look
-from gpukube.cluster.verify import verify_pool
+from gpukube.cluster.verify import prove_pool
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
 from gpukube.engine.report import ClusterReport, PoolReport
-from gpukube.errors import ClusterError, GpukubeError
+from gpukube.errors import ClusterError, Diagnostic, GpukubeError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.cluster.verify import PoolProof
+    from gpukube.cluster.proof import Finding, PoolProof
     from gpukube.core.values import Desired
     from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["prove", "verify_pools"]
+__all__ = ["prove", "summarise", "verify_pools"]
+
+GOOD = ("proven", "empty")
 
 
 def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
@@ -33,7 +35,7 @@ def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
         Stopped: The run was stopped.
     """
     proof = _wait_for_proof(desired, session, run, run.pace.verify_s)
-    if proof.status in ("proven", "empty"):
+    if proof.status in GOOD:
         return proof
     raise _unproven(desired, proof)
 
@@ -64,12 +66,12 @@ def _verify_pool(desired: Desired, session: Session, run: Run) -> PoolReport:
         return PoolReport(target.pool, target.name, "failed", "could not be looked at", error=error)
     except Stopped:
         return PoolReport(target.pool, target.name, "not-attempted", "stopped waiting for it", resume=run.resume)
-    if proof.status in ("proven", "empty"):
-        run.tell("done", proof.summary, target.cluster.key, target.pool)
-        return PoolReport(target.pool, target.name, "unchanged", proof.summary, proof=proof)
-    run.tell("failed", proof.summary, target.cluster.key, target.pool)
+    if proof.status in GOOD:
+        run.tell("done", summarise(proof), target.cluster.key, target.pool)
+        return PoolReport(target.pool, target.name, "unchanged", summarise(proof), proof=proof)
+    run.tell("failed", summarise(proof), target.cluster.key, target.pool)
     error = _unproven(desired, proof)
-    return PoolReport(target.pool, target.name, "failed", proof.summary, proof=proof, error=error)
+    return PoolReport(target.pool, target.name, "failed", summarise(proof), proof=proof, error=error)
 
 
 def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeError) -> ClusterReport:
@@ -84,22 +86,43 @@ def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float
     end = run.clock.now() + limit_s
     broken_since: float | None = None
     while True:
-        proof = verify_pool(desired, look(session.kube()))
+        proof = prove_pool(desired, look(session.kube()))
         now = run.clock.now()
         broken_since = (broken_since or now) if proof.status == "broken" else None
         lasting = broken_since is not None and now - broken_since >= run.pace.settle_s
-        if proof.status in ("proven", "empty") or lasting or now >= end:
+        if proof.status in GOOD or lasting or now >= end:
             return proof
-        run.tell("verify", proof.summary, key, pool)
+        run.tell("verify", summarise(proof), key, pool)
         run.clock.wait(min(run.pace.poll_s, max(0.0, end - now)))
 
 
+def summarise(proof: PoolProof) -> str:
+    """Say in one line what the nodes show, or which step is missing."""
+    nodes = f"{proof.nodes_seen} node{'' if proof.nodes_seen == 1 else 's'}"
+    if proof.status == "proven":
+        devices = ", ".join(f"{name}: {count}" for name, count in proof.total.items())
+        return f"{devices} verified on {nodes}"
+    if proof.status == "empty":
+        return "no nodes now, as the autoscaling bounds allow; the cluster is ready for them"
+    step = proof.missing_step
+    return f"{step.where}: {step.seen}" if step else f"{nodes}, nothing to see yet"
+
+
 def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
+    """Turn what is missing into an error whose diagnostics name the steps, the most telling first."""
     error = ClusterError(
-        proof.summary,
+        summarise(proof),
         where=desired.target.where,
-        fix="gpukube pool verify says more; gpukube pool create takes it up again",
+        fix="gpukube pool create takes it up again",
         code="unproven",
     )
-    error.diagnostics = proof.diagnostics or error.diagnostics
+    real = [finding for finding in proof.all_findings if finding.weight != "note"]
+    first = proof.missing_step
+    ordered = sorted(real, key=lambda finding: finding is not first)
+    error.diagnostics = tuple(_told(desired, finding) for finding in ordered) or error.diagnostics
     return error
+
+
+def _told(desired: Desired, finding: Finding) -> Diagnostic:
+    where = Where(f"{desired.target.where}: {finding.where}")
+    return Diagnostic(f"step-{finding.step}", where, finding.seen, fix=finding.fix or "wait", why=finding.means)

@@ -10,7 +10,7 @@ from gpukube.errors import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpukube.cluster.verify import PoolProof
+    from gpukube.cluster.proof import PoolProof
     from gpukube.core.values import ClassifiedChange, ClusterRef
     from gpukube.errors import GpukubeError
 
