@@ -30,7 +30,7 @@ from yaml.events import (
 from gpukube.errors import Diagnostic, Where
 from gpukube.spec.positions import Data, Origin, PositionedDict, PositionedList, pack
 from gpukube.spec.scalars import TooManyDigitsError, parse_plain
-from gpukube.spec.yamlsyntax import explain_syntax
+from gpukube.spec.yamlsyntax import explain_syntax, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,11 +126,9 @@ def _check_text(text: str, source: str) -> Diagnostic | None:
             "yaml-limit", Where(source), f"is larger than {MOST_BYTES} bytes", fix="split it into several files"
         )
     if found := _UNPRINTABLE.search(text):
-        line = text.count("\n", 0, found.start()) + 1
-        column = found.start() - text.rfind("\n", 0, found.start())
         return Diagnostic(
             "yaml-syntax",
-            Where(source, line, column),
+            place_of(text, found.start(), source),
             f"character U+{ord(found.group()):04X} cannot stand in YAML",
             fix="remove it; in a double-quoted text it can be written as an escape",
         )

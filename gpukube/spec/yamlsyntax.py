@@ -15,7 +15,7 @@ import yaml
 
 from gpukube.errors import Diagnostic, Where
 
-__all__ = ["explain_syntax"]
+__all__ = ["explain_syntax", "place_of"]
 
 _LINE_BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
@@ -78,6 +78,12 @@ _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
     (r"node content", 'a value is missing before "{c}"', "write the value, or remove the comma"),
 )
 _FALLBACK: Final = ("the text is no YAML from here on", "check indentation, quotes and brackets around this place")
+
+
+def place_of(text: str, offset: int, source: str) -> Where:
+    """Return the position of a character, counting lines as YAML does (a lone carriage return ends one)."""
+    lines = _LINE_BREAK.split(text[:offset])
+    return Where(source, len(lines), len(lines[-1]) + 1)
 
 
 def explain_syntax(error: yaml.YAMLError, text: str, source: str) -> Diagnostic:

@@ -34,7 +34,8 @@ SETS = [
 ]
 
 mutation = st.tuples(
-    st.sampled_from(["value", "key", "delete", "double", "cut", "insert", "indent"]),
+    # Mostly values and keys: the other changes seldom get past the YAML reader.
+    st.sampled_from([*["value"] * 8, *["key"] * 5, "delete", "double", "cut", "insert", "indent"]),
     st.integers(0, len(LINES) - 1),
     st.integers(0, 12),
     st.sampled_from(VALUES) | st.text(max_size=8),

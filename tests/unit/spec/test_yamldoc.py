@@ -110,6 +110,7 @@ REFUSED = {
     "alias in its own anchor": ("a: &x [*x]", "yaml-alias"),
     "long number": ("a: " + "1" * 400, "yaml-limit"),
     "control character": ("a: \x07", "yaml-syntax"),
+    "control character after an old line end": ("a: 1\rb: \x07", "yaml-syntax"),
     "lone surrogate": ("a: \udc80", "yaml-syntax"),
     "tab": ("a:\n\tb: 1", "yaml-syntax"),
 }
