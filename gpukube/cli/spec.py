@@ -18,7 +18,9 @@ def validate(*, files: FileOption, sets: SetOption, output: OutputOption) -> Non
     from gpukube.cli import output as out
 
     out.require_format(output)
-    out.show_validation(api.prepare(api.load(files, sets=sets)), output)
+    prepared = api.prepare(api.load(files, sets=sets))
+    out.warn(prepared.warnings)
+    out.show(api.validation_document(prepared), output)
 
 
 def schema() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Locator
     from gpukube.gpu.catalogue import Machine
     from gpukube.spec.load import LoadedSpec
-    from gpukube.spec.model import Cluster, Pool
+    from gpukube.spec.model import Cluster, Pool, ProviderName
 
 __all__ = ["GPU_TAINT", "cluster_refs", "promise_of", "resolve_targets"]
 
@@ -50,7 +50,7 @@ def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Diagn
         for key in pool.clusters:
             cluster = clusters[key]
             try:
-                machine = _machine(pool, cluster, locator, found)
+                machine = _machine(loaded, pool, cluster, locator, found)
             except _Refused as refused:
                 found.append(refused.diagnostic)
                 continue
@@ -86,8 +86,12 @@ def _cluster_ref(key: str, cluster: Cluster, loaded: LoadedSpec) -> ClusterRef:
     )
 
 
-def _machine(pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Diagnostic]) -> Machine:
-    written = pool.instance_type_on(cluster.provider)
+def _provider(loaded: LoadedSpec, cluster: ClusterRef) -> ProviderName:
+    return loaded.spec.clusters[cluster.key].provider
+
+
+def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Diagnostic]) -> Machine:
+    written = pool.instance_type_on(_provider(loaded, cluster))
     try:
         if written is None:
             return _machine_for_gpu(pool, cluster, locator)
@@ -182,7 +186,7 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         owner=loaded.spec.metadata.name,
         pool=pool.name,
         cluster=cluster,
-        name=pool.name_on(cluster.provider),
+        name=pool.name_on(_provider(loaded, cluster)),
         machine=machine,
         nodes=_nodes(pool),
         capacity=Capacity(pool.capacity.type, pool.capacity.max_price),
@@ -196,6 +200,6 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         protect=pool.deletion_protection,
         driver_owner=pool.driver.owner,
         plugin_owner=pool.device_plugin.owner,
-        native=pool.native_on(cluster.provider),
+        native=pool.native_on(_provider(loaded, cluster)),
         locator=locator,
     )

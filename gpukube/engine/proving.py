@@ -70,8 +70,8 @@ def _verify_pool(desired: Desired, session: Session, run: Run) -> PoolReport:
         run.tell("done", summarise(proof), target.cluster.key, target.pool)
         return PoolReport(target.pool, target.name, "unchanged", summarise(proof), proof=proof)
     run.tell("failed", summarise(proof), target.cluster.key, target.pool)
-    error = _unproven(desired, proof)
-    return PoolReport(target.pool, target.name, "failed", summarise(proof), proof=proof, error=error)
+    unproven = _unproven(desired, proof)
+    return PoolReport(target.pool, target.name, "failed", summarise(proof), proof=proof, error=unproven)
 
 
 def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeError) -> ClusterReport:

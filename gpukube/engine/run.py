@@ -12,7 +12,7 @@ from gpukube.engine.wait import Wait
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gpukube.cluster.helm import ChartSource
+    from gpukube.cluster.chart import ChartSource
     from gpukube.core.values import Settings
     from gpukube.engine.clock import Clock
     from gpukube.engine.events import Listener, Phase
