@@ -20,7 +20,7 @@ from gpukube.errors import HelmError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ChartSource", "archive_in", "chart_digest", "local_chart"]
+__all__ = ["ChartSource", "LocalChart", "archive_in", "chart_digest", "local_chart"]
 
 
 @dataclass(frozen=True, slots=True)

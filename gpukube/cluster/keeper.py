@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.chart import ChartSource, chart_digest, local_chart
 from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
-from gpukube.cluster.names import NAMESPACE, NAMESPACE_LABELS, RELEASE_NAME
+from gpukube.cluster.names import CONFIG_MAP_NAME, NAMESPACE, NAMESPACE_LABELS, RELEASE_NAME
 from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.rendered import require_rendered
-from gpukube.errors import Conflict, Where
+from gpukube.errors import Conflict, HelmError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -162,8 +162,26 @@ class ReleaseKeeper:
         """See Helm."""
         if self._live() is None:
             return False
-        with _kubeconfig(self._cluster.access) as path:
-            self._engine.uninstall(path, RELEASE_NAME, NAMESPACE)
+        try:
+            with _kubeconfig(self._cluster.access) as path:
+                self._engine.uninstall(path, RELEASE_NAME, NAMESPACE)
+        except HelmError:
+            if not self._forget_removed():
+                raise
+        return True
+
+    def _forget_removed(self) -> bool:
+        """Drop the records of a release whose objects are gone although Helm reports a failure.
+
+        NFD's clean-up job runs after everything else is deleted; in a cluster without a node it never ends, and Helm
+        keeps the release as "uninstalling".
+        """
+        history = release_history(self._cluster.kube, RELEASE_NAME, NAMESPACE)
+        live = newest(history)
+        if live and (live.status != "uninstalling" or self._cluster.kube.config_map(NAMESPACE, CONFIG_MAP_NAME)):
+            return False
+        for item in history:
+            self._cluster.kube.delete_secret(item.namespace, secret_name(item.name, item.revision))
         return True
 
     def close(self) -> None:

@@ -160,13 +160,14 @@ def unknown_plan(reason: str) -> ReleasePlan:
     return ReleasePlan("unknown", reason, {}, {}, ())
 
 
-def plan_release(
+def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers name them
     pools: Sequence[Desired],
     seen: Sighting,
     *,
     live_pools: Sequence[Observed] = (),
     retire: frozenset[str] = frozenset(),
     missed: Sequence[Release] = (),
+    chart_version: str = "",
 ) -> ReleasePlan:
     """Compare the release that these pools need with the live one.
 
@@ -177,6 +178,7 @@ def plan_release(
         retire: Entries to drop if no pool and no node names them. Others are never dropped: another spec may
             have added one whose pool is still to come.
         missed: Revisions that an upgrade of ours replaced without having seen them; their entries come back.
+        chart_version: Of the chart the user names; "" for ours, or the live one's if that is newer.
     """
     served = [pool for pool in pools if pool.ownership.advertiser == "chart"]
     live = seen.release
@@ -191,7 +193,7 @@ def plan_release(
         retire=retire,
         missed=tuple(release.values for release in missed),
     )
-    return _judge(chart_values(served, around), live, seen)
+    return _judge(chart_values(served, around), seen, chart_version)
 
 
 def _nothing(live: Release | None, reason: str) -> ReleasePlan:
@@ -199,12 +201,14 @@ def _nothing(live: Release | None, reason: str) -> ReleasePlan:
     return ReleasePlan("none", reason, values, values, (), live.revision if live else 0)
 
 
-def _judge(values: dict[str, object], live: Release | None, seen: Sighting) -> ReleasePlan:
+def _judge(values: dict[str, object], seen: Sighting, chart_version: str) -> ReleasePlan:
+    live = seen.release
     if live is None:
-        reason = f"{CHART_NAME} {CHART_VERSION} is not installed"
-        return ReleasePlan("install", reason, values, {}, value_changes({}, values))
+        version = chart_version or CHART_VERSION
+        reason = f"{CHART_NAME} {version} is not installed"
+        return ReleasePlan("install", reason, values, {}, value_changes({}, values), version=version)
     changes = value_changes(live.values, values)
-    version = _newer(live.chart_version, CHART_VERSION)
+    version = chart_version or _newer(live.chart_version, CHART_VERSION)
     reasons = [
         f"{len(changes)} values differ" if len(changes) > 1 else f"{changes[0].path} differs" if changes else "",
         f"chart {live.chart_version} -> {version}" if version != live.chart_version else "",
@@ -328,8 +332,8 @@ def value_changes(old: Mapping[str, object], new: Mapping[str, object], prefix: 
     for key in sorted({*old, *new}):
         path = f"{prefix}{key}"
         before, after = old.get(key), new.get(key)
-        if isinstance(before, dict) and isinstance(after, dict):
-            found += value_changes(before, after, f"{path}.")
+        if isinstance(before or {}, dict) and isinstance(after or {}, dict) and (before or after):
+            found += value_changes(tree(before), tree(after), f"{path}.")
         elif before != after:
             found.append(ValueChange(path, before, after))
     return tuple(found)

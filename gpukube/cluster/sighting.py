@@ -5,6 +5,7 @@ Lives here: `Sighting` and `look`. Must not live here: conclusions.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Sighting", "look"]
 
+_AT_ONCE = 5
+"""Calls under way in one look; each waits for the network, not for us."""
 _DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
@@ -59,14 +62,24 @@ def look(kube: Kube) -> Sighting:
         AccessError: A list is forbidden; the message names which.
         ClusterError: The API did not answer.
     """
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        nodes = threads.submit(kube.nodes)
+        daemonsets = threads.submit(kube.daemonsets)
+        deployments = threads.submit(kube.deployments)
+        pods = threads.submit(kube.pods, NAMESPACE)
+        history = threads.submit(release_history, kube, RELEASE_NAME, NAMESPACE)
+        config_map = threads.submit(kube.config_map, NAMESPACE, CONFIG_MAP_NAME)
+        policies = threads.submit(kube.object_names, "nvidia.com", "clusterpolicies", ("v1",))
+        classes = threads.submit(kube.object_names, "resource.k8s.io", "deviceclasses", _DRA_VERSIONS)
+        slices = threads.submit(kube.resource_slices)
     return Sighting(
-        nodes=kube.nodes(),
-        daemonsets=kube.daemonsets(),
-        deployments=kube.deployments(),
-        pods=kube.pods(NAMESPACE),
-        history=release_history(kube, RELEASE_NAME, NAMESPACE),
-        config_map=kube.config_map(NAMESPACE, CONFIG_MAP_NAME),
-        cluster_policies=kube.object_names("nvidia.com", "clusterpolicies", ("v1",)) or (),
-        device_classes=kube.object_names("resource.k8s.io", "deviceclasses", _DRA_VERSIONS) or (),
-        slices=kube.resource_slices(),
+        nodes=nodes.result(),
+        daemonsets=daemonsets.result(),
+        deployments=deployments.result(),
+        pods=pods.result(),
+        history=history.result(),
+        config_map=config_map.result(),
+        cluster_policies=policies.result() or (),
+        device_classes=classes.result() or (),
+        slices=slices.result(),
     )
