@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 from gpukube.spec.model import Pool, SpecModel
 
@@ -39,6 +39,11 @@ class Field:
         for value in self.info.examples or ():
             return f'"{value}"' if isinstance(value, str) and value.isdigit() else str(value)
         return None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts its value is chosen from; empty when any will do."""
+        return tuple(_literals_in(self.info.annotation))
 
 
 @cache
@@ -83,6 +88,15 @@ def _paths(model: type[SpecModel], above: str) -> Iterator[str]:
         yield f"{above}{key}"
         if field.model is not None:
             yield from _paths(field.model, f"{above}{key}.")
+
+
+def _literals_in(annotation: object) -> Iterator[str]:
+    """Find the choices in an annotation such as `Literal["a", "b"] | None`."""
+    for part in get_args(annotation):
+        if isinstance(part, str):
+            yield part
+        elif get_origin(part) is Literal:
+            yield from _literals_in(part)
 
 
 def _models_in(annotation: object) -> Iterator[type[SpecModel]]:

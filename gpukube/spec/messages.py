@@ -139,7 +139,7 @@ def _path_of(detail: ErrorDetails, positions: Positions) -> tuple[Path, bool]:
 def _missing(c: _Context) -> Diagnostic:
     example = c.example
     if example is None and c.field is not None:
-        example = _shape(c.field) or _first_choice(c.field)
+        example = _shape(c.field) or next(iter(c.field.choices), None)
     return c.say("missing-key", "is missing", f"add {c.assign(example or '...')}")
 
 
@@ -159,11 +159,6 @@ def _shape(field: Field) -> str:
 def _is_required(model: type[SpecModel], key: str) -> bool:
     found = lookup(model, (key,))[1]
     return found is not None and found.info.is_required()
-
-
-def _first_choice(field: Field) -> str:
-    values = getattr(field.info.annotation, "__args__", ())
-    return str(values[0]) if values and isinstance(values[0], str) else ""
 
 
 def _suggested(c: _Context) -> str | None:
@@ -226,7 +221,7 @@ _CHOICE_FIXES: Final[dict[tuple[str, str], str]] = {
 
 def _choice(c: _Context) -> Diagnostic:
     written = c.value if isinstance(c.value, str) else str(c.value)
-    known = nearest_first(written, str(c.limits["expected"]).replace(" or ", ", ").replace("'", "").split(", "))
+    known = nearest_first(written, c.field.choices if c.field else ())
     fix = _CHOICE_FIXES.get((c.key, written)) or f"write {nearest(written, known) or choices(known)}"
     return c.say("choice", f"is {c.seen}; it can be {choices(known)}", fix)
 

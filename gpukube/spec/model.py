@@ -296,6 +296,7 @@ class PoolSettings(SpecModel):
     gpu: Gpu | None = Field(default=None, description="GPU model and count per node; resolves the type on each cloud.")
     instance_type: InstanceType | None = Field(
         default=None,
+        examples=["Standard_ND96asr_v4"],
         description="The cloud's own type name, or one per provider. Checked against gpu when both are given.",
     )
     nodes: Nodes | None = Field(default=None, description="How many nodes: count, or autoscaling.")

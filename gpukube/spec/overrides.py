@@ -17,7 +17,7 @@ from gpukube.errors import Diagnostic, Where
 from gpukube.spec.positions import Data, Path, PositionedDict, PositionedList, parse_path, render_path
 from gpukube.spec.scalars import TooManyDigitsError, parse_plain
 from gpukube.spec.wording import choices, nearest_first, quoted
-from gpukube.spec.yamldoc import Document, load_documents
+from gpukube.spec.yamldoc import MOST_DEPTH, Document, load_documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ def _parse(text: str) -> _Override | Diagnostic:
         value = _parse_value(right)
     except ValueError:
         path, value = (), None
-    if not equals or not path or isinstance(path[0], int):
+    if not equals or not path or isinstance(path[0], int) or len(path) > MOST_DEPTH:
         return Diagnostic(
             "set-syntax",
             Where("--set"),

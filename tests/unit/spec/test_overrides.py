@@ -34,6 +34,14 @@ def test_value_when_set_then_is_in_the_spec(argument: str, key: str, value: obje
     assert loaded.spec.pools[0].model_dump(by_alias=True)[key] == value
 
 
+NO_PATHS = ["a", "=1", "[0]=1", "pools..a=1", "pools.a.zones=[1", "pools.a.tags={a: 1}}", ".".join("a" * 5000) + "=1"]
+
+
+@pytest.mark.parametrize("argument", NO_PATHS)
+def test_argument_when_it_is_no_path_and_value_then_is_refused(argument: str, tmp_path: Path) -> None:
+    assert [found.code for found in problems_of(tmp_path, FULL, sets=[argument])] == ["set-syntax"]
+
+
 def test_sets_when_several_then_the_last_wins(tmp_path: Path) -> None:
     loaded = load_text(tmp_path, FULL, sets=["pools[0].nodes.count=2", "pools.a100mig.nodes.count=3"])
     assert loaded.spec.pools[0].nodes is not None

@@ -231,6 +231,22 @@ def test_data_when_written_as_yaml_then_reads_back_the_same(data: object) -> Non
         assert documents[0].root == data
 
 
+@given(data=plain)
+def test_document_when_read_by_either_parser_then_data_and_positions_are_the_same(data: object) -> None:
+    text = f"# first\n{write_block({'a': data, 'b': [data, {'c': data}]})}\n"
+    (c,), (python,) = (load_documents(text, "a.yaml", parser=one)[0] for one in (yaml.CSafeLoader, yaml.SafeLoader))
+    assert c.root == python.root
+    assert marks(c.root) == marks(python.root)
+
+
+def marks(node: Data) -> list[int]:
+    if isinstance(node, PositionedDict):
+        return [node.mark, *node.key_marks.values(), *(m for value in node.values() for m in marks(value))]
+    if isinstance(node, PositionedList):
+        return [node.mark, *node.value_marks, *(m for value in node for m in marks(value))]
+    return []
+
+
 @given(text=st.text(alphabet=st.sampled_from("ab:-[]{}&*!|>'\"#%@`,? \n\t~1.é"), max_size=40))
 def test_any_text_when_read_then_both_parsers_answer_and_positions_lie_inside(text: str) -> None:
     lines = text.split("\n")
