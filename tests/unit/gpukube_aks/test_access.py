@@ -1,0 +1,177 @@
+"""Ways to a kubeconfig, and which token goes where."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from azure.core.credentials import AccessToken
+from azure.core.exceptions import HttpResponseError
+from azure.identity import CredentialUnavailableError
+
+from gpukube.errors import AccessError, CloudError
+from gpukube_aks.access import KUBERNETES_SCOPE, AzureCredential, cloud_access, file_access
+from tests.builders import CLUSTER
+from tests.unit.gpukube_aks.fakes import FakeAnswer, FakeSdk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpukube.core.values import KubeAccess
+
+LOCAL_USER: dict[str, object] = {"client-certificate-data": "QQ==", "client-key-data": "Qg==", "token": "local"}
+ENTRA_USER: dict[str, object] = {"exec": {"apiVersion": "v1beta1", "command": "kubelogin", "args": ["get-token"]}}
+OLD_ENTRA_USER: dict[str, object] = {"auth-provider": {"name": "azure"}}
+
+
+def kubeconfig(user: dict[str, object], server: str = "https://train-1.hcp.eastus.azmk8s.io:443") -> bytes:
+    document = {
+        "current-context": "train",
+        "contexts": [{"name": "train", "context": {"cluster": "train", "user": "clusterUser_ml_train"}}],
+        "clusters": [{"name": "train", "cluster": {"server": server, "certificate-authority-data": "Q0E="}}],
+        "users": [{"name": "clusterUser_ml_train", "user": user}],
+    }
+    return yaml.safe_dump(document).encode()
+
+
+class FakeCredential:
+    """Gives one token and remembers for what."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.scopes: list[str] = []
+        self.failure = failure
+
+    def get_token(self, *scopes: str) -> AccessToken:
+        self.scopes += scopes
+        if self.failure is not None:
+            raise self.failure
+        return AccessToken("entra-token", 0)
+
+
+def user_of(access: KubeAccess) -> object:
+    return yaml.safe_load(access.kubeconfig)["users"][0]["user"]
+
+
+def test_local_account_when_given_is_taken_as_it_is() -> None:
+    credential = FakeCredential()
+    access = cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(LOCAL_USER)), credential)
+
+    assert user_of(access) == LOCAL_USER
+    assert credential.scopes == []
+
+
+@pytest.mark.parametrize("user", [ENTRA_USER, OLD_ENTRA_USER])
+def test_entra_cluster_when_met_gets_a_token_for_the_aks_server_and_no_plugin(user: dict[str, object]) -> None:
+    credential = FakeCredential()
+    access = cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(user)), credential)
+
+    assert user_of(access) == {"token": "entra-token"}
+    assert credential.scopes == [KUBERNETES_SCOPE] == ["6dae42f8-4368-4678-94ff-3960e28e3630/.default"]
+    assert "kubelogin" not in access.kubeconfig
+    assert "entra-token" not in repr(access)
+
+
+def test_entra_cluster_when_in_the_sandbox_gets_a_dummy_token() -> None:
+    access = cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(ENTRA_USER, "https://127.0.0.1:1")), None)
+
+    assert user_of(access) == {"token": "sandbox"}
+
+
+def test_real_token_when_the_server_is_this_machine_is_not_even_asked_for() -> None:
+    credential = FakeCredential()
+
+    with pytest.raises(AccessError) as caught:
+        cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(ENTRA_USER, "https://127.0.0.1:6443")), credential)
+
+    assert caught.value.diagnostics[0].code == "loopback-server"
+    assert credential.scopes == []
+
+
+def test_token_when_there_are_no_credentials_names_the_login() -> None:
+    credential = FakeCredential(CredentialUnavailableError("none"))
+
+    with pytest.raises(AccessError, match="no Azure credentials") as caught:
+        cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(ENTRA_USER)), credential)
+
+    assert "az login" in caught.value.render()
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{}"])
+def test_answer_when_it_holds_no_kubeconfig_is_a_cloud_error(value: bytes | None) -> None:
+    with pytest.raises(CloudError, match="no kubeconfig that can be used"):
+        cloud_access(CLUSTER, FakeSdk(kubeconfig=value), None)
+
+
+def test_credential_when_it_may_not_be_listed_is_an_access_error() -> None:
+    answer = FakeAnswer({"error": {"code": "AuthorizationFailed", "message": "no listClusterUserCredential"}}, 403)
+    failure = HttpResponseError(response=answer)  # type: ignore[arg-type]  # all that is read is there
+
+    with pytest.raises(AccessError) as caught:
+        cloud_access(CLUSTER, FakeSdk(failure=failure), None)
+
+    assert "listClusterUserCredential" in caught.value.render()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "config"
+    path.write_bytes(kubeconfig(LOCAL_USER))
+    return path
+
+
+def test_file_of_the_spec_when_given_is_used(file: Path) -> None:
+    access = file_access(replace(CLUSTER, kubeconfig=str(file)), sandbox=False)
+
+    assert user_of(access) == LOCAL_USER
+
+
+def test_context_when_given_alone_is_looked_for_where_kubectl_looks(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{file}")
+
+    assert user_of(file_access(replace(CLUSTER, context="train"), sandbox=False)) == LOCAL_USER
+
+
+def test_default_file_when_missing_is_named() -> None:
+    with pytest.raises(AccessError, match=r"\.kube/config cannot be read"):
+        file_access(replace(CLUSTER, context="train"), sandbox=False)
+
+
+def test_file_when_it_leads_out_of_the_sandbox_is_refused(file: Path) -> None:
+    with pytest.raises(AccessError) as caught:
+        file_access(replace(CLUSTER, kubeconfig=str(file)), sandbox=True)
+
+    assert caught.value.diagnostics[0].code == "sandbox-endpoint"
+
+
+def test_azure_credential_when_nothing_is_set_up_says_so_without_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential")
+    credential = AzureCredential("", "")
+
+    with pytest.raises(AccessError) as caught:
+        cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(ENTRA_USER)), credential)
+    credential.close()
+
+    assert "az login" in caught.value.render()
+
+
+def test_azure_credential_when_a_tenant_is_given_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in az on PATH records how it is called (azure-identity's AzureCliCredential)."""
+    az = tmp_path / "az"
+    token = '{"accessToken": "cli-token", "expires_on": 4102444800}'
+    az.write_text(f"#!/bin/sh\necho \"$@\" >> {tmp_path / 'calls'}\necho '{token}'\n")
+    az.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential")
+    credential = AzureCredential("corp.example", "")
+
+    access = cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(ENTRA_USER)), credential)
+    credential.close()
+
+    assert user_of(access) == {"token": "cli-token"}
+    assert "--tenant corp.example" in (tmp_path / "calls").read_text()
+    assert "--resource 6dae42f8-4368-4678-94ff-3960e28e3630" in (tmp_path / "calls").read_text()

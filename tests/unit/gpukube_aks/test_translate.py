@@ -1,0 +1,113 @@
+"""Requests beyond creation, marks and taints; the bodies of creation are in tests/golden/aks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from gpukube.core.values import Capacity, Ownership, Promise, Taint
+from gpukube_aks import AksProvider
+from gpukube_aks.observe import observe_pool
+from tests.builders import CLUSTER, make_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Desired, Request, Target
+
+SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
+PATH = {"resource_group": "ml", "cluster": "train", "pool": "a100mig"}
+
+
+def desire(target: Target) -> Desired:
+    return AksProvider().desired(target, Ownership("cloud", "chart", "c-1", {}, ""), Promise({}, target.nodes))
+
+
+def properties_of(request: Request) -> Mapping[str, object]:
+    body = cast("Mapping[str, Mapping[str, object]]", request.params["body"])
+    return body["properties"]
+
+
+def test_create_when_made_only_succeeds_where_no_pool_is() -> None:
+    request = desire(make_target()).create
+
+    assert request.params["match_condition"] == "if-missing"
+    assert "etag" not in request.params
+
+
+def test_marks_when_the_user_writes_them_too_are_ours() -> None:
+    desired = desire(make_target(labels={"gpukube.io/owner": "me", "team": "a"}, protect=True))
+
+    assert desired.labels == {
+        "team": "a",
+        "gpukube.io/owner": "ml-platform",
+        "gpukube.io/pool": "a100mig",
+        "gpukube.io/protect": "true",
+    }
+    assert desired.fields["deletionProtection"] is True
+    assert "labels[gpukube.io/protect]" not in desired.fields
+
+
+def test_spot_taint_when_effective_is_not_sent() -> None:
+    desired = desire(make_target(capacity=Capacity("spot")))
+
+    assert Taint(SPOT_KEY, "spot", "NoSchedule") in desired.effective_taints
+    assert properties_of(desired.create)["nodeTaints"] == ["nvidia.com/gpu=present:NoSchedule"]
+    assert desired.fields["taints"] == ("nvidia.com/gpu=present:NoSchedule",)
+
+
+def test_lists_and_maps_when_sent_are_in_one_order() -> None:
+    one = make_target(
+        zones=("2", "1"),
+        labels={"b": "1", "a": "2"},
+        tags={"y": "1", "x": "2"},
+        taints=(Taint("b", "1", "NoSchedule"), Taint("a", "1", "NoSchedule")),
+    )
+    other = make_target(
+        zones=("1", "2"),
+        labels={"a": "2", "b": "1"},
+        tags={"x": "2", "y": "1"},
+        taints=(Taint("a", "1", "NoSchedule"), Taint("b", "1", "NoSchedule")),
+    )
+
+    assert str(desire(one).create) == str(desire(other).create)
+    assert desire(one).fields == desire(other).fields
+
+
+def test_native_fields_when_given_enter_the_body_last_and_are_compared() -> None:
+    desired = desire(make_target(native={"maxPods": 60, "upgradeSettings": {"maxSurge": "1"}}))
+
+    assert list(properties_of(desired.create))[-2:] == ["maxPods", "upgradeSettings"]
+    assert desired.fields["aks.maxPods"] == 60
+    assert desired.fields["aks.upgradeSettings.maxSurge"] == "1"
+
+
+def test_delete_when_the_etag_is_known_is_guarded_by_it() -> None:
+    provider = AksProvider()
+    observed = observe_pool({"name": "a100mig", "properties": {"eTag": "e1"}})
+
+    guarded = provider.delete_request(CLUSTER, observed)
+    unguarded = provider.delete_request(CLUSTER, observe_pool({"name": "a100mig", "properties": {}}))
+
+    assert guarded.operation == "agent_pools.begin_delete"
+    assert guarded.params == {**PATH, "etag": "e1", "match_condition": "if-not-modified"}
+    assert unguarded.params == PATH
+
+
+def test_recreate_when_aks_put_its_own_marks_keeps_them() -> None:
+    desired = desire(make_target(capacity=Capacity("spot"), labels={"team": "a"}))
+    live = {
+        "eTag": "e2",
+        "nodeLabels": {**desired.labels, SPOT_KEY: "spot", "gone": "x"},
+        "nodeTaints": [f"{SPOT_KEY}=spot:NoSchedule", "old=1:NoSchedule"],
+    }
+    request = AksProvider().recreate_request(desired, observe_pool({"name": "a100mig", "properties": live}))
+
+    assert request is not None
+    assert request.params["etag"] == "e2"
+    assert request.params["match_condition"] == "if-not-modified"
+    assert properties_of(request)["nodeLabels"] == {**desired.labels, SPOT_KEY: "spot"}
+    assert properties_of(request)["nodeTaints"] == [
+        "nvidia.com/gpu=present:NoSchedule",
+        f"{SPOT_KEY}=spot:NoSchedule",
+    ]
+    assert SPOT_KEY not in cast("Mapping[str, str]", properties_of(desired.create)["nodeLabels"])
