@@ -1,11 +1,12 @@
 """Starting, finding, steering and stopping the background process; what `gpukube sandbox` and the tests call.
 
-Lives here: the process from outside, and its control API as functions. Must not live here: anything that serves. Standard
-library only: the CLI must not load a web server to print a status.
+Lives here: the process from outside, and its control API as functions. Must not live here: anything that serves.
+Standard library only: the CLI must not load a web server to print a status.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -46,6 +47,9 @@ LOG_FILE = "sandbox.log"
 _LOOK_EVERY_S = 0.02
 _STOP_S = 5.0
 _CALL_S = 30.0
+
+_children: list[subprocess.Popen[bytes]] = []
+"""Processes that this one started: kept, so that they are reaped once they end and nobody warns that they still run."""
 
 
 class SandboxError(Exception):
@@ -89,7 +93,7 @@ def _spawn(state_dir: Path, speed: float, idle_timeout_s: float) -> subprocess.P
     command += ["--speed", str(speed), "--idle-timeout", str(idle_timeout_s)]
     handle = os.open(state_dir / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as log:
-        return subprocess.Popen(  # noqa: S603 - our own module, no shell
+        process = subprocess.Popen(  # noqa: S603 - our own module, no shell
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -98,6 +102,8 @@ def _spawn(state_dir: Path, speed: float, idle_timeout_s: float) -> subprocess.P
             cwd=state_dir,
             start_new_session=True,  # outlives the terminal and its Ctrl-C
         )
+    _children.append(process)
+    return process
 
 
 def _end_of_log(state_dir: Path) -> str:
@@ -122,6 +128,7 @@ def down(state_dir: Path) -> bool:
             for number in (signal.SIGTERM, signal.SIGKILL):
                 _signal(info.pid, number)
                 if _is_gone(state_dir):
+                    _reap(info.pid)
                     remove_info(state_dir)
                     return True
         elif _is_gone(state_dir):
@@ -131,14 +138,8 @@ def down(state_dir: Path) -> bool:
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        return
-    try:
-        os.waitpid(pid, os.WNOHANG)  # where it is our child
-    except ChildProcessError:
-        return
 
 
 def _is_gone(state_dir: Path) -> bool:
@@ -148,6 +149,15 @@ def _is_gone(state_dir: Path) -> bool:
             return False
         time.sleep(_LOOK_EVERY_S)
     return True
+
+
+def _reap(pid: int) -> None:
+    """Wait for a child that has let go of its lock: it ends in an instant."""
+    for child in _children:
+        if child.pid == pid:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_STOP_S)
+    _children[:] = [child for child in _children if child.poll() is None]
 
 
 def call(info: SandboxInfo, method: str, path: str, body: Mapping[str, object] | None = None) -> Json:

@@ -2,8 +2,8 @@
 
 Lives here: variables and the files they point to. Must not live here: starting anything. Standard library only.
 
-`az` needs no login: a profile and a cloud of our own are written by hand, with a managed identity as the user, whose token
-endpoint is the sandbox's (docs: azure-cli, clouds.config and azureProfile.json are what `az login` writes itself).
+`az` needs no login: a profile and a cloud of our own are written by hand, with a managed identity as the user, whose
+token endpoint is the sandbox's (clouds.config and azureProfile.json are what `az cloud register` and `az login` write).
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def env(info: SandboxInfo) -> dict[str, str]:
     """Prepare the clients' files below the state directory and name them.
 
     Args:
-        info: A running sandbox; its clusters of this moment are in the kubeconfig and their subscriptions in the profile.
+        info: A running sandbox; its clusters of this moment go into the kubeconfig, their subscriptions into the
+            profile.
 
     Returns:
         Variables to set. Proxies point to a dead port, so that nothing beyond loopback is reached by mistake.
@@ -50,7 +51,7 @@ def env(info: SandboxInfo) -> dict[str, str]:
     _write(azure / "azureProfile.json", json.dumps(_profile(names)))
     _write(azure / "clouds.config", _clouds(info, names))
     _write(azure / "config", _ini({"cloud": {"name": _CLOUD}, "core": _CORE, "logging": {"enable_log_file": "no"}}))
-    proxies = {name: DEAD_PROXY for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
+    proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), DEAD_PROXY)
     return proxies | {
         "AZURE_CONFIG_DIR": str(azure),
         "AZURE_CORE_COLLECT_TELEMETRY": "no",

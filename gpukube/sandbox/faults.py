@@ -1,7 +1,7 @@
 """Faults on demand: which request or operation shall go wrong, and how.
 
-Lives here: the description of a fault, matching, counting, the table of AKS failures. Must not live here: sockets
-(`traffic`), life cycles.
+Lives here: the description of a fault, matching, counting. Must not live here: sockets (`traffic`), life cycles, how
+AKS words its failures (`aks.failures`).
 """
 
 from __future__ import annotations
@@ -9,95 +9,18 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, get_args, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-from gpukube.sandbox.aks.answers import Json, Refusal, error_detail
+from gpukube.sandbox.aks.failures import planned_failure
 from gpukube.sandbox.aks.lifecycle import Failure
 
 if TYPE_CHECKING:
+    from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.aks.clusters import Cluster
 
-__all__ = ["FAILURES", "Action", "Fault", "FaultBook", "KnownFailure", "parse_fault"]
+__all__ = ["Action", "Fault", "FaultBook", "parse_fault"]
 
 Action = Literal["status", "drop-before", "drop-after", "delay", "hang", "hang-after", "operation"]
-
-
-@dataclass(frozen=True, slots=True)
-class KnownFailure:
-    """One way in which AKS fails; `{size}`, `{location}`, `{family}`, `{zone}` are filled in.
-
-    Attributes:
-        inner: Code of the compute service where it is another.
-        status: Above 0: refused at once with this status; 0: the operation fails late.
-    """
-
-    message: str
-    inner: str = ""
-    target: str = ""
-    status: int = 0
-
-
-_CONSTRAINTS = (
-    "Allocation failed. VM(s) with the following constraints cannot be allocated, because the condition is too "
-    "restrictive. Please remove some constraints and try again."
-)
-_QUOTA = (
-    "Operation could not be completed as it results in exceeding approved {what} quota. Additional details - Deployment "
-    "Model: Resource Manager, Location: {location}, Current Limit: 0, Current Usage: 0, Additional Required: {vcpus}, "
-    "(Minimum) New Limit Required: {vcpus}."
-)
-
-FAILURES: dict[str, KnownFailure] = {
-    # Azure/karpenter-provider-azure pkg/fake/aksmachinesapi.go
-    "AllocationFailed": KnownFailure(
-        "Allocation failed. If you are trying to add a new VM to a Virtual Machine Scale Set with a single placement group "
-        "or update/resize an existing VM in a Virtual Machine Scale Set with a single placement group, please note that "
-        "such allocation is scoped to a single cluster, and it is possible that the cluster is out of capacity. Please "
-        "read more about improving likelihood of allocation success at http://aka.ms/allocation-guidance.",
-        target="243",
-    ),
-    "ZonalAllocationFailed": KnownFailure(
-        "Allocation failed. We do not have sufficient capacity for the requested VM size {size} in zone {zone}. Read more "
-        "about improving likelihood of allocation success at http://aka.ms/allocation-guidance"
-    ),
-    "OverconstrainedAllocationRequest": KnownFailure(_CONSTRAINTS, target="0"),
-    "OverconstrainedZonalAllocationRequest": KnownFailure(_CONSTRAINTS, target="6"),
-    "SkuNotAvailable": KnownFailure(
-        "The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: {size}' is currently "
-        "not available in location '{location}'. Please try another size or deploy to a different location or different "
-        "zone. See https://aka.ms/azureskunotavailable for details.",
-        target="sku.name",
-    ),
-    "QuotaExceeded": KnownFailure(_QUOTA.replace("{what}", "{family} Family Cores"), inner="OperationNotAllowed"),
-    "LowPriorityQuotaExceeded": KnownFailure(_QUOTA.replace("{what}", "LowPriorityCores"), inner="OperationNotAllowed"),
-    "RegionalQuotaExceeded": KnownFailure(
-        _QUOTA.replace("{what}", "Total Regional Cores"), inner="OperationNotAllowed"
-    ),
-    # 1ChristianAlex/motordesk#14; the HTTP status is unconfirmed
-    "ErrCode_InsufficientVCPUQuota": KnownFailure(
-        "Insufficient vcpu quota requested {vcpus}, remaining 0 for family {family} for region {location}. Surge nodes "
-        "would also consume vcpu quota.",
-        status=400,
-    ),
-    "RequestDisallowedByPolicy": KnownFailure("Resource '{pool}' was disallowed by policy.", status=403),
-    "AuthorizationFailed": KnownFailure(
-        "The client does not have authorization to perform action "
-        "'Microsoft.ContainerService/managedClusters/agentPools/write' over scope '{scope}' or the scope is invalid.",
-        status=403,
-    ),
-    "MissingSubscriptionRegistration": KnownFailure(
-        "The subscription is not registered to use namespace 'Microsoft.ContainerService'.", status=409
-    ),
-    # Azure/AgentBaker cse_helpers.sh: exit codes of the bootstrap; the sentence is shortened
-    "VMExtensionProvisioningError": KnownFailure(
-        "VM has reported a failure when processing extension 'vmssCSE'. Error message: \\\"Enable failed: failed to execute "
-        'command: command terminated with exit status=84\\"'
-    ),
-    "NodesNotReady": KnownFailure("Nodes of agent pool {pool} are not ready."),
-    "SubnetIsFull": KnownFailure("Subnet does not have enough IP addresses for agent pool {pool}."),
-}
-_OUTER = {"LowPriorityQuotaExceeded": "QuotaExceeded", "RegionalQuotaExceeded": "QuotaExceeded"}
-_NESTED = frozenset({"RequestDisallowedByPolicy", "AuthorizationFailed", "MissingSubscriptionRegistration"})
 
 
 @dataclass(slots=True)
@@ -218,7 +141,7 @@ class FaultBook:
         struck = [fault for fault in matching if fault.strikes()]
         return struck[0] if struck else None
 
-    def for_operation(self, cluster: Cluster, pool: str, kind: str) -> Failure | None:
+    def for_operation(self, cluster: Cluster, pool: str, kind: str, size: str) -> Failure | None:
         """What shall go wrong with an operation that is about to start.
 
         Raises:
@@ -229,39 +152,11 @@ class FaultBook:
                 continue
             if not fault.code:
                 return Failure(None, delay_s=fault.seconds)
-            return _failure(fault, cluster, pool)
+            detail = planned_failure(fault.code, fault.message, cluster, pool, size)
+            return Failure(detail, fault.after_nodes, fault.seconds)
         return None
 
 
 def _names(fault: Fault, cluster: str, pool: str, kind: str) -> bool:
     pairs = ((fault.cluster, cluster), (fault.pool, pool), (fault.kind, kind))
     return all(re.search(pattern, text) for pattern, text in pairs)
-
-
-def _failure(fault: Fault, cluster: Cluster, pool: str) -> Failure:
-    known = FAILURES.get(fault.code, KnownFailure(f"Injected failure {fault.code}."))
-    message = fault.message or _filled(known.message, cluster, pool)
-    if known.status:
-        shape: Literal["flat", "nested"] = "nested" if fault.code in _NESTED else "flat"
-        raise Refusal(known.status, fault.code, message, shape=shape)
-    detail = error_detail(_OUTER.get(fault.code, fault.code), message, inner=known.inner, target=known.target)
-    return Failure(detail, fault.after_nodes, fault.seconds)
-
-
-def _filled(template: str, cluster: Cluster, pool: str) -> str:
-    from gpukube.sandbox.aks.sizes import find_size  # noqa: PLC0415 - only failures need the table
-
-    stored = cluster.pools.get(pool)
-    size = find_size(str(stored.properties["vmSize"])) if stored else None
-    values = {
-        "size": size.name if size else "Standard_ND96asr_v4",
-        "family": size.family if size else "Standard NDASv4_A100",
-        "vcpus": str(size.vcpus if size else 96),
-        "zone": "1",
-        "location": cluster.location,
-        "pool": pool,
-        "scope": cluster.id,
-    }
-    for key, value in values.items():
-        template = template.replace(f"{{{key}}}", value)
-    return template

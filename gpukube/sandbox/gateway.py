@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 
-from gpukube.sandbox.aks.identity import is_dummy_for
 from gpukube.sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP
+from gpukube.sandbox.aks.identity import is_dummy_for
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -29,8 +29,7 @@ from gpukube.sandbox.traffic import TransportKeeper, Watched
 from gpukube.sandbox.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Generator
     from pathlib import Path
 
     from starlette.types import ASGIApp
@@ -83,9 +82,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    while not all(server.started for server in servers):
-        await asyncio.sleep(0.005)
-    save_info(info)
+    save_info(info)  # the sockets listen already: who connects before uvicorn runs waits an instant
     await _wait_for_end(stopping, world, idle_timeout_s)
     remove_info(state_dir)
     world.faults.clear()
@@ -106,7 +103,7 @@ def _listen() -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((_HOST, 0))
     listener.listen(512)
-    listener.setblocking(False)
+    listener.setblocking(False)  # noqa: FBT003 - the standard library takes it by position only
     return listener
 
 
@@ -156,11 +153,7 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
 
-    def capture_signals(self) -> AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
         """Capture none."""
-        return _nothing()
-
-
-@contextlib.contextmanager
-def _nothing() -> Iterator[None]:
-    yield
+        yield

@@ -1,9 +1,10 @@
 """Where a running sandbox is: its state file, its lock. Standard library only.
 
-Lives here: `SandboxInfo`, reading and writing it, telling a live process from a stale file. Must not live here: starting or
-stopping (`daemon`).
+Lives here: `SandboxInfo`, reading and writing it, telling a live process from a stale file. Must not live here:
+starting or stopping (`daemon`).
 
-The process holds a lock on `daemon.lock` for its whole life, so a process id that was given to somebody else cannot deceive.
+The process holds a lock on `daemon.lock` for its whole life, so a process id that was given to somebody else cannot
+deceive.
 """
 
 from __future__ import annotations

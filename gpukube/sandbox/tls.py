@@ -5,7 +5,7 @@ Lives here: making both in the state directory. Must not live here: anything tha
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
 import os
 from dataclasses import dataclass
@@ -79,15 +79,15 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=_DAYS))
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=_DAYS))
     )
 
 

@@ -6,7 +6,7 @@ Lives here: making clusters and wiping all of it. Must not live here: sockets (`
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions
@@ -38,7 +38,7 @@ class ClusterRequest:
     name: str
     location: str = "eastus"
     kubernetes_version: str = "1.34.2"
-    options: ClusterOptions = ClusterOptions()
+    options: ClusterOptions = field(default_factory=ClusterOptions)
 
 
 class World:

@@ -2,9 +2,10 @@
 
 Lives here: the exception that a rule raises and its two body shapes. Must not live here: rules.
 
-AKS itself answers flat, `{"code", "details", "message", "subcode", "target"}` (seen in Azure/bicep-registry-modules#7130
-and Azure/azure-rest-api-specs#40740). The ARM front door, which answers for authentication, subscriptions, groups, API
-versions and missing clusters, nests: `{"error": {"code", "message"}}` (docs: azure-resource-manager, common errors).
+AKS itself answers flat, `{"code", "details", "message", "subcode", "target"}` (seen in
+Azure/bicep-registry-modules#7130 and Azure/azure-rest-api-specs#40740). The ARM front door, which answers for
+authentication, subscriptions, groups, API versions and missing clusters, nests: `{"error": {"code", "message"}}`
+(docs: azure-resource-manager, common errors).
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def error_detail(code: str, message: str, *, inner: str = "", target: str = "") 
     """
     cause = inner or code
     embedded = f'Code="{cause}" Message="{message}"' + (f' Target="{target}"' if target else "")
-    detail: Json = {"code": cause, "message": message} | ({"target": target} if target else {})
+    detail: Json = {"code": cause, "message": message, **({"target": target} if target else {})}
     return {"code": code, "message": embedded, "details": [detail]}
 
 

@@ -150,7 +150,7 @@ class Cluster:
             message = "Getting static credential isn't allowed because this cluster is set to disable local accounts."
             raise refuse("BadRequest", message)
         name = "clusterAdmin" if admin else "clusterUser"
-        user = _kubelogin(self.options.tenant) if self.options.aad and not admin else {"token": self.token}
+        user: Json = _kubelogin(self.options.tenant) if self.options.aad and not admin else {"token": self.token}
         text = kubeconfig(self, f"{name}_{self.group}_{self.name}", user)
         value = base64.b64encode(text.encode()).decode()
         return {"kubeconfigs": [{"name": name, "value": value}]}
@@ -163,10 +163,13 @@ def kubeconfig(cluster: Cluster, user_name: str, user: Json) -> str:
 
 
 def merged_kubeconfig(clusters: list[Cluster]) -> Json:
-    """One kubeconfig for many clusters, with their own tokens; contexts are called as `az aks get-credentials` does,
-    by the cluster's name, with the resource group before it where two share one."""
+    """One kubeconfig for many clusters, with their own tokens.
+
+    Contexts are called as `az aks get-credentials` does, by the cluster's name, with the resource group before it where
+    two share one.
+    """
     names = [cluster.name for cluster in clusters]
-    entries = []
+    entries: list[tuple[str, Cluster, str, Json]] = []
     for cluster in clusters:
         name = cluster.name if names.count(cluster.name) == 1 else f"{cluster.group}-{cluster.name}"
         entries.append((name, cluster, f"clusterUser_{cluster.group}_{cluster.name}", {"token": cluster.token}))

@@ -25,13 +25,13 @@ _TAINT = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^:]*))?:(?P<effect>NoSchedule|
 
 
 def labels_of(pool: Json) -> dict[str, str]:
-    """nodeLabels as a map of its own."""
+    """NodeLabels as a map of its own."""
     labels = pool.get("nodeLabels")
     return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, dict) else {}
 
 
 def taints_of(pool: Json) -> list[str]:
-    """nodeTaints as a list of its own."""
+    """NodeTaints as a list of its own."""
     taints = pool.get("nodeTaints")
     return [str(taint) for taint in taints] if isinstance(taints, list) else []
 

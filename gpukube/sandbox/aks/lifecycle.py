@@ -13,7 +13,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.aks.machines import node_labels, node_name, node_shape, node_taints, retouch_node
+from gpukube.sandbox.aks.machines import Place, node_labels, node_shape, node_taints, retouch_node
 
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
@@ -209,7 +209,7 @@ async def seed_pool(cluster: Cluster, pool: Pool) -> None:
 async def _add_machine(cluster: Cluster, pool: Pool, boot_s: float) -> None:
     index = pool.next_index
     pool.next_index += 1
-    name = node_name(cluster.id, pool.name, index)
-    where = (cluster.subscription, cluster.node_group, cluster.location)
-    pool.nodes.append(name)
-    await cluster.kube.add_node(node_shape(name, index, pool.name, pool.properties, where, boot_s))
+    place = Place(cluster.id, cluster.subscription, cluster.node_group, cluster.location)
+    shape = node_shape(place, pool.name, pool.properties, index, boot_s)
+    pool.nodes.append(shape.name)
+    await cluster.kube.add_node(shape)

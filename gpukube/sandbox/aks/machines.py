@@ -8,6 +8,7 @@ Source of labels: docs: aks/use-labels, docs: aks/use-nvidia-gpu.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.keys import labels_of, taints_of
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.kube.cluster import KubeCluster
 
-__all__ = ["IMAGE_DATE", "image_version", "node_labels", "node_name", "node_shape", "node_taints", "retouch_node"]
+__all__ = [
+    "IMAGE_DATE",
+    "Place",
+    "image_version",
+    "node_labels",
+    "node_name",
+    "node_shape",
+    "node_taints",
+    "retouch_node",
+]
 
 IMAGE_DATE = "202608.07.0"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -38,7 +48,7 @@ def effective_sku(pool: Json) -> str:
 
 
 def image_version(pool: Json) -> str:
-    """nodeImageVersion that the service would choose now."""
+    """NodeImageVersion that the service would choose now."""
     sku = effective_sku(pool)
     family = next((image for start, image in _IMAGES.items() if sku.startswith(start)), "AKSUbuntu-2404gen2containerd")
     return f"{family}-{IMAGE_DATE}"
@@ -93,26 +103,38 @@ def is_managed(pool: Json) -> bool:
     return _nvidia(pool).get("managementMode") == "Managed"
 
 
-def node_shape(
-    name: str, index: int, pool_name: str, pool: Json, where: tuple[str, str, str], boot_s: float
-) -> NodeShape:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the machines of a cluster are.
+
+    Attributes:
+        cluster: ARM id of the cluster.
+        node_group: nodeResourceGroup, where the scale sets are.
+    """
+
+    cluster: str
+    subscription: str
+    node_group: str
+    location: str
+
+
+def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: float) -> NodeShape:
     """One machine that is about to boot.
 
     Args:
-        name: Node name.
-        index: Which member of the scale set; zones are dealt out in turn.
+        place: Where it is.
         pool_name: Agent pool.
         pool: Its wire properties.
-        where: Subscription, node resource group, location.
+        index: Which member of the scale set; zones are dealt out in turn.
         boot_s: Sandbox seconds until it registers.
     """
-    subscription, group, location = where
+    name = node_name(place.cluster, pool_name, index)
     size = _size_of(pool)
     zones = pool.get("availabilityZones")
-    zone = f"{location}-{zones[index % len(zones)]}" if isinstance(zones, list) and zones else "0"
-    labels = node_labels(pool_name, pool, group)
+    zone = f"{place.location}-{zones[index % len(zones)]}" if isinstance(zones, list) and zones else "0"
+    labels = node_labels(pool_name, pool, place.node_group)
     labels["topology.disk.csi.azure.com/zone"] = zone if zone != "0" else ""
-    labels |= {"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": location}
+    labels |= {"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": place.location}
     scale_set = name[: name.rindex("vmss") + 4]
     return NodeShape(
         name=name,
@@ -125,7 +147,8 @@ def node_shape(
         gpu=_gpu_shape(pool, size),
         boot_s=boot_s,
         provider_id=(
-            f"azure:///subscriptions/{subscription}/resourceGroups/{group.lower()}/providers/Microsoft.Compute"
+            f"azure:///subscriptions/{place.subscription}/resourceGroups/{place.node_group.lower()}"
+            "/providers/Microsoft.Compute"
             f"/virtualMachineScaleSets/{scale_set}/virtualMachines/{index}"
         ),
         os_image=_OS_IMAGES.get(effective_sku(pool), "Microsoft Azure Linux 3.0"),

@@ -7,7 +7,6 @@ Source: docs: azure-resource-manager, track asynchronous Azure operations.
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from gpukube.sandbox.clock import timestamp
 
 if TYPE_CHECKING:
+    import asyncio
+
     from gpukube.sandbox.aks.answers import Json
 
 __all__ = ["OPERATION_API", "Operation", "Status"]

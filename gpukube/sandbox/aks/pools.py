@@ -156,7 +156,8 @@ def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
         nested = key in FIELDS and FIELDS[key].fields and isinstance(value, dict) and isinstance(below, dict)
         wanted[key] = {**below, **value} if nested and isinstance(value, dict) and isinstance(below, dict) else value
     if wanted.get("nodeImageVersion") != stored.get("nodeImageVersion"):
-        message = f"nodeImageVersion '{wanted.get('nodeImageVersion')}' is not one of the recently used versions of this pool."
+        asked_for = wanted.get("nodeImageVersion")
+        message = f"nodeImageVersion '{asked_for}' is not one of the recently used versions of this pool."
         raise bad_parameter(message, "agentPoolProfile.nodeImageVersion")
     wanted["orchestratorVersion"] = _full_version(
         str(wanted.get("orchestratorVersion", "")), cluster.kubernetes_version

@@ -12,6 +12,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from gpukube.sandbox.aks.answers import Refusal, front_door
@@ -23,10 +24,10 @@ from gpukube.sandbox.aks.versions import require_api_version
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from gpukube.sandbox.aks.answers import Json
+    from gpukube.sandbox.aks.clusters import Cluster
     from gpukube.sandbox.aks.service import AksService
 
 __all__ = ["ArmApp", "Call"]
@@ -66,8 +67,6 @@ class ArmApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        from starlette.requests import Request  # noqa: PLC0415 - the name is needed as a type above
-
         request = Request(scope, receive)
         response = await self._respond(request)
         await response(scope, receive, send)
@@ -97,8 +96,8 @@ class ArmApp:
 def _poll_after(service: AksService) -> dict[str, str]:
     """The header that says when to poll again, in time of the wall clock.
 
-    Retry-After takes whole seconds only (the SDK reads it as an integer on the first answer). Below one second, when the
-    sandbox's time runs fast, azure-core's own header in milliseconds stands in for it.
+    Retry-After takes whole seconds only (the SDK reads it as an integer on the first answer). Below one second, when
+    the sandbox's time runs fast, azure-core's own header in milliseconds stands in for it.
     """
     wait_s = service.poll_after_s / service.clock.speed
     return (
@@ -185,43 +184,45 @@ def _on_clusters(service: AksService, call: Call, rest: list[str]) -> Answer:
         service.throttle.take("list-clusters-in-group", f"{subscription}/{group}".lower())
         return service.list_clusters(subscription, group)
     cluster = service.require_cluster(subscription, group, call.parts[7])
-    if len(rest) == 1:
-        if call.method != "GET":
-            raise _not_emulated(call)
-        service.throttle.take("get-cluster", cluster.id.lower())
-        return Answer(200, cluster.wire(service.clock.now()))
-    match rest[1:], call.method:
-        case ["agentpools", _], "PUT":
-            service.throttle.take("put-agent-pool", f"{cluster.id}/{rest[2]}".lower())
-            return service.put_pool(cluster, call.parts[9], call.body, call.api_version, call.preconditions)
-        case _:
-            pass
-    # "All other APIs" share a limit per subscription; that it is counted per API is our reading.
-    service.throttle.take("other", f"{subscription}/{call.method}/{_api_name(rest)}".lower())
-    match rest[1:], call.method:
-        case ["agentpools"], "GET":
-            return service.list_pools(cluster)
-        case ["agentpools", _], "GET":
-            return service.get_pool(cluster, call.parts[9])
-        case ["agentpools", _], "DELETE":
-            return service.delete_pool(cluster, call.parts[9], call.preconditions)
-        case ["agentpools", _, "abort"], "POST":
-            return service.abort_pool(cluster, call.parts[9])
-        case ["agentpools", _, "upgradeprofiles", "default"], "GET":
-            return service.upgrade_profile(cluster, call.parts[9])
-        case ["availableagentpoolversions"], "GET":
-            return service.available_versions(cluster)
-        case ["listclusterusercredential"], "POST":
-            return Answer(200, cluster.credential(admin=False))
-        case ["listclusteradmincredential"], "POST":
-            return Answer(200, cluster.credential(admin=True))
-        case _:
-            raise _not_emulated(call)
+    api = "/".join(("*" if at == 1 else part) for at, part in enumerate(rest[1:]))
+    handler = _CALLS.get((call.method, api))
+    if handler is None:
+        raise _not_emulated(call)
+    _take_token(service, cluster, call, api)
+    return handler(service, cluster, call)
 
 
-def _api_name(rest: list[str]) -> str:
-    """Which API of a cluster this is, without the names in the path."""
-    return "/".join(part for at, part in enumerate(rest) if at not in {0, 2})
+def _take_token(service: AksService, cluster: Cluster, call: Call, api: str) -> None:
+    match call.method, api:
+        case "PUT", "agentpools/*":
+            service.throttle.take("put-agent-pool", f"{cluster.id}/{call.parts[9]}".lower())
+        case "GET", "":
+            service.throttle.take("get-cluster", cluster.id.lower())
+        case _:  # "all other APIs" share a limit per subscription; that it is counted per API is our reading
+            service.throttle.take("other", f"{cluster.subscription}/{call.method}/{api}".lower())
+
+
+def _put_pool(service: AksService, cluster: Cluster, call: Call) -> Answer:
+    return service.put_pool(cluster, call.parts[9], call.body, call.api_version, call.preconditions)
+
+
+_CALLS: dict[tuple[str, str], Callable[[AksService, Cluster, Call], Answer]] = {
+    ("GET", ""): lambda service, cluster, _: Answer(200, cluster.wire(service.clock.now())),
+    ("GET", "agentpools"): lambda service, cluster, _: service.list_pools(cluster),
+    ("GET", "agentpools/*"): lambda service, cluster, call: service.get_pool(cluster, call.parts[9]),
+    ("PUT", "agentpools/*"): _put_pool,
+    ("DELETE", "agentpools/*"): lambda service, cluster, call: service.delete_pool(
+        cluster, call.parts[9], call.preconditions
+    ),
+    ("POST", "agentpools/*/abort"): lambda service, cluster, call: service.abort_pool(cluster, call.parts[9]),
+    ("GET", "agentpools/*/upgradeprofiles/default"): lambda service, cluster, call: service.upgrade_profile(
+        cluster, call.parts[9]
+    ),
+    ("GET", "availableagentpoolversions"): lambda service, cluster, _: service.available_versions(cluster),
+    ("POST", "listclusterusercredential"): lambda _, cluster, __: Answer(200, cluster.credential(admin=False)),
+    ("POST", "listclusteradmincredential"): lambda _, cluster, __: Answer(200, cluster.credential(admin=True)),
+}
+"""Method and path below a cluster, names as `*`, to what answers."""
 
 
 def _checked(subscription: str) -> str:

@@ -1,7 +1,7 @@
 """What AKS refuses in an agent pool that has the right shape, in the order a request meets it.
 
-Lives here: rules over the properties of one pool, pure. Must not live here: names and types (`schema`), labels and taints
-(`keys`), state of the cluster (`pools`).
+Lives here: rules over the properties of one pool, pure. Must not live here: names and types (`schema`), labels and
+taints (`keys`), state of the cluster (`pools`).
 
 Every rule names its source; "unconfirmed" marks a text or code that no public log shows.
 """
@@ -179,8 +179,8 @@ def _check_autoscaling(pool: Json, cluster: ClusterFacts) -> None:
     least = 1 if pool["mode"] == "System" else 0
     if low is not None and high is not None and not least <= low <= high <= _MAX_NODES:
         message = (
-            f"agentPoolProfile.minCount was {low} and agentPoolProfile.maxCount was {high}. minCount must be greater or "
-            f"equal to {least}, and maxCount greater or equal to minCount and less than or equal to {_MAX_NODES}."
+            f"agentPoolProfile.minCount was {low} and agentPoolProfile.maxCount was {high}. minCount must be greater "
+            f"or equal to {least}, and maxCount greater or equal to minCount and less than or equal to {_MAX_NODES}."
         )
         raise bad_parameter(message, "agentPoolProfile.minCount")
 

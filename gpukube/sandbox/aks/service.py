@@ -1,7 +1,7 @@
 """Microsoft.ContainerService: what each call on clusters and pools does.
 
-Lives here: the calls, as methods that give an `Answer` or raise a `Refusal`. Must not live here: HTTP (`routes`), rules,
-the work behind an operation (`lifecycle`).
+Lives here: the calls, as methods that give an `Answer` or raise a `Refusal`. Must not live here: HTTP (`routes`),
+rules, the work behind an operation (`lifecycle`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gpukube.sandbox.aks.pools import Pool, finish_defaults, merge, with_default
 from gpukube.sandbox.aks.preconditions import Preconditions, check_preconditions
 from gpukube.sandbox.aks.rules import check_changes, check_name, check_pool
 from gpukube.sandbox.aks.schema import check_shape
-from gpukube.sandbox.aks.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from gpukube.sandbox.aks.clusters import Cluster
     from gpukube.sandbox.aks.lifecycle import Failure
+    from gpukube.sandbox.aks.throttle import Throttle
     from gpukube.sandbox.clock import Clock
 
 __all__ = ["AksService", "Answer", "cluster_key"]
@@ -51,12 +51,12 @@ class AksService:
     """All clusters of all subscriptions.
 
     Attributes:
-        plan: Asked at the start of each operation (cluster, pool, kind) what shall go wrong with it; may raise a
+        plan: Asked at the start of each operation (cluster, pool, kind, size) what shall go wrong with it; may raise a
             Refusal for what the service notices at once.
     """
 
     clock: Clock
-    plan: Callable[[Cluster, str, str], Failure | None]
+    plan: Callable[[Cluster, str, str, str], Failure | None]
     throttle: Throttle
     pace: Pace = field(default_factory=Pace)
     clusters: dict[str, Cluster] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class AksService:
         properties = with_defaults(sent, cluster.facts)
         check_pool(properties, cluster.facts, creating=True)
         cluster.require_idle(self.clock.now())
-        failure = self.plan(cluster, name, "Creating")
+        failure = self.plan(cluster, name, "Creating", str(properties["vmSize"]))
         pool = cluster.pools[name] = Pool(name, finish_defaults(properties))
         operation = self._start(cluster, pool, "Creating", run_change, failure)
         return Answer(201, pool.wire(cluster.id), operation)
@@ -162,7 +162,7 @@ class AksService:
         self._require_system_pool(cluster, pool, stays=wanted["mode"] == "System")
         cluster.require_idle(self.clock.now())
         kind = _kind_of_change(pool.properties, wanted)
-        failure = self.plan(cluster, pool.name, kind)
+        failure = self.plan(cluster, pool.name, kind, str(wanted["vmSize"]))
         before, pool.properties = pool.properties, wanted
         operation = self._start(cluster, pool, kind, run_change, failure, before=before)
         return Answer(200, pool.wire(cluster.id), operation)
@@ -175,7 +175,7 @@ class AksService:
             return Answer(204)
         self._require_system_pool(cluster, pool, stays=False)
         cluster.require_idle(self.clock.now())
-        failure = self.plan(cluster, name, "Deleting")
+        failure = self.plan(cluster, pool.name, "Deleting", str(pool.properties["vmSize"]))
         return Answer(202, None, self._start(cluster, pool, "Deleting", run_delete, failure))
 
     def abort_pool(self, cluster: Cluster, name: str) -> Answer:
@@ -281,7 +281,7 @@ def cluster_key(subscription: str, group: str, name: str) -> str:
 
 
 def _kind_of_change(before: Json, after: Json) -> str:
-    """provisioningState while a PUT is carried out (states: docs: aks/manage-abort-operations and others)."""
+    """ProvisioningState while a PUT is carried out (states: docs: aks/manage-abort-operations and others)."""
     if before["orchestratorVersion"] != after["orchestratorVersion"]:
         return "Upgrading"
     if before["nodeImageVersion"] != after["nodeImageVersion"]:

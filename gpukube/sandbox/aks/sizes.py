@@ -1,7 +1,7 @@
 """VM sizes that this emulated region offers: vCPU, memory and GPUs.
 
-Lives here: the sandbox's own hardware table. Must not live here: anything taken from gpukube's catalogue at run time; the
-two are written apart so that a mistake in one shows.
+Lives here: the sandbox's own hardware table. Must not live here: anything taken from gpukube's catalogue at run time;
+the two are written apart so that a mistake in one shows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SLICES: dict[str, tuple[str, int]] = {
     "MIG4g": ("4g", 1),
     "MIG7g": ("7g", 1),
 }
-"""gpuInstanceProfile -> slice and instances per GPU (Azure/AgentBaker parts/linux/cloud-init/artifacts/mig-partition.sh)."""
+"""gpuInstanceProfile -> slice and instances per GPU (Azure/AgentBaker, mig-partition.sh)."""
 
 
 @dataclass(frozen=True, slots=True)
