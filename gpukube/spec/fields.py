@@ -43,7 +43,8 @@ class Field:
     @property
     def choices(self) -> tuple[str, ...]:
         """The texts its value is chosen from; empty when any will do."""
-        return tuple(_literals_in(self.info.annotation))
+        annotation = self.info.annotation
+        return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
 @cache
@@ -88,15 +89,6 @@ def _paths(model: type[SpecModel], above: str) -> Iterator[str]:
         yield f"{above}{key}"
         if field.model is not None:
             yield from _paths(field.model, f"{above}{key}.")
-
-
-def _literals_in(annotation: object) -> Iterator[str]:
-    """Find the choices in an annotation such as `Literal["a", "b"] | None`."""
-    for part in get_args(annotation):
-        if isinstance(part, str):
-            yield part
-        elif get_origin(part) is Literal:
-            yield from _literals_in(part)
 
 
 def _models_in(annotation: object) -> Iterator[type[SpecModel]]:

@@ -130,10 +130,16 @@ def _path_of(detail: ErrorDetails, positions: Positions) -> tuple[Path, bool]:
     path: Path = tuple(step for step in detail["loc"] if step not in _TAGS)
     about_key = bool(path) and path[-1] == _KEY_MARK
     path = path[:-1] if about_key else path
-    if detail["type"] != "missing":
-        while path and not positions.has(path):
-            path = path[:-1]  # inside free mappings pydantic adds the names of Python types
-    return path, about_key
+    return (path if detail["type"] == "missing" else _written(path, positions)), about_key
+
+
+def _written(path: Path, positions: Positions) -> Path:
+    """Leave out steps that the data does not have: in free mappings pydantic adds the names of Python types."""
+    written: Path = ()
+    for step in path:
+        if positions.has((*written, step)):
+            written = (*written, step)
+    return written
 
 
 def _missing(c: _Context) -> Diagnostic:

@@ -200,7 +200,8 @@ def _index(items: PositionedList, step: str | int, above: Path) -> int:
     if isinstance(step, int):
         if step < len(items):
             return step
-        raise _PathError(f"{render_path(above)} has no item with index {step}", f"write a number below {len(items)}")
+        fix = f"write a number below {len(items)}" if items else "set the whole list, it is empty"
+        raise _PathError(f"{render_path(above)} has no item with index {step}", fix)
     for index, item in enumerate(items):
         if isinstance(item, PositionedDict) and item.get("name") == step:
             return index

@@ -96,3 +96,13 @@ def test_set_when_index_could_mean_several_documents_then_is_refused() -> None:
 def test_set_when_its_pool_may_be_in_a_broken_file_then_only_the_break_is_reported(tmp_path: Path) -> None:
     found = problems_of(tmp_path, spec_of(POOL) + "]", sets=["pools.a.nodes.count=5"])
     assert [one.code for one in found] == ["yaml-syntax"]
+
+
+def test_set_value_when_a_very_long_number_then_is_a_text(tmp_path: Path) -> None:
+    loaded = load_text(tmp_path, FULL, sets=[f"pools[0].tags.cost={'9' * 301}"])
+    assert loaded.spec.pools[0].tags == {"cost": "9" * 301}
+
+
+def test_set_when_a_list_item_has_no_such_name_then_is_refused(tmp_path: Path) -> None:
+    (found,) = problems_of(tmp_path, FULL, sets=["pools.t4shared.taints.dedicated.value=x"])
+    assert found.message == 'pools.t4shared.taints has no item named "dedicated"'

@@ -1,0 +1,64 @@
+"""Reading files, directories and stdin when they cannot be read."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from gpukube.spec.sources import read_sources
+
+
+class BrokenStdin(io.StringIO):
+    """A stream whose other end fails."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def read(self, _size: int | None = -1, /) -> str:
+        raise self.error
+
+
+def test_stdin_when_not_utf_8_then_the_byte_is_named() -> None:
+    error = UnicodeDecodeError("utf-8", b"a: 1\nb: \xfe", 8, 9, "invalid start byte")
+    ((), (found,)) = read_sources(["-"], BrokenStdin(error))
+    assert found.render().startswith("-:2:4: error[encoding]: byte 0xfe is not UTF-8")
+
+
+def test_stdin_when_it_fails_then_the_reason_is_given() -> None:
+    ((), (found,)) = read_sources(["-"], BrokenStdin(OSError(5, "Input/output error")))
+    assert found.render().startswith("-: error[file-unreadable]: cannot be read: input/output error")
+
+
+def test_directory_when_not_readable_then_the_reason_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)  # root may read everything, so permissions cannot show it
+    ((), (found,)) = read_sources([str(tmp_path)], None)
+    assert found.code == "file-unreadable"
+    assert found.message == "cannot be read: permission denied"
+
+
+MISSING = {
+    "a name like another": ("pool.yaml", "write {folder}/pools.yaml"),
+    "a name like none": ("zzz", "check the path"),
+    "in a missing directory": ("no/such/pools.yaml", "check the path"),
+    "below a file": ("pools.yaml/x.yaml", "check the path"),
+}
+
+
+@pytest.mark.parametrize(("name", "fix"), MISSING.values(), ids=MISSING)
+def test_file_when_missing_then_the_nearest_name_is_offered(name: str, fix: str, tmp_path: Path) -> None:
+    (tmp_path / "pools.yaml").write_text("a: 1", "utf-8")
+    ((), (found,)) = read_sources([str(tmp_path / name)], None)
+    assert (found.code, found.fix) == ("file-missing", fix.format(folder=tmp_path))
+
+
+def test_paths_when_some_are_wrong_then_the_others_are_still_read(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("\ufeffa: 1", "utf-8")
+    sources, problems = read_sources([str(tmp_path / "a.yaml"), str(tmp_path / "b"), "-"], io.StringIO("c: 1"))
+    assert [source.text for source in sources] == ["a: 1", "c: 1"]
+    assert len(problems) == 1
