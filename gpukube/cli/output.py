@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 FORMATS = ("table", "json", "yaml")
+PIPE_WIDTH = 200
 
 RENDERERS: dict[str, Callable[[Document, bool], Iterable[Line]]] = {
     "Plan": render_plan,
@@ -97,14 +98,17 @@ def stderr_console() -> Console:
 
 
 def _console(stream: TextIO) -> Console:
-    interactive = None if not os.environ.get("CI") else False
-    return Console(file=stream, highlight=False, soft_wrap=True, force_interactive=interactive, emoji=False)
+    """Make a console; in a pipe lines are as long as they are, so tables get room."""
+    interactive = False if os.environ.get("CI") else None
+    console = Console(file=stream, highlight=False, force_interactive=interactive, emoji=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return console
 
 
 def _print(lines: Iterable[Line], stream: TextIO) -> None:
+    """Print; words are wrapped on a terminal only, because in a pipe a line is a record."""
     console = _console(stream)
     for line in lines:
-        if isinstance(line, Table):
-            console.print(line, soft_wrap=False)
-        else:
-            console.print(line if isinstance(line, Text) else Text(line))
+        keep_whole = not console.is_terminal and not isinstance(line, Table)
+        console.print(Text(line) if isinstance(line, str) else line, soft_wrap=keep_whole)

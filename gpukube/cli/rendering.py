@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -80,9 +79,9 @@ def render_validation(document: Document, verbose: bool) -> Iterator[Line]:  # n
 
 def render_list(document: Document, verbose: bool) -> Iterator[Line]:  # noqa: FBT001
     """Show the live GPU pools as a table."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("CLUSTER", "NAME", "OWNER", "STATUS", "NODES", "GPUS", "ALLOCATABLE"):
-        table.add_column(title, overflow="fold")
+        table.add_column(title, overflow="fold", no_wrap=title not in ("OWNER", "ALLOCATABLE"))
     clusters = _list(document["clusters"])
     for cluster in clusters:
         for pool in cluster["pools"]:
@@ -117,7 +116,7 @@ def render_report(document: Document, verbose: bool) -> Iterator[Line]:  # noqa:
         if cluster["error"]:
             yield from _findings(cluster["error"])
         if cluster["release"]:
-            yield f"{cluster['cluster']}: {cluster['release']}"
+            yield Text(f"{cluster['cluster']}  {cluster['release']}", style="dim")
         for pool in cluster["pools"]:
             yield from _reported_pool(cluster["cluster"], pool, verbose=verbose)
 
@@ -256,9 +255,10 @@ def _list_row(pool: Doc) -> tuple[str, ...]:
     low, high = pool["autoscaling"]
     count = "-" if pool["nodeCount"] is None else str(pool["nodeCount"])
     nodes = f"{count} ({low}-{high})" if low is not None else count
-    gpu = f"{pool['gpu']['count']:g} x {pool['gpu']['model']}" if pool["gpu"] else "-"
+    gpu = f"{pool['gpu']['count']:g}x {pool['gpu']['model']}" if pool["gpu"] else "-"
     shown = pool["allocatable"]
-    return (pool["cluster"], pool["name"], pool["owner"] or "-", pool["status"], nodes, gpu, _devices(shown))
+    devices = _devices(shown).replace("nvidia.com/", "")
+    return (pool["cluster"], pool["name"], pool["owner"] or "-", pool["status"], nodes, gpu, devices)
 
 
 def _devices(devices: Doc | None) -> str:
@@ -282,6 +282,8 @@ def _reported_pool(cluster: str, pool: Doc, *, verbose: bool) -> Iterator[Line]:
 
 
 def _proof(proof: Doc, *, verbose: bool) -> Iterator[Line]:
+    if proof["status"] in ("proven", "empty"):
+        yield f"    {proof['summary']}"
     for node in proof["nodes"]:
         promised = ", ".join(f"{name}: {count}" for name, count in node["expected"].items())
         right = all(node["allocatable"].get(name) == count for name, count in node["expected"].items())

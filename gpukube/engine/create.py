@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, PoolPlan, Request
     from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.report import Outcome
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
@@ -51,9 +52,11 @@ def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
         return _nothing_done(plan, error)
     except Stopped:
         return _nothing_done(plan, None)
+    run.tell("done", release or "nothing to install", key)
+    for pool in plan.pools:
+        run.tell("wait", "queued", key, pool.pool)
     tasks = {pool.name: partial(_create_pool, pool, session, run) for pool in plan.pools}
     reports = run_all(tasks, session.provider.pools_at_once)
-    run.tell("done", release or "nothing to install", key)
     return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)), release)
 
 
@@ -96,7 +99,8 @@ def _create_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     except Stopped:
         run.tell("failed", "stopped waiting", plan.cluster.key, plan.pool)
         return PoolReport(plan.pool, plan.name, "not-attempted", "stopped waiting for it", resume=run.resume)
-    run.tell("done" if report.outcome != "differs" else "failed", report.message, plan.cluster.key, plan.pool)
+    said = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
+    run.tell("failed" if report.outcome == "differs" else "done", said, plan.cluster.key, plan.pool)
     return report
 
 
@@ -113,8 +117,8 @@ def _try_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         _send_all(plan.requests, desired, session, run)
     _settle(desired, session, run)
     proof = prove(desired, session, run)
-    message = f"{'created' if fresh else plan.why}; {summarise(proof)}"
-    return PoolReport(plan.pool, plan.name, "done" if fresh else "unchanged", message, proof=proof)
+    outcome: Outcome = "done" if fresh else "unchanged"
+    return PoolReport(plan.pool, plan.name, outcome, "created" if fresh else plan.why, proof=proof)
 
 
 def _send_all(requests: Sequence[Request], desired: Desired, session: Session, run: Run) -> None:

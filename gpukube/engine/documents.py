@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.engine.proving import summarise
 from gpukube.engine.report import exit_code
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.catalogue import find_machine
@@ -238,6 +239,7 @@ def _proof(proof: PoolProof | None) -> Document | None:
         return None
     return {
         "status": proof.status,
+        "summary": summarise(proof),
         "expected": {name: list(bounds) for name, bounds in proof.expected.items()},
         "allocatable": dict(proof.total),
         "nodes": [

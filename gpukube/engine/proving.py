@@ -68,10 +68,10 @@ def _verify_pool(desired: Desired, session: Session, run: Run) -> PoolReport:
         return PoolReport(target.pool, target.name, "not-attempted", "stopped waiting for it", resume=run.resume)
     if proof.status in GOOD:
         run.tell("done", summarise(proof), target.cluster.key, target.pool)
-        return PoolReport(target.pool, target.name, "unchanged", summarise(proof), proof=proof)
+        return PoolReport(target.pool, target.name, "unchanged", "as promised", proof=proof)
     run.tell("failed", summarise(proof), target.cluster.key, target.pool)
     unproven = _unproven(desired, proof)
-    return PoolReport(target.pool, target.name, "failed", summarise(proof), proof=proof, error=unproven)
+    return PoolReport(target.pool, target.name, "failed", "not as promised", proof=proof, error=unproven)
 
 
 def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeError) -> ClusterReport:

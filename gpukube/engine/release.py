@@ -46,7 +46,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
     """
     release = plan.release
     if release is None or release.action not in ("install", "upgrade"):
-        return f"release {release.name}: {release.reason}" if release and release.revision else ""
+        return f"release: {release.reason}" if release and release.revision else ""
     key = plan.cluster.key
     kube = session.kube()
     run.tell("check", "asks for permissions and tries the chart", key)
@@ -71,7 +71,7 @@ def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, ses
     run.tell("release", f"{release.action}s {release.chart} {release.version} with {keeper.version()}", key)
     answer = apply_release(keeper, kube, release, replan)
     revision = answer.revision if answer else release.revision
-    return f"release {release.name}: {release.chart} {release.version}, revision {revision}"
+    return f"release: {release.chart} {release.version}, revision {revision}"
 
 
 def _require_permissions(kube: Kube, key: str) -> None:
