@@ -275,18 +275,19 @@ def _repeated(at: Positions, path: str, name: str, cluster: str, first: Position
 
 
 def check_across(specs: Sequence[tuple[GPUNodePools, Positions]]) -> tuple[Diagnostic, ...]:
-    """Find pools of different documents that would have one name on one cluster."""
+    """Find pools that would have one name on one cluster which specs, or keys of one spec, call differently."""
     problems: list[Diagnostic] = []
-    first: dict[tuple[tuple[str, ...], str], tuple[int, Positions]] = {}
+    first: dict[tuple[tuple[str, ...], str], tuple[int, str, Positions]] = {}
     for number, (spec, positions) in enumerate(specs):
         for index, pool in enumerate(spec.pools):
             at = positions.within(("pools", index))
             for key in pool.clusters:
                 cluster = spec.clusters[key]
                 name = pool.name_on(cluster.provider)
-                earlier, seen = first.setdefault((_coordinates(cluster), name), (number, at))
-                if earlier != number:
-                    problems.append(_repeated(at, "name", name, key, seen))
+                other, called, seen = first.setdefault((_coordinates(cluster), name), (number, key, at))
+                if (other, called) != (number, key):  # else one pool, or found by check_together
+                    also = key if called == key else f"{key} (the same cluster as {called})"
+                    problems.append(_repeated(at, "name", name, also, seen))
     return tuple(problems)
 
 

@@ -145,6 +145,17 @@ def test_same_pool_when_in_two_documents_then_is_refused() -> None:
     assert [found.code for found in caught.value.diagnostics] == ["duplicate-pool"]
 
 
+def test_one_cluster_when_a_spec_has_two_keys_for_it_then_a_pool_on_both_is_refused(tmp_path: Path) -> None:
+    text = GOOD.replace(
+        "name: train}\n  train-gke",
+        "name: train}\n  again: {provider: aks, name: TRAIN, "
+        "subscription: 11111111-2222-3333-4444-555555555555, resourceGroup: ml}\n  train-gke",
+    )
+    (found,) = problems_of(tmp_path, text.replace("[train-aks]", "[train-aks, again]"))
+    assert found.code == "duplicate-pool"
+    assert found.message.endswith("has on again (the same cluster as train-aks) already")
+
+
 def test_azure_cluster_when_written_in_another_case_then_is_the_same() -> None:
     text = f"{renamed('x', 'a')}---\n{renamed('y', 'a').replace('resourceGroup: ml', 'resourceGroup: ML')}"
     with pytest.raises(SpecError, match="already"):
