@@ -10,10 +10,13 @@ No cloud command line tool is run, and no plugin of a kubeconfig that came from 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import yaml
+from azure.core.credentials import AccessToken
 from azure.core.exceptions import AzureError
+from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 
 from gpukube.core.values import KubeAccess
@@ -23,17 +26,13 @@ from gpukube_aks.failures import explain, explained
 from gpukube_aks.kubeconfig import Entry, KubeconfigError, parse_kubeconfig, read_kubeconfig
 
 if TYPE_CHECKING:
-    from azure.core.credentials import AccessToken
-
     from gpukube.core.values import ClusterRef
     from gpukube_aks.sdk import AksSdk, Credential
 
-__all__ = ["KUBERNETES_SCOPE", "AzureCredential", "cloud_access", "file_access"]
+__all__ = ["KUBERNETES_SCOPE", "AzureCredential", "EmulatedIdentity", "cloud_access", "file_access"]
 
 KUBERNETES_SCOPE: Final = "6dae42f8-4368-4678-94ff-3960e28e3630/.default"
 """Scope of the AKS server application, the same in all clouds (docs: aks/kubelogin-authentication)."""
-
-_DUMMY_TOKEN: Final = "sandbox"  # noqa: S105 - says nothing and opens nothing
 
 
 class AzureCredential:
@@ -70,6 +69,29 @@ class AzureCredential:
         self._chain.close()
 
 
+class EmulatedIdentity:
+    """The identity of an emulated Azure: dummy tokens from its own token endpoint, in the form of App Service.
+
+    Args:
+        sdk: Client of the emulated API; it sends no credentials itself.
+        base: URL of that API, on loopback.
+    """
+
+    def __init__(self, sdk: AksSdk, base: str) -> None:
+        self._sdk = sdk
+        self._base = base
+
+    def get_token(self, *scopes: str) -> AccessToken:
+        """Get a dummy token."""
+        resource = scopes[0].removesuffix("/.default")
+        query = {"resource": resource, "api-version": "2019-08-01"}
+        address, headers = f"{self._base}/msi/token", {"X-IDENTITY-HEADER": "sandbox"}
+        response = self._sdk.send_request(HttpRequest("GET", address, params=query, headers=headers))
+        response.raise_for_status()
+        answer = _mapping(response.json())
+        return AccessToken(str(answer.get("access_token", "")), int(str(answer.get("expires_on", 0))))
+
+
 def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
     """Take one context out of the user's own kubeconfig, complete in itself.
 
@@ -90,13 +112,13 @@ def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
     return _access(entry)
 
 
-def cloud_access(cluster: ClusterRef, sdk: AksSdk, credential: Credential | None) -> KubeAccess:
+def cloud_access(cluster: ClusterRef, sdk: AksSdk, credential: Credential) -> KubeAccess:
     """Get AKS's kubeconfig of the cluster; where it would call kubelogin, an Entra token stands in.
 
     Args:
         cluster: Which.
         sdk: Client of the cluster's subscription.
-        credential: None in the sandbox, where only a dummy token exists.
+        credential: Asked for a token where the kubeconfig would call kubelogin.
 
     Raises:
         AccessError: The identity may not list the credential, or gets no token.
@@ -135,16 +157,18 @@ def _first_with(context: str, files: list[str]) -> Entry:
     return read_kubeconfig(last, context)
 
 
-def _token(cluster: ClusterRef, server: str, credential: Credential | None) -> str:
-    if credential is None:
-        return _DUMMY_TOKEN
-    if is_loopback(server):
+def _token(cluster: ClusterRef, server: str, credential: Credential) -> str:
+    if is_loopback(server) and not isinstance(credential, EmulatedIdentity):
         says = "the kubeconfig of the cluster leads to this machine; no real token is sent there"
         raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
     try:
         return credential.get_token(KUBERNETES_SCOPE).token
     except AzureError as error:
         raise explain(error, cluster.key) from error
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _access(entry: Entry) -> KubeAccess:

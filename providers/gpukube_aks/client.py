@@ -24,7 +24,7 @@ from azure.mgmt.core.tools import get_arm_endpoints
 from gpukube import __version__
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.errors import AccessError, CloudError
-from gpukube_aks.access import AzureCredential, cloud_access, file_access
+from gpukube_aks.access import AzureCredential, EmulatedIdentity, cloud_access, file_access
 from gpukube_aks.endpoint import Endpoint, choose_endpoint, is_same_origin
 from gpukube_aks.failures import canceled, error_of, explained, read_problem
 from gpukube_aks.observe import STATES, observe_pool
@@ -69,7 +69,8 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
     """
     endpoint = choose_endpoint(settings, cluster.key)
     if endpoint.is_emulated:
-        return AksCloud(cluster, settings, endpoint, _emulated_client(cluster, settings, endpoint), None)
+        emulated = _emulated_client(cluster, settings, endpoint)
+        return AksCloud(cluster, settings, endpoint, emulated, EmulatedIdentity(emulated, endpoint.url))
     authority, scopes = _sign_in(endpoint)
     credential = AzureCredential(cluster.identity.get("tenant", ""), authority)
     client = ContainerServiceClient(
@@ -142,7 +143,7 @@ class AksCloud:
         settings: Of this run.
         endpoint: Where the client leads.
         sdk: The client.
-        credential: None in the sandbox.
+        credential: Who we are.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class AksCloud:
         settings: Settings,
         endpoint: Endpoint,
         sdk: AksSdk,
-        credential: AzureCredential | None,
+        credential: Credential,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
@@ -204,12 +205,12 @@ class AksCloud:
         """Get a complete kubeconfig: the spec's own file, else AKS's."""
         if self._cluster.kubeconfig or self._cluster.context:
             return file_access(self._cluster, sandbox=self._settings.sandbox)
-        return cloud_access(self._cluster, self._sdk, cast("Credential | None", self._credential))
+        return cloud_access(self._cluster, self._sdk, self._credential)
 
     def close(self) -> None:
         """Close all connections."""
         self._sdk.close()
-        if self._credential is not None:
+        if isinstance(self._credential, AzureCredential):
             self._credential.close()
 
     def _where(self, pool: str) -> str:

@@ -307,7 +307,7 @@ def canceled(where: str) -> GpukubeError:
     return _CANCELED.error(_CANCELED.says, where=where, fix=_CANCELED.fix, code=_CANCELED.code)
 
 
-def explain(error: AzureError, where: str) -> GpukubeError:
+def explain(error: AzureError | ValueError, where: str) -> GpukubeError:
     """Make our error of an SDK exception; the caller keeps it as the cause."""
     if isinstance(error, CredentialUnavailableError):
         return AccessError("no Azure credentials were found", where=where, fix=_LOGIN, code="no-credentials")
@@ -325,15 +325,24 @@ def explain(error: AzureError, where: str) -> GpukubeError:
         return CloudError(
             "Azure's answer was lost on the way", where=where, fix=fix, why=_reason(error), code="no-answer"
         )
-    return CloudError("Azure's answer makes no sense", where=where, why=_reason(error), code="bad-answer")
+    return CloudError(
+        "the answer is not one of Azure's API",
+        where=where,
+        fix="check the endpoint and the proxy",
+        why=_reason(error),
+        code="bad-answer",
+    )
 
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Let SDK exceptions leave the block as ours."""
+    """Let SDK exceptions leave the block as ours.
+
+    A ValueError is what the SDK raises for an answer that is not what it should be: the HTML of a proxy, say.
+    """
     try:
         yield
-    except AzureError as error:
+    except (AzureError, ValueError) as error:
         raise explain(error, where) from error
 
 
@@ -396,8 +405,8 @@ def _quoted(text: str) -> str:
     return f"Azure says: {line[:400]}" if line else ""
 
 
-def _reason(error: AzureError) -> str:
-    return " ".join(str(error.message).split())[:200]
+def _reason(error: AzureError | ValueError) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def _mapping(value: object) -> Mapping[str, object]:

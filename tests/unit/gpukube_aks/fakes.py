@@ -34,6 +34,9 @@ class FakeAnswer:
     def text(self) -> str:
         return json.dumps(self.body)
 
+    def raise_for_status(self) -> None:
+        assert self.status_code < 400
+
 
 @dataclass
 class Headers:

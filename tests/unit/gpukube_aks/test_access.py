@@ -12,7 +12,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.identity import CredentialUnavailableError
 
 from gpukube.errors import AccessError, CloudError
-from gpukube_aks.access import KUBERNETES_SCOPE, AzureCredential, cloud_access, file_access
+from gpukube_aks.access import KUBERNETES_SCOPE, AzureCredential, EmulatedIdentity, cloud_access, file_access
 from tests.builders import CLUSTER
 from tests.unit.gpukube_aks.fakes import FakeAnswer, FakeSdk
 
@@ -73,10 +73,15 @@ def test_entra_cluster_when_met_gets_a_token_for_the_aks_server_and_no_plugin(us
     assert "entra-token" not in repr(access)
 
 
-def test_entra_cluster_when_in_the_sandbox_gets_a_dummy_token() -> None:
-    access = cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(ENTRA_USER, "https://127.0.0.1:1")), None)
+def test_entra_cluster_when_emulated_gets_a_dummy_token_from_its_own_endpoint() -> None:
+    answer = FakeAnswer({"access_token": "dummy", "expires_on": "4102444800"})
+    sdk = FakeSdk(kubeconfig=kubeconfig(ENTRA_USER, "https://127.0.0.1:1"), answers=[answer])
+    access = cloud_access(CLUSTER, sdk, EmulatedIdentity(sdk, "http://127.0.0.1:2"))
 
-    assert user_of(access) == {"token": "sandbox"}
+    assert user_of(access) == {"token": "dummy"}
+    resource = KUBERNETES_SCOPE.removesuffix("/.default")
+    address = f"http://127.0.0.1:2/msi/token?resource={resource}&api-version=2019-08-01"
+    assert sdk.calls[1:] == [("send", "GET", address)]
 
 
 def test_real_token_when_the_server_is_this_machine_is_not_even_asked_for() -> None:
@@ -101,7 +106,7 @@ def test_token_when_there_are_no_credentials_names_the_login() -> None:
 @pytest.mark.parametrize("value", [None, b"", b"{}"])
 def test_answer_when_it_holds_no_kubeconfig_is_a_cloud_error(value: bytes | None) -> None:
     with pytest.raises(CloudError, match="no kubeconfig that can be used"):
-        cloud_access(CLUSTER, FakeSdk(kubeconfig=value), None)
+        cloud_access(CLUSTER, FakeSdk(kubeconfig=value), FakeCredential())
 
 
 def test_credential_when_it_may_not_be_listed_is_an_access_error() -> None:
@@ -109,7 +114,7 @@ def test_credential_when_it_may_not_be_listed_is_an_access_error() -> None:
     failure = HttpResponseError(response=answer)  # type: ignore[arg-type]  # all that is read is there
 
     with pytest.raises(AccessError) as caught:
-        cloud_access(CLUSTER, FakeSdk(failure=failure), None)
+        cloud_access(CLUSTER, FakeSdk(failure=failure), FakeCredential())
 
     assert "listClusterUserCredential" in caught.value.render()
 

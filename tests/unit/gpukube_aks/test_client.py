@@ -11,6 +11,7 @@ from azure.core.exceptions import HttpResponseError, ResourceModifiedError, Reso
 from gpukube.core.values import ClusterRef, Operation, Ownership, Promise, Request, Settings
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict
 from gpukube_aks import AksProvider
+from gpukube_aks.access import EmulatedIdentity
 from gpukube_aks.client import AksCloud
 from gpukube_aks.endpoint import Endpoint
 from gpukube_aks.observe import observe_pool
@@ -28,7 +29,7 @@ DELETE = Operation("a100mig", "delete", HANDLE)
 
 
 def connect(sdk: FakeSdk, cluster: ClusterRef = CLUSTER) -> AksCloud:
-    return AksCloud(cluster, Settings(), Endpoint(), sdk, None)
+    return AksCloud(cluster, Settings(), Endpoint(), sdk, EmulatedIdentity(sdk, BASE))
 
 
 def live(state: str, **properties: object) -> dict[str, dict[str, object]]:
