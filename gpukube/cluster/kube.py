@@ -27,6 +27,7 @@ from lightkube.types import PatchType
 
 from gpukube.cluster.jsontree import Tree, items, text, texts, tree
 from gpukube.cluster.kube_failures import brief, explain
+from gpukube.cluster.kube_types import prepare_types
 from gpukube.cluster.release import HELM_OWNER, SUPERSEDED
 from gpukube.cluster.views import NodeView, PodView, WorkloadView, node_view, pod_view, workload_view
 from gpukube.errors import AccessError, ClusterError, Where
@@ -122,6 +123,7 @@ def connect_kube(access: KubeAccess, timeout_s: float) -> LightKube:
         AccessError: The kubeconfig cannot be used.
     """
     server = server_of(access)
+    prepare_types()
     try:
         config = KubeConfig.from_dict(yaml.safe_load(access.kubeconfig))
         # As Go's clients do: a proxy of the environment is never used for loopback.

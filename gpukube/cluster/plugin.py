@@ -213,7 +213,7 @@ def _judge(values: dict[str, object], seen: Sighting, chart_version: str) -> Rel
         f"{len(changes)} values differ" if len(changes) > 1 else f"{changes[0].path} differs" if changes else "",
         f"chart {live.chart_version} -> {version}" if version != live.chart_version else "",
         f"its last change ended as {live.status}" if live.status != "deployed" else "",
-        *_drift(values, seen),
+        *(() if changes else _drift(values, seen)),
     ]
     said = "; ".join(reason for reason in reasons if reason)
     return ReleasePlan(

@@ -1,0 +1,163 @@
+"""Kubernetes objects and pools for the tests of the cluster room, with everything uninteresting filled in."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.names import CONFIG_MAP_NAME, NAMESPACE, PLUGIN_NAME, RELEASE_NAME
+from gpukube.cluster.plugin import Surroundings, chart_values
+from gpukube.cluster.release import Release
+from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.views import (
+    ContainerState,
+    ContainerView,
+    NodeView,
+    Placement,
+    PodView,
+    WorkloadView,
+    placement_of,
+)
+from gpukube.core.owners import solve_ownership
+from gpukube.core.resolve import promise_of
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Nodes, NodeStack, Ownership, Taint
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube.testing.fakes import FakeProvider
+from tests.builders import make_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.values import Desired
+
+SINGLE = Sharing(mig=MigCut("1g.5gb", "single"))
+MIXED = Sharing(mig=MigCut("1g.5gb", "mixed"))
+SLICED = Sharing(slicing=Slicing("time-slicing", 4))
+MPS = Sharing(slicing=Slicing("mps", 4))
+GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
+VISION_TAINT = Taint("dedicated", "vision", "NoSchedule")
+ONE = Nodes(1, 1, 1, autoscaled=False)
+FROM_ZERO = Nodes(0, 0, 5, autoscaled=True)
+
+
+def desire(**changes: object) -> Desired:
+    """Make a pool on a cluster whose nodes bring a driver and no plugin: the chart advertises."""
+    target = make_target(**changes)  # type: ignore[arg-type]  # test data
+    ownership = solve_ownership(target, NodeStack("cloud", "none", "cloud", "test"))
+    assert isinstance(ownership, Ownership)
+    promise = promise_of(target)
+    made = FakeProvider().desired(target, ownership, promise)
+    marks = {OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
+    return replace(
+        made,
+        ownership=ownership,
+        promise=promise,
+        labels={**target.labels, **marks, **ownership.labels},
+        effective_taints=target.taints,
+    )
+
+
+def advertised_by_cloud(pool: Desired) -> Desired:
+    return replace(pool, ownership=Ownership("cloud", "cloud", "", {}, "test"))
+
+
+def node_of(pool: Desired, name: str = "node-1", **changes: object) -> NodeView:
+    """Make a ready node of a pool that shows what the pool promises."""
+    shown = {key: str(count) for key, count in pool.promise.per_node.items()}
+    node = NodeView(
+        name=name,
+        labels=pool.labels,
+        taints=pool.effective_taints,
+        capacity=shown,
+        allocatable={"cpu": "96", **shown},
+        conditions={"Ready": "True"},
+        os_image="Ubuntu 24.04.3 LTS",
+        created="2026-11-01T00:00:00Z",
+    )
+    return replace(node, **changes)  # type: ignore[arg-type]  # test data
+
+
+def daemonset(name: str, namespace: str = "kube-system", **changes: object) -> WorkloadView:
+    made = WorkloadView("DaemonSet", name, namespace, {}, {}, Placement(), (), 0, 0)
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def container(image: str, *command: str, name: str = "main") -> ContainerView:
+    return ContainerView(name, image, command)
+
+
+def plugin_daemonset(values: Mapping[str, object]) -> WorkloadView:
+    """Make the plugin's DaemonSet as the chart renders it from values."""
+    return daemonset(
+        PLUGIN_NAME,
+        NAMESPACE,
+        labels={
+            "helm.sh/chart": "nvidia-device-plugin-0.20.0",
+            "app.kubernetes.io/name": "nvidia-device-plugin",
+            "app.kubernetes.io/instance": RELEASE_NAME,
+        },
+        placement=placement_of(values),
+    )
+
+
+def state(name: str = "nvidia-device-plugin-ctr", **changes: object) -> ContainerState:
+    made = ContainerState(name, init=False, ready=False, waiting="", message="", restarts=0, exit_code=None)
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def plugin_pod(node: str = "node-1", **changes: object) -> PodView:
+    made = PodView(
+        name="plugin-x7",
+        namespace=NAMESPACE,
+        labels={},
+        node=node,
+        scheduled=True,
+        phase="Running",
+        ready=True,
+        unschedulable="",
+        containers=(state(ready=True),),
+        owner_kind="DaemonSet",
+        owner=PLUGIN_NAME,
+        devices={},
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def release_of(values: Mapping[str, object], **changes: object) -> Release:
+    made = Release(RELEASE_NAME, NAMESPACE, "nvidia-device-plugin", "0.20.0", "0.20.0", 1, "deployed", values, "", "")
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def installed(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> Sighting:
+    """Make a cluster whose release serves these pools, with a plugin pod on every node given."""
+    values = chart_values(pools, Surroundings())
+    seen = Sighting(
+        nodes=nodes,
+        daemonsets=(plugin_daemonset(values),),
+        pods=tuple(plugin_pod(node.name) for node in nodes),
+        history=(release_of(values),),
+        config_map=entries_of(values),
+    )
+    return replace(seen, **changes)  # type: ignore[arg-type]  # test data
+
+
+def entries_of(values: Mapping[str, object]) -> dict[str, str]:
+    config = values["config"]
+    assert isinstance(config, dict)
+    return dict(config["map"])
+
+
+def release_secret(record: object, *, name: str = RELEASE_NAME, revision: int = 1) -> dict[str, object]:
+    """Pack a record as Helm does."""
+    packed = base64.b64encode(gzip.compress(json.dumps(record).encode()))
+    return {
+        "metadata": {"name": f"sh.helm.release.v1.{name}.v{revision}", "namespace": NAMESPACE},
+        "type": "helm.sh/release.v1",
+        "data": {"release": base64.b64encode(packed).decode()},
+    }
+
+
+__all__ = ["CONFIG_MAP_NAME", "NAMESPACE", "PLUGIN_NAME", "RELEASE_NAME"]

@@ -1,0 +1,280 @@
+"""Foreign advertisers: recognised, named, and judged by whether they could run on our nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.cluster.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
+from gpukube.cluster.plugin import Surroundings, chart_values
+from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.views import placement_of
+from gpukube.core.values import Ownership
+from tests.unit.cluster.builders import (
+    VISION_TAINT,
+    advertised_by_cloud,
+    container,
+    daemonset,
+    desire,
+    node_of,
+    plugin_daemonset,
+)
+
+if TYPE_CHECKING:
+    from gpukube.cluster.views import WorkloadView
+
+POOL = desire()
+HERE = POOL.target.where.source
+IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.17.1"
+GPU_TOLERATED = placement_of({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]})
+
+
+def affine(*keys: str) -> dict[str, object]:
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": ["true"]}]} for key in keys]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"nodeAffinity": required}
+
+
+def chart_release(**changes: object) -> WorkloadView:
+    """Make the plugin of a release with the chart's own defaults."""
+    made = daemonset(
+        "nvdp-nvidia-device-plugin",
+        "nvidia-device-plugin",
+        labels={
+            "helm.sh/chart": "nvidia-device-plugin-0.17.1",
+            "app.kubernetes.io/name": "nvidia-device-plugin",
+            "app.kubernetes.io/instance": "nvdp",
+        },
+        placement=replace(
+            GPU_TOLERATED, affinity=affine("feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.present")
+        ),
+        containers=(container(IMAGE, "nvidia-device-plugin", name="nvidia-device-plugin-ctr"),),
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+STATIC = daemonset(
+    "nvidia-device-plugin-daemonset",
+    "gpu-resources",
+    pod_labels={"name": "nvidia-device-plugin-ds"},
+    placement=GPU_TOLERATED,
+    containers=(container(IMAGE),),
+)
+OPERATOR = daemonset(
+    "nvidia-device-plugin-daemonset",
+    "gpu-operator",
+    labels={"app": "nvidia-device-plugin-daemonset", "app.kubernetes.io/managed-by": "gpu-operator"},
+    placement=replace(GPU_TOLERATED, node_selector={"nvidia.com/gpu.deploy.device-plugin": "true"}),
+    containers=(container(IMAGE),),
+)
+GKE = daemonset(
+    "nvidia-gpu-device-plugin-small-cos",
+    "kube-system",
+    labels={"k8s-app": "nvidia-gpu-device-plugin"},
+    placement=placement_of(
+        {
+            "tolerations": [{"operator": "Exists"}],
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "cloud.google.com/gke-accelerator", "operator": "Exists"}]}
+                        ]
+                    }
+                }
+            },
+        }
+    ),
+)
+OWN_BUILD = daemonset(
+    "gpu-plugin", "infra", placement=GPU_TOLERATED, containers=(container("reg/k8s-device-plugin:1"),)
+)
+
+FOREIGN = {
+    "another release of the chart": (chart_release(), "plugin-release"),
+    "static manifest, eksctl, guide of AKS": (STATIC, "static-manifest"),
+    "gpu operator": (OPERATOR, "gpu-operator"),
+    "gke's own": (GKE, "gke-plugin"),
+    "somebody's own build": (OWN_BUILD, "unknown-plugin"),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_find_when_a_foreign_plugin_is_there_then_named_with_evidence_and_two_ways_out(case: str) -> None:
+    found_daemonset, kind = FOREIGN[case]
+    (found,) = find_advertisers(Sighting(daemonsets=(found_daemonset,)), [POOL])
+    assert (found.kind, found.name, found.namespace) == (kind, found_daemonset.name, found_daemonset.namespace)
+    assert found.lands_on == (HERE,)
+    assert found.evidence
+    assert all(found.ways_out)
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_check_when_it_could_run_on_our_nodes_then_refused_by_name(case: str) -> None:
+    seen = Sighting(daemonsets=(FOREIGN[case][0],))
+    (diagnostic,) = check_advertisers(find_advertisers(seen, [POOL]), [POOL])
+    assert (diagnostic.code, diagnostic.severity, diagnostic.where.source) == ("foreign-advertiser", "error", HERE)
+    assert FOREIGN[case][0].name in diagnostic.message
+    assert "; or " in diagnostic.fix
+
+
+def test_find_when_operator_and_static_manifest_share_a_name_then_labels_decide() -> None:
+    found = find_advertisers(Sighting(daemonsets=(STATIC, OPERATOR)), [POOL])
+    assert {(item.kind, item.namespace) for item in found} == {
+        ("static-manifest", "gpu-resources"),
+        ("gpu-operator", "gpu-operator"),
+    }
+
+
+def test_find_when_a_release_is_named_then_the_way_out_names_it() -> None:
+    (found,) = find_advertisers(Sighting(daemonsets=(chart_release(),)), [POOL])
+    assert found.ways_out[1] == "remove it: helm uninstall nvdp --namespace nvidia-device-plugin"
+
+
+AWAY = {
+    "no toleration of our taint": (replace(STATIC, placement=placement_of({})), POOL),
+    "a taint of the pool's own": (STATIC, desire(taints=(*POOL.effective_taints, VISION_TAINT))),
+    "a selector our nodes do not meet": (
+        replace(STATIC, placement=replace(GPU_TOLERATED, node_selector={"team": "other"})),
+        POOL,
+    ),
+    "an affinity our nodes do not meet": (
+        chart_release(placement=replace(GPU_TOLERATED, affinity=affine("team/gpu"))),
+        POOL,
+    ),
+    "the operator told off by a label": (OPERATOR, desire(labels={"nvidia.com/gpu.deploy.device-plugin": "false"})),
+}
+
+
+@pytest.mark.parametrize("case", AWAY)
+def test_find_when_it_cannot_run_on_our_nodes_then_told_but_not_refused(case: str) -> None:
+    foreign, pool = AWAY[case]
+    found = find_advertisers(Sighting(daemonsets=(foreign,)), [pool])
+    assert [item.lands_on for item in found] == [()]
+    assert not check_advertisers(found, [pool])
+
+
+def test_find_when_only_nfd_would_lead_it_to_us_then_it_could_run() -> None:
+    led = chart_release(
+        placement=replace(GPU_TOLERATED, affinity=affine("feature.node.kubernetes.io/pci-10de.present"))
+    )
+    assert find_advertisers(Sighting(daemonsets=(led,)), [POOL])[0].lands_on == (HERE,)
+
+
+VALUES = chart_values([POOL], Surroundings())
+HARMLESS = {
+    "our own release": plugin_daemonset(VALUES),
+    "feature discovery of the chart": chart_release(name="nvdp-nvidia-device-plugin-gpu-feature-discovery"),
+    "mps daemon of the chart": chart_release(name="nvdp-nvidia-device-plugin-mps-control-daemon"),
+    "feature discovery under another name": chart_release(
+        name="gfd", containers=(container(IMAGE, "/usr/bin/gpu-feature-discovery"),)
+    ),
+    "something else": daemonset("kube-proxy", containers=(container("kube-proxy:v1"),)),
+}
+
+
+@pytest.mark.parametrize("case", HARMLESS)
+def test_find_when_it_advertises_nothing_then_not_found(case: str) -> None:
+    assert find_advertisers(Sighting(daemonsets=(HARMLESS[case],)), [POOL]) == ()
+
+
+def test_find_when_a_release_of_our_name_is_elsewhere_then_it_is_foreign() -> None:
+    labels = {**plugin_daemonset(VALUES).labels, "app.kubernetes.io/instance": RELEASE_NAME}
+    assert find_advertisers(Sighting(daemonsets=(chart_release(labels=labels),)), [POOL])
+    assert not find_advertisers(Sighting(daemonsets=(chart_release(labels=labels, namespace=NAMESPACE),)), [POOL])
+
+
+def test_find_when_the_pool_wants_no_plugin_then_a_foreign_one_is_welcome() -> None:
+    pool = replace(POOL, ownership=Ownership("cloud", "none", "", {}, "test"))
+    assert [item.lands_on for item in find_advertisers(Sighting(daemonsets=(STATIC,)), [pool])] == [()]
+
+
+def test_find_when_the_cloud_shall_advertise_then_its_own_is_no_rival_but_others_are() -> None:
+    pool = advertised_by_cloud(POOL)
+    found = {item.kind: item.lands_on for item in find_advertisers(Sighting(daemonsets=(GKE, STATIC)), [pool])}
+    assert found == {"gke-plugin": (), "static-manifest": (HERE,)}
+
+
+# Without a DaemonSet
+
+
+def test_find_when_the_operator_has_no_nodes_yet_then_its_policy_tells() -> None:
+    (found,) = find_advertisers(Sighting(cluster_policies=("cluster-policy",)), [POOL])
+    assert (found.kind, found.form, found.name, found.lands_on) == (
+        "gpu-operator",
+        "ClusterPolicy",
+        "cluster-policy",
+        (HERE,),
+    )
+
+
+def test_find_when_the_operators_daemonset_is_there_then_the_policy_is_not_told_again() -> None:
+    seen = Sighting(daemonsets=(OPERATOR,), cluster_policies=("cluster-policy",))
+    assert [item.form for item in find_advertisers(seen, [POOL])] == ["DaemonSet"]
+
+
+def test_find_when_a_label_keeps_the_operator_away_then_its_policy_does_not_land() -> None:
+    pool = desire(labels={"nvidia.com/gpu.deploy.device-plugin": "false"})
+    assert find_advertisers(Sighting(cluster_policies=("cluster-policy",)), [pool])[0].lands_on == ()
+
+
+SERVICES = {
+    "aks managed, by label": (
+        node_of(POOL, labels={**POOL.labels, "kubernetes.azure.com/dcgm-exporter": "enabled"}),
+        "aks-managed",
+    ),
+    "aks managed, by condition": (
+        node_of(POOL, conditions={"Ready": "True", "UnhealthyNvidiaDevicePlugin": "False"}),
+        "aks-managed",
+    ),
+    "bottlerocket": (node_of(POOL, os_image="Bottlerocket OS 1.54.0 (aws-k8s-1.34-nvidia)"), "bottlerocket"),
+}
+
+
+@pytest.mark.parametrize("case", SERVICES)
+def test_find_when_a_node_service_runs_on_our_nodes_then_refused(case: str) -> None:
+    node, kind = SERVICES[case]
+    (found,) = find_advertisers(Sighting(nodes=(node,)), [POOL])
+    assert (found.kind, found.lands_on) == (kind, (HERE,))
+
+
+@pytest.mark.parametrize("case", SERVICES)
+def test_find_when_a_node_service_runs_elsewhere_then_not_refused(case: str) -> None:
+    node, _kind = SERVICES[case]
+    other = replace(node, labels={k: v for k, v in node.labels.items() if not k.startswith("gpukube.io/")})
+    assert [item.lands_on for item in find_advertisers(Sighting(nodes=(other,)), [POOL])] == [()]
+
+
+def test_find_when_bottlerocket_has_no_gpus_then_nothing() -> None:
+    node = node_of(POOL, os_image="Bottlerocket OS 1.54.0", allocatable={"cpu": "4"})
+    assert find_advertisers(Sighting(nodes=(node,)), [POOL]) == ()
+
+
+DRA = daemonset(
+    "dra-driver-nvidia-gpu-kubelet-plugin",
+    "dra",
+    labels={"helm.sh/chart": "dra-driver-nvidia-gpu-0.4.1"},
+    placement=GPU_TOLERATED,
+)
+
+
+def test_find_when_the_dra_driver_hands_out_gpus_then_refused() -> None:
+    (found,) = find_advertisers(Sighting(daemonsets=(DRA,), device_classes=("gpu.nvidia.com",)), [POOL])
+    assert (found.kind, found.name, found.lands_on) == ("dra-driver", DRA.name, (HERE,))
+
+
+def test_find_when_slices_exist_for_our_nodes_then_refused() -> None:
+    seen = Sighting(nodes=(node_of(POOL),), slices=(("gpu.nvidia.com", "node-1"),))
+    assert find_advertisers(seen, [POOL])[0].lands_on == (HERE,)
+
+
+def test_find_when_only_its_device_class_is_left_then_not_refused() -> None:
+    assert [i.lands_on for i in find_advertisers(Sighting(device_classes=("gpu.nvidia.com",)), [POOL])] == [()]
+
+
+@pytest.mark.parametrize("classes", [(), ("compute-domain.nvidia.com",)])
+def test_find_when_dra_does_not_hand_out_gpus_then_nothing(classes: tuple[str, ...]) -> None:
+    assert find_advertisers(Sighting(daemonsets=(DRA,), device_classes=classes), [POOL]) == ()
