@@ -161,9 +161,7 @@ def _label_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Fi
     advertiser = node.labels.get(ADVERTISER_LABEL, "")
     if advertiser != "chart":
         means = "the release's affinity asks for it; labels of the pool reach its nodes at birth"
-        said = (
-            f"label {ADVERTISER_LABEL} is {advertiser!r}, not chart" if advertiser else f"no label {ADVERTISER_LABEL}"
-        )
+        said = f"label {ADVERTISER_LABEL} is {advertiser or 'absent'}, not chart"
         fix = f"kubectl label node {node.name} {ADVERTISER_LABEL}=chart --overwrite, and gpukube pool plan diff"
         found.append(Finding(node.name, "advertiser-label", "broken", said, means, fix))
     key, wanted = node.labels.get(CONFIG_LABEL, ""), desired.ownership.config_key

@@ -76,7 +76,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
 
 def pod_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> list[Finding]:
     """Say what keeps the plugin's pod on a node from serving; empty when it does."""
-    here = [pod for pod in pods if pod.node == node.name and (pod.owner_kind, pod.owner) == ("DaemonSet", PLUGIN_NAME)]
+    here = [pod for pod in pods if pod.node == node.name and _is_plugin(pod)]
     if not here:
         return [Finding(node.name, "plugin-pod", "waiting", "no plugin pod on this node yet")]
     pod = here[-1]
@@ -93,6 +93,10 @@ def pod_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> l
         reasons = ", ".join(sorted({state.waiting for state in pod.containers if state.waiting})) or pod.phase
         return [Finding(node.name, "plugin-pod", "waiting", f"pod {pod.name} is not ready: {reasons}")]
     return _mps_findings(desired, node)
+
+
+def _is_plugin(pod: PodView) -> bool:
+    return (pod.owner_kind, pod.owner) == ("DaemonSet", PLUGIN_NAME) and not pod.terminating
 
 
 def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState) -> Finding:

@@ -149,6 +149,7 @@ class PodView:
         unschedulable: The scheduler's words why not.
         owner_kind, owner: The controller's kind and name.
         devices: Requested nvidia.com/* resources -> count, containers summed.
+        terminating: Whether it is being deleted.
     """
 
     name: str
@@ -163,6 +164,7 @@ class PodView:
     owner_kind: str
     owner: str
     devices: Mapping[str, int]
+    terminating: bool = False
 
 
 def devices_of(resources: Mapping[str, str]) -> dict[str, int]:
@@ -244,6 +246,7 @@ def pod_view(obj: Tree) -> PodView:
         owner_kind=text(owner, "kind"),
         owner=text(owner, "name"),
         devices=_requested(obj),
+        terminating=bool(text(obj, "metadata", "deletionTimestamp")),
     )
 
 

@@ -1,0 +1,102 @@
+"""Helm's words as our errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpukube.cluster.helm_failures import explain_helm
+from gpukube.errors import AccessError, ClusterError, Conflict, GpukubeError, HelmError, Where
+
+WORDS = {"namespace": "ns", "name": "rel", "chart": "c", "version": "1", "repo": "https://repo"}
+
+SAID: dict[str, tuple[str, type[GpukubeError], str]] = {
+    "bad token": (
+        "kubernetes cluster unreachable: the server has asked for the client to provide credentials",
+        AccessError,
+        "kube-unauthorized",
+    ),
+    "rbac": (
+        'Error: query: failed: secrets is forbidden: User "x" cannot list resource "secrets" in API group ""',
+        AccessError,
+        "kube-forbidden",
+    ),
+    "refused": (
+        'kubernetes cluster unreachable: Get "https://127.0.0.1:1/version": dial tcp: connect: connection refused',
+        ClusterError,
+        "cluster-unreachable",
+    ),
+    "under way": (
+        "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress",
+        Conflict,
+        "release-busy",
+    ),
+    "lost race": (
+        'create: failed to create: secrets "sh.helm.release.v1.rel.v2" already exists',
+        Conflict,
+        "release-moved",
+    ),
+    "name in use": ("Error: INSTALLATION FAILED: cannot re-use a name that is still in use", Conflict, "release-moved"),
+    "edited by hand": (
+        "conflict occurred while applying object ns/ds apps/v1, Kind=DaemonSet: Apply failed with 1 conflict: conflict "
+        'with "kubectl-set" using apps/v1: .spec.template.spec.containers[name="x"].image',
+        HelmError,
+        "helm-field-conflict",
+    ),
+    "owned by another": (
+        'ClusterRole "x" exists and cannot be imported into the current release: invalid ownership metadata',
+        HelmError,
+        "helm-ownership",
+    ),
+    "no dependency": (
+        "Error: found in Chart.yaml, but missing in charts/ directory: node-feature-discovery",
+        HelmError,
+        "chart-dependency",
+    ),
+    "no such version": (
+        'Error: chart "nvidia-device-plugin" version "9.9" not found in https://repo repository',
+        HelmError,
+        "chart-not-found",
+    ),
+    "no repository": (
+        'looks like "http://127.0.0.1:1/x" is not a valid chart repository or cannot be reached: connection refused',
+        HelmError,
+        "chart-not-found",
+    ),
+    "no registry": (
+        'failed to perform "FetchReference" on source: Get "https://127.0.0.1:1/v2/": connection refused',
+        HelmError,
+        "chart-not-found",
+    ),
+    "gave up": ("context deadline exceeded", HelmError, "helm-timeout"),
+    "unknown field": ("field not declared in schema", HelmError, "chart-values"),
+    "template": (
+        "execution error at (nvidia-device-plugin/templates/validation.yml:1:4): Running in the 'default' namespace",
+        HelmError,
+        "chart-values",
+    ),
+    "old helm": ("Error: unknown flag: --rollback-on-failure", HelmError, "helm-old"),
+    "something new": ("Error: the moon is full", HelmError, "helm"),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_explain_when_helm_fails_then_class_code_and_remedy(case: str) -> None:
+    said, makes, code = SAID[case]
+    error = explain_helm(said, Where("helm upgrade"), WORDS)
+    (diagnostic,) = error.diagnostics
+    assert (type(error), diagnostic.code) == (makes, code)
+    assert diagnostic.fix
+    assert "{" not in diagnostic.fix
+
+
+def test_explain_when_there_are_warnings_then_the_error_line_is_told() -> None:
+    error = explain_helm("WARNING: kubeconfig is group-readable\nError: the moon is full\n", Where("helm"), WORDS)
+    assert str(error) == "Helm refuses: the moon is full"
+
+
+def test_explain_when_nothing_is_said_then_said_so() -> None:
+    assert str(explain_helm("", Where("helm"), WORDS)) == "Helm refuses: it says nothing"
+
+
+def test_explain_when_it_is_long_then_cut() -> None:
+    assert len(str(explain_helm("x" * 5000, Where("helm"), WORDS))) < 500

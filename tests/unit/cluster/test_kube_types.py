@@ -1,0 +1,47 @@
+"""Threads that decode the API's answers at once do not end the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from lightkube.core.resource import Resource
+
+from gpukube.cluster import kube
+from gpukube.cluster.kube_types import DECODED
+
+ALL_AT_ONCE = """
+import sys, threading
+from lightkube.core.decoders import decode_list
+from gpukube.cluster.kube_types import DECODED, prepare_types
+
+sys.setswitchinterval(1e-6)
+if "prepare" in sys.argv:
+    prepare_types()
+start = threading.Barrier(len(DECODED))
+
+def decode(resource):
+    start.wait()
+    decode_list(b'{"items": [], "metadata": {}}', resource)
+
+threads = [threading.Thread(target=decode, args=(resource,)) for resource in DECODED]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads_when_types_are_prepared_then_the_process_lives() -> None:
+    ended = subprocess.run([sys.executable, "-c", ALL_AT_ONCE, "prepare"], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_prepared_types_when_compared_with_those_of_the_client_then_none_is_missing() -> None:
+    generic = "lightkube.generic_resource"
+    used = {
+        item
+        for item in vars(kube).values()
+        if isinstance(item, type) and issubclass(item, Resource) and item.__module__ != generic
+    }
+    assert used == set(DECODED)
