@@ -40,6 +40,7 @@ _OPTION_NAMES = {
     "aad": "aad",
     "nodeProvisioningMode": "node_provisioning_mode",
     "tenant": "tenant",
+    "foreignPlugin": "foreign_plugin",
 }
 
 
@@ -64,6 +65,7 @@ def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[R
         ("GET", "faults", control.list_faults),
         ("DELETE", "faults", control.clear_faults),
         ("POST", "tamper", control.tamper),
+        ("POST", "deny", control.deny),
     )
     return [Route(f"/_sandbox/{path}", _guarded(handler, token), methods=[method]) for method, path, handler in table]
 
@@ -185,6 +187,20 @@ class _Control:
         changes = dict(_items(body, "set"))
         await tamper_pool(clusters[0], str(body["pool"]), changes, delete=bool(body.get("delete")))
         return {}
+
+    async def deny(self, request: Request) -> Json:
+        """`{cluster, denied: [[verb, resource], ...]}`: what RBAC refuses in that cluster; replaces what was there."""
+        body = await _object(request)
+        _require_keys(body, {"cluster", "denied"})
+        pairs = body["denied"]
+        if not isinstance(pairs, list):
+            message = "denied is no list"
+            raise TypeError(message)
+        denied = {(str(verb), str(resource)) for verb, resource in pairs}
+        clusters = _clusters_named(self._world, str(body.get("cluster", "")))
+        for cluster in clusters:
+            cluster.kube.denied = set(denied)
+        return {"clusters": len(clusters)}
 
 
 async def _cluster_status(world: World, cluster: Cluster) -> Json:

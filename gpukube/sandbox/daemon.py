@@ -32,6 +32,7 @@ __all__ = [
     "call",
     "clear_faults",
     "configure",
+    "deny",
     "down",
     "load_info",
     "requests_since",
@@ -219,7 +220,7 @@ def add_cluster(  # noqa: PLR0913 - the fields of a cluster
         name: Cluster name.
         kubernetes_version: 1.34.2 when empty.
         location: eastus when empty.
-        options: disableLocalAccounts, aad, nodeProvisioningMode, tenant.
+        options: disableLocalAccounts, aad, nodeProvisioningMode, tenant, foreignPlugin.
 
     Returns:
         `{"id", "created", "kubeUrl"}`.
@@ -248,6 +249,11 @@ def clear_faults(info: SandboxInfo) -> None:
 def tamper(info: SandboxInfo, cluster: str, pool: str, *, delete: bool = False, **properties: object) -> None:
     """Change a pool behind the user's back: delete it, or set wire properties without any check."""
     call(info, "POST", "tamper", {"cluster": cluster, "pool": pool, "delete": delete, "set": properties})
+
+
+def deny(info: SandboxInfo, cluster: str, *denied: tuple[str, str]) -> None:
+    """Let the cluster's RBAC refuse (verb, resource) pairs, such as ("create", "secrets"); none allows everything."""
+    call(info, "POST", "deny", {"cluster": cluster, "denied": [list(pair) for pair in denied]})
 
 
 def configure(info: SandboxInfo, **settings: object) -> Json:

@@ -6,6 +6,7 @@ Lives here: that clock. Must not live here: what the waiting is for. (`clock` ha
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 
 __all__ = ["PacedClock"]
@@ -16,10 +17,13 @@ class PacedClock:
 
     Args:
         speed: Sandbox seconds per wall second, above 0.
+
+    Raises:
+        ValueError: The speed is not above 0.
     """
 
     def __init__(self, speed: float) -> None:
-        self._speed = speed
+        self._speed = _checked(speed)
         self._base = time.time()
         self._since = time.monotonic()
         self._changed = asyncio.Event()
@@ -39,10 +43,7 @@ class PacedClock:
         Raises:
             ValueError: The speed is not above 0.
         """
-        if not speed > 0:
-            message = f"speed is {speed}; it must be above 0"
-            raise ValueError(message)
-        self._base, self._since, self._speed = self.now(), time.monotonic(), speed
+        self._base, self._since, self._speed = self.now(), time.monotonic(), _checked(speed)
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -57,3 +58,10 @@ class PacedClock:
                 break
         else:
             await asyncio.sleep(0)
+
+
+def _checked(speed: float) -> float:
+    if not 0 < speed < math.inf:  # not a number is neither
+        message = f"speed is {speed}; it must be above 0"
+        raise ValueError(message)
+    return speed

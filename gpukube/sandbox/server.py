@@ -23,6 +23,7 @@ from gpukube.sandbox.aks.routes import ArmApp
 from gpukube.sandbox.control import control_routes
 from gpukube.sandbox.gateway import KubeGateway
 from gpukube.sandbox.guard import refuse_non_loopback
+from gpukube.sandbox.kube.repository import repository_routes
 from gpukube.sandbox.state import SandboxInfo, hold_life_lock, remove_info, save_info
 from gpukube.sandbox.tls import TlsFiles, make_tls
 from gpukube.sandbox.traffic import TransportKeeper, Watched
@@ -95,7 +96,8 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
 def _front(world: World, *, token_needed: bool, own: list[Route]) -> ASGIApp:
     """ARM on one port, with what else is there: the token endpoints, charts and, over http, the control API."""
     arm = Watched(ArmApp(world.aks, token_needed=token_needed), "arm", world.log, world.faults)
-    return Starlette(routes=[*own, *identity_routes(), Mount("/", arm)])
+    charts = Watched(Starlette(routes=[repository_routes("")]), "charts", world.log, world.faults)
+    return Starlette(routes=[*own, Mount("/charts", charts), *identity_routes(), Mount("/", arm)])
 
 
 def _listen() -> socket.socket:

@@ -9,6 +9,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gpukube.sandbox.aks.addons import apply_static_plugin
 from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions
 from gpukube.sandbox.aks.lifecycle import seed_pool
 from gpukube.sandbox.aks.pools import Pool, finish_defaults, with_defaults
@@ -83,6 +84,8 @@ class World:
         pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
         cluster.pools[SYSTEM_POOL] = pool
         await seed_pool(cluster, pool)
+        if wanted.options.foreign_plugin:
+            await apply_static_plugin(kube)
         return cluster, True
 
     async def reset(self) -> None:

@@ -37,12 +37,14 @@ class ClusterOptions:
         aad: Users come from Entra; the user kubeconfig calls kubelogin.
         node_provisioning_mode: Manual or Auto.
         tenant: Entra tenant.
+        foreign_plugin: Somebody has applied the static device-plugin manifest of the AKS how-to already.
     """
 
     disable_local_accounts: bool = False
     aad: bool = False
     node_provisioning_mode: str = "Manual"
     tenant: str = "00000000-0000-0000-0000-0000000000aa"
+    foreign_plugin: bool = False
 
 
 @dataclass(slots=True)

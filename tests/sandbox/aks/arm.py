@@ -6,7 +6,6 @@ import ssl
 from typing import TYPE_CHECKING, Self
 
 import httpx
-from azure.core.credentials import AccessToken
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.mgmt.containerservice import ContainerServiceClient
 from azure.mgmt.containerservice.models import AgentPool
@@ -14,6 +13,8 @@ from azure.mgmt.containerservice.models import AgentPool
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
+
+    from azure.core.credentials import AccessToken
 
     from gpukube.sandbox.daemon import SandboxInfo
 
@@ -89,7 +90,7 @@ class Arm:
         return self.http.request(method, CLUSTER_PATH + below, params={"api-version": api}, headers=dict(headers or {}))
 
 
-def make_sdk(info: SandboxInfo, **settings: object) -> ContainerServiceClient:
+def make_sdk(info: SandboxInfo) -> ContainerServiceClient:
     """The real SDK over plain http: without the policy that refuses to send a token there."""
     return ContainerServiceClient(
         NoCredential(),
@@ -97,7 +98,6 @@ def make_sdk(info: SandboxInfo, **settings: object) -> ContainerServiceClient:
         base_url=info.arm_url,
         authentication_policy=SansIOHTTPPolicy(),
         retry_total=0,
-        **settings,
     )
 
 

@@ -1,0 +1,48 @@
+"""What people have installed on their clusters before gpukube came.
+
+Lives here: those objects. Must not live here: what the cluster makes of them (`kube`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.kube.cluster import KubeCluster
+    from gpukube.sandbox.kube.objects import JsonObject
+
+__all__ = ["apply_static_plugin"]
+
+_NAMESPACE = "gpu-resources"
+_LABELS = {"name": "nvidia-device-plugin-ds"}
+_IMAGE = "mcr.microsoft.com/oss/v2/nvidia/k8s-device-plugin:v0.18.0"
+
+
+async def apply_static_plugin(kube: KubeCluster) -> None:
+    """Apply the device-plugin DaemonSet of the AKS how-to, as `kubectl apply` would (docs: aks/use-nvidia-gpu)."""
+    await kube.api.create("namespaces", {"metadata": {"name": _NAMESPACE}})
+    await kube.api.create("daemonsets", _static_plugin())
+
+
+def _static_plugin() -> JsonObject:
+    container = {
+        "name": "nvidia-device-plugin-ctr",
+        "image": _IMAGE,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [{"name": "device-plugin", "mountPath": "/var/lib/kubelet/device-plugins"}],
+    }
+    pod = {
+        "tolerations": [{"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}],
+        "containers": [container],
+        "volumes": [{"name": "device-plugin", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "nvidia-device-plugin-daemonset", "namespace": _NAMESPACE},
+        "spec": {
+            "selector": {"matchLabels": _LABELS},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "template": {"metadata": {"labels": _LABELS}, "spec": pod},
+        },
+    }

@@ -1,0 +1,70 @@
+"""The environment for the official clients: files, variables, and kubectl where it is installed."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox import daemon
+from gpukube.sandbox.environment import env
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.daemon import SandboxInfo
+
+SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.fixture
+def variables(sandbox: SandboxInfo) -> dict[str, str]:
+    """Variables for a sandbox with three clusters, two of one name."""
+    for group, name in (("ml", "train"), ("ml", "serve"), ("other", "serve")):
+        daemon.add_cluster(sandbox, SUBSCRIPTION, group, name)
+    return env(sandbox)
+
+
+def test_env_when_asked_then_everything_points_to_loopback(sandbox: SandboxInfo, variables: dict[str, str]) -> None:
+    assert variables["GPUKUBE_AKS_ENDPOINT"] == sandbox.arm_url
+    assert variables["GPUKUBE_SANDBOX_STATE"] == sandbox.state_dir
+    assert variables["IDENTITY_ENDPOINT"] == f"{sandbox.arm_url}/msi/token"
+    assert variables["HTTPS_PROXY"].startswith("http://127.0.0.1:")
+    assert "127.0.0.1" in variables["NO_PROXY"]
+
+
+def test_env_when_asked_then_az_has_a_cloud_and_a_profile(sandbox: SandboxInfo, variables: dict[str, str]) -> None:
+    directory = Path(variables["AZURE_CONFIG_DIR"])
+    clouds = configparser.ConfigParser()
+    clouds.read(directory / "clouds.config")
+    (cloud,) = clouds.sections()
+    assert clouds[cloud]["endpoint_resource_manager"] == sandbox.arm_tls_url
+    config = configparser.ConfigParser()
+    config.read(directory / "config")
+    assert config["cloud"]["name"] == cloud
+    (entry,) = json.loads((directory / "azureProfile.json").read_text())["subscriptions"]
+    assert (entry["id"], entry["isDefault"], entry["environmentName"]) == (SUBSCRIPTION, True, cloud)
+
+
+def test_env_when_asked_then_one_private_kubeconfig_with_a_context_per_cluster(variables: dict[str, str]) -> None:
+    path = Path(variables["KUBECONFIG"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    document = json.loads(path.read_text())
+    names = [context["name"] for context in document["contexts"]]
+    assert (names, document["current-context"]) == (["train", "ml-serve", "other-serve"], "train")
+    assert all(cluster["cluster"]["certificate-authority-data"] for cluster in document["clusters"])
+
+
+def test_kubectl_when_installed_then_lists_the_nodes(variables: dict[str, str]) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not on PATH")
+    command = [kubectl, "get", "nodes", "--context", "other-serve", "-o", "name"]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    assert (done.stderr, done.stdout.startswith("node/aks-nodepool1-")) == ("", True)
