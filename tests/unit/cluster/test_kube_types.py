@@ -11,18 +11,22 @@ from gpukube.cluster import kube
 from gpukube.cluster.kube_types import DECODED
 
 ALL_AT_ONCE = """
-import sys, threading
+import json, sys, threading
 from lightkube.core.decoders import decode_list
 from gpukube.cluster.kube_types import DECODED, prepare_types
 
 sys.setswitchinterval(1e-6)
 if "prepare" in sys.argv:
     prepare_types()
+pod = {"containers": [{"name": "c", "env": [{"name": "e", "value": "v"}]}], "tolerations": [{"key": "k"}]}
+selector, template = {"matchLabels": {"a": "b"}}, {"metadata": {"labels": {"a": "b"}}, "spec": pod}
+item = {"metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {**pod, "selector": selector, "template": template}}
+answer = json.dumps({"items": [item], "metadata": {}}).encode()
 start = threading.Barrier(len(DECODED))
 
 def decode(resource):
     start.wait()
-    decode_list(b'{"items": [], "metadata": {}}', resource)
+    decode_list(answer, resource)
 
 threads = [threading.Thread(target=decode, args=(resource,)) for resource in DECODED]
 for thread in threads:
