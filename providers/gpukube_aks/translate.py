@@ -61,8 +61,12 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
 
 
 def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
-    """Delete this very pool: refused by AKS when somebody changed it since it was read."""
-    return Request("aks", DELETE, {**pool_path(cluster, observed.name), **_guard(observed)})
+    """Delete this very pool: refused by AKS when somebody changed it since it was read.
+
+    A pool that AKS still works on gets a new etag when that ends, so there the guard would only ever fail.
+    """
+    guard = {} if observed.state == "busy" else _guard(observed)
+    return Request("aks", DELETE, {**pool_path(cluster, observed.name), **guard})
 
 
 def translate_recreate(desired: Desired, observed: Observed) -> Request:

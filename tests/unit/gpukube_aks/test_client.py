@@ -55,7 +55,7 @@ def test_create_when_sent_is_conditional_and_not_waited_for() -> None:
 
 def test_repair_when_sent_is_guarded_and_is_an_update() -> None:
     sdk = FakeSdk(operation=HANDLE)
-    observed = observe_pool({"name": "a100mig", "properties": {"eTag": "e1"}})
+    observed = observe_pool({"name": "a100mig", "properties": {"eTag": "e1", "provisioningState": "Succeeded"}})
     request = AksProvider().recreate_request(DESIRED, observed)
 
     assert request is not None
@@ -178,7 +178,9 @@ def test_delete_when_the_pool_is_missing_is_done(failure: Exception | None) -> N
 
 
 def guarded_delete() -> Request:
-    return AksProvider().delete_request(CLUSTER, observe_pool({"name": "a100mig", "properties": {"eTag": "e1"}}))
+    return AksProvider().delete_request(
+        CLUSTER, observe_pool({"name": "a100mig", "properties": {"eTag": "e1", "provisioningState": "Succeeded"}})
+    )
 
 
 def precondition_failed() -> ResourceModifiedError:

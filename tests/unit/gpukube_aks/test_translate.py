@@ -83,14 +83,20 @@ def test_native_fields_when_given_enter_the_body_last_and_are_compared() -> None
 
 def test_delete_when_the_etag_is_known_is_guarded_by_it() -> None:
     provider = AksProvider()
-    observed = observe_pool({"name": "a100mig", "properties": {"eTag": "e1"}})
+    ready = {"eTag": "e1", "provisioningState": "Succeeded"}
 
-    guarded = provider.delete_request(CLUSTER, observed)
+    guarded = provider.delete_request(CLUSTER, observe_pool({"name": "a100mig", "properties": ready}))
     unguarded = provider.delete_request(CLUSTER, observe_pool({"name": "a100mig", "properties": {}}))
 
     assert guarded.operation == "agent_pools.begin_delete"
     assert guarded.params == {**PATH, "etag": "e1", "match_condition": "if-not-modified"}
     assert unguarded.params == PATH
+
+
+def test_delete_when_aks_works_on_the_pool_is_not_guarded_by_an_etag_about_to_change() -> None:
+    busy = {"eTag": "e1", "provisioningState": "Creating"}
+
+    assert AksProvider().delete_request(CLUSTER, observe_pool({"name": "a100mig", "properties": busy})).params == PATH
 
 
 def test_recreate_when_aks_put_its_own_marks_keeps_them() -> None:
