@@ -57,7 +57,7 @@ class _Api:
 
     async def _route(self, request: Request) -> Response:
         parts = [part for part in request.path_params["path"].split("/") if part]
-        about = self._about(parts)
+        about = self._about(parts, request.headers.get("accept", ""))
         if about is not None:
             return about
         if parts[0] not in {"api", "apis"}:
@@ -71,9 +71,12 @@ class _Api:
             return _answer(subresources.review(self._cluster, target.kind, await read_body(request)), 201)
         return await self._objects(verb, request, target)
 
-    def _about(self, parts: list[str]) -> Response | None:
+    def _about(self, parts: list[str], accept: str) -> Response | None:
         if parts[:1] in (["healthz"], ["livez"], ["readyz"]):
             return PlainTextResponse("ok")
+        if parts in (["api"], ["apis"]) and discovery.AGGREGATED in accept:
+            whole = discovery.aggregated(list(self._store.kinds.values()), core=parts == ["api"])
+            return Response(json.dumps(whole), media_type=discovery.AGGREGATED)
         found = self._document(parts)
         if found is not None and not found:
             raise problems.no_such_path()
@@ -111,7 +114,9 @@ class _Api:
 
     def _get(self, request: Request, target: Target) -> Response:
         found = self._store.get(target.kind, target.namespace, target.name)
-        return _answer(tables.as_table(target.kind, [found]) if tables.wanted(request) else found)
+        return _answer(
+            tables.as_table(target.kind, [found], self._cluster.clock.now()) if tables.wanted(request) else found
+        )
 
     def _found(self, request: Request, target: Target) -> list[JsonObject]:
         selects = _selector(request, target)
@@ -121,7 +126,7 @@ class _Api:
         found = self._found(request, target)
         version = str(self._store.version)
         if tables.wanted(request):
-            return _answer(tables.as_table(target.kind, found, version))
+            return _answer(tables.as_table(target.kind, found, self._cluster.clock.now(), version))
         kind = target.kind
         return _answer(
             {
@@ -148,7 +153,7 @@ class _Api:
         async def lines() -> AsyncIterator[bytes]:
             try:
                 async for event in watch(self._store, target.kind, target.namespace, asked):
-                    shown = tables.event_as_table(target.kind, event) if as_table else event
+                    shown = tables.event_as_table(target.kind, event, self._cluster.clock.now()) if as_table else event
                     yield json.dumps(shown).encode() + b"\n"
             except ApiProblem as problem:
                 yield json.dumps({"type": "ERROR", "object": problem.as_status()}).encode() + b"\n"

@@ -182,7 +182,8 @@ def apply_config(live: JsonObject | None, config: JsonObject, manager: str, *, f
     merged: JsonObject = strategic_merge(live or {}, _without_nulls(config))
     merged = copy.deepcopy(merged)
     held = frozenset(wanted).union(*(owner.fields for owner in others)) if others else frozenset(wanted)
-    for path in sorted(previous - held, key=len, reverse=True):
+    # Whole list items first: without their key fields they could not be found any more.
+    for path in sorted(previous - held, key=lambda path: (path[-1] != ".", -len(path))):
         _remove(merged, path)
     _write_owners(merged, [*others, _Owner(manager, "Apply", version, time, frozenset(wanted))])
     if live is not None and _same_but_times(live, merged):

@@ -71,21 +71,21 @@ class DaemonSets:
                     await self._api.delete("pods", pod)
             if may_start and not present:
                 await self._api.create("pods", _daemon_pod(daemonset, name, revision))
-        await self._roll(daemonset, pods, revision)
+        await self._roll(daemonset, pods, revision, sum(may_start for may_start, _ in verdicts.values()))
         await self._report(daemonset, verdicts, by_node, revision)
 
-    async def _roll(self, daemonset: JsonObject, pods: list[JsonObject], revision: str) -> None:
+    async def _roll(self, daemonset: JsonObject, pods: list[JsonObject], revision: str, wanted: int) -> None:
         strategy = spec(daemonset).get("updateStrategy") or {}
         outdated = [
             pod for pod in pods if labels(pod).get(_HASH) != revision and not meta(pod).get("deletionTimestamp")
         ]
         if strategy.get("type") == "OnDelete" or not outdated:
             return
-        unavailable = sum(not is_available(pod) for pod in pods)
+        unavailable = wanted - sum(map(is_available, pods))
         # Pods of the old template that are down anyway cost nothing to replace.
         for pod in [pod for pod in outdated if not is_available(pod)]:
             await self._api.delete("pods", pod)
-        spare = _share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(pods)) - unavailable
+        spare = _share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), wanted) - unavailable
         for pod in [pod for pod in outdated if is_available(pod)][: max(0, spare)]:
             await self._api.delete("pods", pod)
 

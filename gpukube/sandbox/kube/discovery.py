@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.kinds import Kind
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["core_versions", "group_list", "openapi", "resource_list", "version_info"]
+__all__ = ["AGGREGATED", "aggregated", "core_versions", "group_list", "openapi", "resource_list", "version_info"]
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+"""Content type of aggregated discovery; without it Helm's rate limit turns discovery into seconds."""
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _REVIEWS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
@@ -96,6 +99,40 @@ def resource_list(kinds: Iterable[Kind], group: str, version: str) -> JsonObject
         return {}
     group_version = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}
+
+
+def aggregated(kinds: Collection[Kind], *, core: bool) -> JsonObject:
+    """Answer /api or /apis in one document (apidiscovery.k8s.io/v2)."""
+    items = []
+    for group, versions in _groups(kinds).items():
+        if core is (group == ""):
+            described = [
+                {"version": version, "freshness": "Current", "resources": _described(kinds, group, version)}
+                for version in versions
+            ]
+            items.append({"metadata": {"name": group}, "versions": described})
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+
+def _described(kinds: Iterable[Kind], group: str, version: str) -> list[JsonObject]:
+    found: dict[str, JsonObject] = {}
+    for entry in resource_list(kinds, group, version)["resources"]:
+        name, _, part = entry["name"].partition("/")
+        identity = {"group": entry.get("group", group), "version": entry.get("version", version), "kind": entry["kind"]}
+        if part:
+            below = {"subresource": part, "responseKind": identity, "verbs": entry["verbs"]}
+            found[name].setdefault("subresources", []).append(below)
+            continue
+        found[name] = {
+            "resource": name,
+            "responseKind": identity,
+            "scope": "Namespaced" if entry["namespaced"] else "Cluster",
+            "singularResource": entry["singularName"],
+            "verbs": entry["verbs"],
+            "shortNames": entry.get("shortNames", []),
+            "categories": entry.get("categories", []),
+        }
+    return list(found.values())
 
 
 def _foreign(part: str) -> dict[str, str]:

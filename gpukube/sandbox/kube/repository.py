@@ -2,7 +2,8 @@
 
 Lives here: packing the chart sources, the index, and the routes. Must not live here: charts (`gpukube/sandbox/charts`).
 
-The archives are the same bytes on every run and machine, so a recorded digest stays true.
+The archives are the same bytes on every run and machine (stored, not compressed: zlib builds differ), so a recorded digest
+stays true.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def chart_archive(version: str) -> bytes:
         raise LookupError(message)
     packed = io.BytesIO()
     with (
-        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as zipped,
+        gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=0, mtime=0) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.USTAR_FORMAT) as archive,
     ):
         for path, content in _files(_source(), CHART):

@@ -7,6 +7,7 @@ Source: docs reference/using-api/api-concepts, receiving resources as Tables.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.objects import conditions, labels, spec, status
@@ -107,12 +108,20 @@ _COLUMNS: dict[str, _Cells] = {
 }
 
 
-def as_table(kind: Kind, objects: list[JsonObject], version: str = "") -> JsonObject:
-    """Write objects as a Table: name, the type's own columns, age."""
+def _age(obj: JsonObject, now: float) -> str:
+    seconds = max(0, int(now - datetime.fromisoformat(obj["metadata"]["creationTimestamp"]).timestamp()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def as_table(kind: Kind, objects: list[JsonObject], now: float, version: str = "") -> JsonObject:
+    """Write objects as a Table: name, the type's own columns, age at the sandbox time given."""
     columns = _COLUMNS.get(kind.kind, [])
     heads = [{"name": "Name", "type": "string", "format": "name", "priority": 0, "description": ""}]
     heads += [{"name": name, "type": "string", "format": "", "priority": 0, "description": ""} for name, _ in columns]
-    heads.append({"name": "Created At", "type": "date", "format": "", "priority": 0, "description": ""})
+    heads.append({"name": "Age", "type": "string", "format": "", "priority": 0, "description": ""})
     rows = [
         {
             "cells": [
@@ -128,8 +137,8 @@ def as_table(kind: Kind, objects: list[JsonObject], version: str = "") -> JsonOb
     return {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "columnDefinitions": heads, "rows": rows}
 
 
-def event_as_table(kind: Kind, event: JsonObject) -> JsonObject:
+def event_as_table(kind: Kind, event: JsonObject, now: float) -> JsonObject:
     """Write a watch event's object as a Table of one row; bookmarks stay as they are."""
     if event["type"] == "BOOKMARK":
         return event
-    return {"type": event["type"], "object": as_table(kind, [event["object"]])}
+    return {"type": event["type"], "object": as_table(kind, [event["object"]], now)}

@@ -1,0 +1,366 @@
+"""Real clients over a real socket: Helm's SDK in a child process, kubectl, lightkube."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from gpukube.sandbox.clock import ScaledClock
+from gpukube.sandbox.kube.api import make_app
+from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
+from gpukube.sandbox.kube.repository import VERSIONS, archive_name, chart_archive, repository_routes
+
+from .conftest import TOKEN, Served, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytest.importorskip("helm_python")
+
+NAMESPACE = "gpu"
+SLICED = GpuShape("A100-40GB", 8, ("1g.5gb",) * 7, mig_reboot=True)
+GPU_TAINT = Taint("nvidia.com/gpu", "present")
+CONFIGS = {
+    "default": "version: v1\n",
+    "single": "version: v1\nflags: {migStrategy: single}\n",
+    "mixed": "version: v1\nflags: {migStrategy: mixed}\n",
+}
+VALUES: dict[str, object] = {"gfd": {"enabled": True}, "config": {"map": CONFIGS, "default": "default"}}
+
+HELM = """
+import json, sys
+import helm_python
+verb, kubeconfig, arguments = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+config = helm_python.Config(namespace=arguments.pop("home"), kubeconfig_content=open(kubeconfig).read())
+try:
+    answer = getattr(config, verb)(*arguments.pop("args", []), **arguments)
+    json.dump({"ok": json.loads(json.dumps(answer, default=str))}, sys.stdout)
+except helm_python.HelmError as error:
+    json.dump({"error": type(error).__name__, "text": str(error)}, sys.stdout)
+"""
+
+
+def helm(kubeconfig: Path, verb: str, *args: object, **more: object) -> dict[str, object]:
+    arguments = json.dumps({"home": NAMESPACE, "args": args, **more})
+    done = subprocess.run(
+        [sys.executable, "-c", HELM, verb, str(kubeconfig), arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def install(kubeconfig: Path, chart: Path, values: dict[str, object], **more: object) -> dict[str, object]:
+    return helm(
+        kubeconfig,
+        "install",
+        str(chart),
+        "nvdp",
+        namespace=NAMESPACE,
+        create_namespace=True,
+        values=values,
+        timeout=30,
+        **more,
+    )
+
+
+def kubectl(kubeconfig: Path, *args: str, stdin: str = "") -> str:
+    if not shutil.which("kubectl"):
+        pytest.skip("kubectl is not installed")
+    env = {**os.environ, "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
+    done = subprocess.run(
+        ["kubectl", *args], capture_output=True, text=True, timeout=60, check=False, env=env, input=stdin
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
+    ends = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < ends, "did not come true"
+        time.sleep(0.05)
+
+
+def allocatable(served: Served, node: str) -> dict[str, str]:
+    async def read() -> dict[str, str]:
+        found = await served.cluster.api.get("nodes", node)
+        return {
+            key: value
+            for key, value in (found or {"status": {"allocatable": {}}})["status"]["allocatable"].items()
+            if "nvidia" in key
+        }
+
+    return served.run(read())
+
+
+@pytest.fixture
+def chart(tmp_path: Path) -> Path:
+    path = tmp_path / archive_name(VERSIONS[0])
+    path.write_bytes(chart_archive(VERSIONS[0]))
+    return path
+
+
+@pytest.fixture
+def fleet(served: Served) -> Served:
+    """A system node, and GPU nodes with one config each."""
+    served.run(served.cluster.add_node(NodeShape("system", boot_s=1)))
+    for key in ("single", "mixed"):
+        marks = {"nvidia.com/device-plugin.config": key}
+        served.run(served.cluster.add_node(NodeShape(key, labels=marks, taints=(GPU_TAINT,), gpu=SLICED, boot_s=5)))
+    return served
+
+
+def test_helm_when_chart_is_installed_then_nodes_advertise_and_after_uninstall_nothing_is_left(
+    fleet: Served, kubeconfig: Path, chart: Path
+) -> None:
+    installed = install(kubeconfig, chart, VALUES, wait="watcher")
+    eventually(lambda: allocatable(fleet, "single") == {"nvidia.com/gpu": "56"})
+    eventually(lambda: allocatable(fleet, "mixed") == {"nvidia.com/mig-1g.5gb": "56"})
+    upgraded = helm(kubeconfig, "upgrade", str(chart), "nvdp", namespace=NAMESPACE, values=VALUES, timeout=30)
+    history = helm(kubeconfig, "history", "nvdp")
+    listed = helm(kubeconfig, "list")
+    labels = json.loads(kubectl(kubeconfig, "get", "node", "single", "-o", "json"))["metadata"]["labels"]
+    gone = helm(kubeconfig, "uninstall", "nvdp", timeout=30, wait="watcher")
+    left = json.loads(kubectl(kubeconfig, "get", "node", "single", "-o", "json"))["metadata"]["labels"]
+
+    assert "ok" in installed, installed
+    assert "ok" in upgraded, upgraded
+    assert "ok" in gone, gone
+    assert isinstance(history["ok"], list)
+    assert [item["status"] for item in history["ok"]] == ["superseded", "deployed"]
+    assert "nvdp" in json.dumps(listed)
+    assert labels["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"
+    assert "nvidia.com/gpu.product" not in left
+    eventually(lambda: allocatable(fleet, "single") == {"nvidia.com/gpu": "0"})
+
+
+@pytest.mark.parametrize(
+    ("values", "namespace", "text"),
+    [
+        pytest.param({}, "default", "'default' namespace is not recommended", id="default-namespace"),
+        pytest.param({"namespace": "x"}, NAMESPACE, "no longer supported", id="value-namespace"),
+        pytest.param({"config": {"name": "a", "map": {"b": "c: d"}}}, NAMESPACE, "Only one of", id="name-and-map"),
+        pytest.param(
+            {"config": {"map": {"a": "x: y", "b": "x: y"}}}, NAMESPACE, "default config must be", id="two-keys"
+        ),
+        pytest.param({"config": {"map": {"a": {"version": "v1"}}}}, NAMESPACE, "", id="map-value-no-string"),
+        pytest.param({"deviceListStrategy": ["envvar"]}, NAMESPACE, "", id="strategy-as-list"),
+        pytest.param({"tolerations": [{"keyy": "x"}]}, NAMESPACE, "field not declared in schema", id="unknown-field"),
+        pytest.param(
+            {"config": {"map": {"1": "a: b"}, "default": 1}}, NAMESPACE, "expected string", id="numeric-default"
+        ),
+    ],
+)
+def test_helm_when_values_are_wrong_then_release_error_names_it(
+    served: Served, kubeconfig: Path, chart: Path, values: dict[str, object], namespace: str, text: str
+) -> None:
+    found = helm(
+        kubeconfig, "install", str(chart), "nvdp", namespace=namespace, create_namespace=True, values=values, timeout=10
+    )
+
+    assert found.get("error") == "HelmReleaseError", found
+    assert text in str(found["text"])
+
+
+def test_helm_when_kubectl_has_set_the_image_then_upgrade_conflicts(
+    served: Served, kubeconfig: Path, chart: Path
+) -> None:
+    install(kubeconfig, chart, {})
+    kubectl(
+        kubeconfig, "set", "image", "-n", NAMESPACE, "ds/nvdp-nvidia-device-plugin", "nvidia-device-plugin-ctr=other:1"
+    )
+
+    found = helm(kubeconfig, "upgrade", str(chart), "nvdp", namespace=NAMESPACE, values={}, timeout=10)
+
+    assert found["error"] == "HelmReleaseError"
+    assert 'conflict with "kubectl-set"' in str(found["text"])
+
+
+def test_helm_when_daemonset_was_deleted_by_hand_then_upgrade_makes_it_again(
+    served: Served, kubeconfig: Path, chart: Path
+) -> None:
+    install(kubeconfig, chart, {})
+    kubectl(kubeconfig, "delete", "-n", NAMESPACE, "ds/nvdp-nvidia-device-plugin")
+    helm(kubeconfig, "upgrade", str(chart), "nvdp", namespace=NAMESPACE, values={}, timeout=10)
+
+    assert "nvdp-nvidia-device-plugin" in kubectl(kubeconfig, "get", "-n", NAMESPACE, "ds", "-o", "name")
+
+
+@pytest.fixture
+def with_repository(tmp_path: Path) -> Iterator[Served]:
+    cluster = KubeCluster("train", ScaledClock(200.0), TOKEN)
+    app = Starlette(routes=[repository_routes(), Mount("/k8s/train", make_app(cluster))])
+    with serve(cluster, app, tmp_path) as running:
+        yield running
+
+
+def test_repository_when_asked_then_index_and_archives_are_the_same_bytes(with_repository: Served) -> None:
+    with httpx.Client(base_url=with_repository.url, verify=False, trust_env=False) as client:  # noqa: S501 -- loopback
+        index = client.get("/charts/index.yaml").text
+        archive = client.get(f"/charts/{archive_name('0.19.3')}").content
+        missing = client.get("/charts/other.tgz").status_code
+
+    assert all(version in index for version in VERSIONS)
+    assert archive == chart_archive("0.19.3")
+    assert missing == 404
+
+
+def test_app_when_mounted_below_a_path_then_helm_and_kubectl_work(
+    with_repository: Served, tmp_path: Path, chart: Path
+) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(with_repository.cluster.kubeconfig(f"{with_repository.url}/k8s/train", with_repository.ca_pem))
+
+    assert "ok" in install(path, chart, {})
+    assert "nvdp-nvidia-device-plugin" in kubectl(path, "get", "ds", "-A", "-o", "wide")
+
+
+# kubectl
+
+
+def test_kubectl_when_getting_then_tables_are_shown(fleet: Served, kubeconfig: Path) -> None:
+    eventually(lambda: "single" in kubectl(kubeconfig, "get", "nodes"))
+    lines = kubectl(kubeconfig, "get", "nodes").splitlines()
+
+    assert lines[0].split() == ["NAME", "STATUS", "ROLES", "VERSION", "AGE"]
+    assert "v1.34.2" in lines[1]
+    assert "Active" in kubectl(kubeconfig, "get", "ns")
+
+
+def test_kubectl_when_labelling_tainting_and_cordoning_then_node_changes(fleet: Served, kubeconfig: Path) -> None:
+    eventually(lambda: "system" in kubectl(kubeconfig, "get", "nodes", "-o", "name"))
+    kubectl(kubeconfig, "label", "node", "system", "team=vision")
+    kubectl(kubeconfig, "taint", "node", "system", "dedicated=x:NoSchedule")
+    kubectl(kubeconfig, "cordon", "system")
+    node = json.loads(kubectl(kubeconfig, "get", "node", "system", "-o", "json"))
+
+    assert node["metadata"]["labels"]["team"] == "vision"
+    assert {"key": "dedicated", "value": "x", "effect": "NoSchedule"} in node["spec"]["taints"]
+    assert node["spec"]["unschedulable"] is True
+    assert "dedicated=x:NoSchedule" in kubectl(kubeconfig, "describe", "node", "system")
+
+
+def test_kubectl_when_applying_twice_then_changes_are_merged(served: Served, kubeconfig: Path) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {a: b}\n"
+    kubectl(kubeconfig, "apply", "-f", "-", stdin=text)
+    kubectl(kubeconfig, "apply", "-f", "-", stdin=text.replace("{a: b}", "{c: d}"))
+    found = json.loads(kubectl(kubeconfig, "get", "cm", "cm", "-o", "json"))
+    kubectl(kubeconfig, "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+
+    assert found["data"] == {"c": "d"}
+    assert "cm" in kubectl(kubeconfig, "get", "cm", "-o", "name")
+
+
+def test_kubectl_when_pod_runs_then_logs_wait_exec_free_delete(fleet: Served, kubeconfig: Path) -> None:
+    eventually(lambda: "Ready" in kubectl(kubeconfig, "get", "node", "single", "--ignore-not-found"))
+    text = """
+apiVersion: v1
+kind: Pod
+metadata: {name: probe}
+spec:
+  nodeName: single
+  restartPolicy: Never
+  containers: [{name: main, image: cuda, command: [nvidia-smi, -L]}]
+"""
+    kubectl(kubeconfig, "apply", "-f", "-", stdin=text)
+    kubectl(kubeconfig, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/probe", "--timeout=30s")
+
+    assert kubectl(kubeconfig, "logs", "probe").count("MIG 1g.5gb") == 56
+    kubectl(kubeconfig, "delete", "pod", "probe")
+    assert not kubectl(kubeconfig, "get", "pods", "-o", "name")
+
+
+def test_kubectl_when_asking_what_is_allowed_then_deny_list_decides(served: Served, kubeconfig: Path) -> None:
+    assert kubectl(kubeconfig, "auth", "can-i", "create", "daemonsets.apps").strip() == "yes"
+    served.cluster.denied.add(("create", "secrets"))
+    found = install(kubeconfig, kubeconfig, {})
+
+    assert found["error"] in {"HelmReleaseError", "HelmChartLoadError"}
+
+
+# plain requests
+
+
+def request(served: Served, method: str, path: str, **more: object) -> httpx.Response:
+    headers = {"authorization": f"Bearer {more.pop('token', TOKEN)}", **dict(more.pop("headers", {}))}  # type: ignore[call-overload] -- keyword bag of a test
+    with httpx.Client(verify=False, trust_env=False) as client:  # noqa: S501 -- loopback
+        return client.request(method, f"{served.url}{path}", headers=headers, **more)  # type: ignore[arg-type] -- as above
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code", "reason"),
+    [
+        ("GET", "/api/v1/namespaces/default/pods/none", None, 404, "NotFound"),
+        ("GET", "/apis/nope/v1/things", None, 404, "NotFound"),
+        ("POST", "/api/v1/namespaces", {"metadata": {"name": "default"}}, 409, "AlreadyExists"),
+        ("POST", "/api/v1/namespaces", {"metadata": {"name": "BAD"}}, 422, "Invalid"),
+        ("POST", "/api/v1/namespaces", {"kind": "Pod"}, 400, "BadRequest"),
+        ("GET", "/api/v1/pods?labelSelector=a%20in%20b", None, 400, "BadRequest"),
+        ("GET", "/openapi/v2", None, 404, "NotFound"),
+    ],
+)
+def test_request_when_refused_then_status_object(
+    served: Served, method: str, path: str, body: object, code: int, reason: str
+) -> None:
+    answer = request(served, method, path, json=body)
+
+    assert (answer.status_code, answer.json()["kind"], answer.json()["reason"]) == (code, "Status", reason)
+
+
+def test_request_when_token_is_wrong_then_401(served: Served) -> None:
+    assert request(served, "GET", "/version", token="other").status_code == 401
+
+
+def test_request_when_denied_then_403_and_access_review_says_no(served: Served) -> None:
+    served.cluster.denied.add(("create", "daemonsets.apps"))
+    asked = {"verb": "create", "resource": "daemonsets", "group": "apps"}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    review = request(served, "POST", path, json={"spec": {"resourceAttributes": asked}}).json()
+    refused = request(served, "POST", "/apis/apps/v1/namespaces/default/daemonsets", json={})
+
+    assert review["status"]["allowed"] is False
+    assert (refused.status_code, refused.json()["reason"]) == (403, "Forbidden")
+
+
+def test_request_when_dry_run_then_answered_and_not_stored(served: Served) -> None:
+    made = request(served, "POST", "/api/v1/namespaces?dryRun=All", json={"metadata": {"name": "x"}})
+
+    assert made.status_code == 201
+    assert request(served, "GET", "/api/v1/namespaces/x").status_code == 404
+
+
+def test_lightkube_when_listing_and_watching_then_typed_objects(fleet: Served, kubeconfig: Path) -> None:
+    lightkube = pytest.importorskip("lightkube")
+    from lightkube.config.kubeconfig import KubeConfig  # noqa: PLC0415 -- optional here
+    from lightkube.resources.core_v1 import ConfigMap, Node  # noqa: PLC0415 -- optional here
+
+    eventually(lambda: bool(allocatable(fleet, "single") or "single" in kubectl(kubeconfig, "get", "no", "-o", "name")))
+    client = lightkube.Client(config=KubeConfig.from_file(kubeconfig), trust_env=False)
+    names = {node.metadata.name for node in client.list(Node)}
+    made = client.create(ConfigMap.from_dict({"metadata": {"name": "cm", "namespace": "default"}, "data": {"a": "b"}}))
+    events = [(event, obj.metadata.name) for event, obj in _first(client.watch(ConfigMap, namespace="default"), 1)]
+
+    assert {"system", "single"} <= names
+    assert made.metadata.uid
+    assert events == [("ADDED", "cm")]
+
+
+def _first(stream: Iterator[tuple[str, object]], count: int) -> Iterator[tuple[str, object]]:
+    for _, item in zip(range(count), stream, strict=False):
+        yield item
