@@ -269,7 +269,7 @@ _BY_STATUS: Mapping[int, _Row] = {
     ),
     429: _Row("", CloudError, "Azure throttles these requests", "wait some minutes, and try again", "throttled"),
 }
-_UNKNOWN = _Row("", CloudError, "Azure refused the request", "")
+_UNKNOWN = _Row("", CloudError, "Azure refused the request", "change what Azure names, or try again later")
 _EXISTS = _Row(
     "", Conflict, "a pool of this name is there already", "run the same command again: it looks first", "exists"
 )
