@@ -111,11 +111,13 @@ class _Control:
         return {}
 
     async def settings(self, request: Request) -> Json:
-        """`speed`, `throttling` (bool), `limits` {name: [burst, per second]}, `pace` {name: sandbox seconds}."""
+        """`speed`, `throttling`, `limits` {name: [burst, per second]}, `pace` {name: sandbox seconds}, `pageSize`."""
         body, world = await _object(request), self._world
-        _require_keys(body, {"speed", "throttling", "limits", "pace"})
+        _require_keys(body, {"speed", "throttling", "limits", "pace", "pageSize"})
         if "speed" in body:
             world.clock.set_speed(float(str(body["speed"])))
+        if "pageSize" in body:
+            world.aks.page_size = int(str(body["pageSize"]))
         if "throttling" in body:
             world.aks.throttle.enabled = bool(body["throttling"])
         for name, pair in _items(body, "limits"):

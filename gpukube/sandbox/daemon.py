@@ -257,5 +257,5 @@ def deny(info: SandboxInfo, cluster: str, *denied: tuple[str, str]) -> None:
 
 
 def configure(info: SandboxInfo, **settings: object) -> Json:
-    """Set `speed`, `throttling`, `limits`, `pace` of the running process."""
+    """Set `speed`, `throttling`, `limits`, `pace`, `pageSize` of the running process; `reset` undoes all but speed."""
     return call(info, "POST", "settings", settings)

@@ -128,8 +128,8 @@ class FaultBook:
             fault.released.set()
         self.faults.clear()
 
-    def for_request(self, service: str, method: str, target: str) -> Fault | None:
-        """The fault that strikes a request; every matching fault counts it."""
+    def for_request(self, service: str, method: str, target: str) -> list[Fault]:
+        """The faults that strike a request: every delay, then one other; every matching fault counts it."""
         matching = [
             fault
             for fault in self.faults
@@ -139,7 +139,8 @@ class FaultBook:
             and re.search(fault.path, target)
         ]
         struck = [fault for fault in matching if fault.strikes()]
-        return struck[0] if struck else None
+        delays = [fault for fault in struck if fault.action == "delay"]
+        return delays + [fault for fault in struck if fault.action != "delay"][:1]
 
     def for_operation(self, cluster: Cluster, pool: str, kind: str, size: str) -> Failure | None:
         """What shall go wrong with an operation that is about to start.

@@ -60,7 +60,8 @@ class LoggedRequest:
     Attributes:
         status: 0 until answered, and for ever when the connection was cut.
         body: JSON body of a request to ARM; for other bodies only the digest is kept.
-        fault: Action of the fault that struck it.
+        fault: Actions of the faults that struck it, joined by "+".
+        seconds: Wall seconds until it was answered; 0 while it runs.
     """
 
     index: int
@@ -74,6 +75,7 @@ class LoggedRequest:
     body: object = None
     digest: str = ""
     fault: str = ""
+    seconds: float = 0.0
 
     def wire(self) -> Json:
         """As the control API shows it."""
@@ -85,6 +87,7 @@ class LoggedRequest:
             "query": self.query,
             "headers": self.headers,
             "at": self.at,
+            "seconds": self.seconds,
             "status": self.status,
             "body": self.body,
             "bodyDigest": self.digest,
@@ -146,13 +149,15 @@ class Watched:
         received = await _read_body(receive)
         _note_body(entry, received.body)
         target = f"{scope['path']}?{scope['query_string'].decode()}"
-        fault = self._faults.for_request(self._service, scope["method"], target)
+        faults = self._faults.for_request(self._service, scope["method"], target)
         answer = _Sender(send, entry)
-        if fault is None:
+        entry.fault = "+".join(fault.action for fault in faults)
+        await asyncio.sleep(sum(fault.seconds for fault in faults if fault.action == "delay"))
+        if faults and faults[-1].action != "delay":
+            await self._strike(faults[-1], scope, received, answer)
+        else:
             await self._app(scope, received, answer.pass_on)
-            return
-        entry.fault = fault.action
-        await self._strike(fault, scope, received, answer)
+        entry.seconds = time.time() - entry.at
 
     async def _strike(self, fault: Fault, scope: Scope, received: _Received, answer: _Sender) -> None:
         match fault.action:
@@ -171,9 +176,9 @@ class Watched:
                 await _wait_for_release(fault, received)
                 if received.is_connected:
                     await self._app(scope, received, answer.pass_on)
-            case _:
-                await asyncio.sleep(fault.seconds)
-                await self._app(scope, received, answer.pass_on)
+            case "delay" | "operation":
+                message = f"{fault.action} is no way to strike a request"
+                raise AssertionError(message)
 
 
 class _Received:

@@ -151,6 +151,8 @@ def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
     wanted = {key: copy.deepcopy(value) for key, value in stored.items() if key not in GONE_WHEN_OMITTED}
     if "count" not in asked:
         wanted.pop("count", None)  # required in every PUT
+    if asked.get("osDiskSizeGB") == 0:  # the default for the size, which is what it has
+        asked["osDiskSizeGB"] = stored["osDiskSizeGB"]
     for key, value in asked.items():
         below = wanted.get(key)
         nested = key in FIELDS and FIELDS[key].fields and isinstance(value, dict) and isinstance(below, dict)

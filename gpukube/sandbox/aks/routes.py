@@ -42,6 +42,7 @@ class Call:
 
     Attributes:
         parts: Segments of the path that name things, in order.
+        skip: Entries that the pages before this one had.
     """
 
     method: str
@@ -49,7 +50,7 @@ class Call:
     body: object
     api_version: str
     preconditions: Preconditions
-    base: str
+    skip: int = 0
 
 
 class ArmApp:
@@ -75,22 +76,27 @@ class ArmApp:
         base = f"{request.url.scheme}://{request.url.netloc}"
         try:
             check_authorization(request.headers.get("authorization"), needed=self._token_needed)
-            call = await _read(request, base)
+            call = await _read(request)
             answer = _dispatch(self._service, call)
         except Refusal as refusal:
             return _reply(refusal.status, refusal.body(), refusal.headers)
-        return self._render(answer, base, request.method)
+        return self._render(answer, base, request)
 
-    def _render(self, answer: Answer, base: str, method: str) -> Response:
+    def _render(self, answer: Answer, base: str, request: Request) -> Response:
         headers: dict[str, str] = {}
         if answer.operation is not None:
             headers = _poll_after(self._service)
             headers["Azure-AsyncOperation"] = answer.operation.address(base, "operations")
-            if method != "PUT":
+            if request.method != "PUT":
                 headers["Location"] = answer.operation.address(base, "operationresults")
         elif answer.polls_again:
             headers = _poll_after(self._service)
-        return _reply(answer.status, answer.body, headers)
+        body = answer.body
+        if answer.next_page and isinstance(body, dict):
+            version = request.query_params.get("api-version", "")
+            link = f"{base}{request.url.path}?api-version={version}&$skiptoken={answer.next_page}"
+            body = {**body, "nextLink": link}
+        return _reply(answer.status, body, headers)
 
 
 def _poll_after(service: AksService) -> dict[str, str]:
@@ -107,7 +113,7 @@ def _poll_after(service: AksService) -> dict[str, str]:
     )
 
 
-async def _read(request: Request, base: str) -> Call:
+async def _read(request: Request) -> Call:
     raw = await request.body()
     body: object = None
     if raw:
@@ -119,7 +125,8 @@ async def _read(request: Request, base: str) -> Call:
     preconditions = Preconditions(request.headers.get("if-match"), request.headers.get("if-none-match"))
     parts = tuple(part for part in request.url.path.split("/") if part)
     version = request.query_params.get("api-version", "")
-    return Call(request.method, parts, body, version, preconditions, base)
+    skip = request.query_params.get("$skiptoken", "0")
+    return Call(request.method, parts, body, version, preconditions, int(skip) if skip.isdigit() else 0)
 
 
 def _reply(status: int, body: object, headers: dict[str, str]) -> Response:
@@ -208,7 +215,7 @@ def _put_pool(service: AksService, cluster: Cluster, call: Call) -> Answer:
 
 _CALLS: dict[tuple[str, str], Callable[[AksService, Cluster, Call], Answer]] = {
     ("GET", ""): lambda service, cluster, _: Answer(200, cluster.wire(service.clock.now())),
-    ("GET", "agentpools"): lambda service, cluster, _: service.list_pools(cluster),
+    ("GET", "agentpools"): lambda service, cluster, call: service.list_pools(cluster, call.skip),
     ("GET", "agentpools/*"): lambda service, cluster, call: service.get_pool(cluster, call.parts[9]),
     ("PUT", "agentpools/*"): _put_pool,
     ("DELETE", "agentpools/*"): lambda service, cluster, call: service.delete_pool(

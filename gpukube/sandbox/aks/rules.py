@@ -29,6 +29,13 @@ _MIN_PODS = 10
 _MIN_DISK_GB = 30
 _PRICE_DECIMALS = 5
 
+_ABSENT_MEANS = {  # docs: aks/use-nvidia-gpu, aks/aks-managed-gpu-nodes: the defaults
+    "gpuProfile.driver": "Install",
+    "gpuProfile.nvidia.managementMode": "Unmanaged",
+    "gpuProfile.nvidia.migStrategy": "None",
+    "gpuProfile.nvidia.driverMode": "DevicePlugin",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
@@ -81,7 +88,8 @@ def check_changes(before: Json, after: Json, sent: Json) -> None:
             'properties.vmSize' is not allowed.; the target of gpuInstanceProfile is unconfirmed).
     """
     for path in immutable_fields():
-        old, new = _at(before, path), _at(after, path)
+        implied = _ABSENT_MEANS.get(path)
+        old, new = _at(before, path) or implied, _at(after, path) or implied
         if not _is_same(old, new):
             raise _fixed(path)
     # A body without these two asks for "any size" and "no MIG", which is another pool (pulumi-azure-native#2462).

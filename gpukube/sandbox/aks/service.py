@@ -7,10 +7,12 @@ rules, the work behind an operation (`lifecycle`).
 from __future__ import annotations
 
 import asyncio
+import functools
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.aks.answers import Json, front_door, refuse
+from gpukube.sandbox.aks.answers import Json, front_door, refuse, wire_error
 from gpukube.sandbox.aks.lifecycle import Job, Pace, run_abort, run_change, run_delete
 from gpukube.sandbox.aks.operations import Operation
 from gpukube.sandbox.aks.pools import Pool, finish_defaults, merge, with_defaults
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["AksService", "Answer", "cluster_key"]
 
 _POLL_EVERY_S = 10.0
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +41,14 @@ class Answer:
     Attributes:
         operation: The operation it started, for the headers.
         polls_again: The status of an operation that still runs.
+        next_page: How many entries the next page leaves out; 0 = this was the last.
     """
 
     status: int
     body: object = None
     operation: Operation | None = None
     polls_again: bool = False
+    next_page: int = 0
 
 
 @dataclass(slots=True)
@@ -53,12 +58,14 @@ class AksService:
     Attributes:
         plan: Asked at the start of each operation (cluster, pool, kind, size) what shall go wrong with it; may raise a
             Refusal for what the service notices at once.
+        page_size: Pools per page of a list; 0 = all (what the service's own size is, is unconfirmed).
     """
 
     clock: Clock
     plan: Callable[[Cluster, str, str, str], Failure | None]
     throttle: Throttle
     pace: Pace = field(default_factory=Pace)
+    page_size: int = 0
     clusters: dict[str, Cluster] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
 
@@ -72,6 +79,7 @@ class AksService:
         self.operations.clear()
         self.throttle.reset()
         self.pace = Pace()
+        self.page_size = 0
 
     @property
     def poll_after_s(self) -> float:
@@ -123,9 +131,11 @@ class AksService:
 
     # Pools
 
-    def list_pools(self, cluster: Cluster) -> Answer:
-        """Every pool of a cluster, in one page."""
-        return Answer(200, {"value": [pool.wire(cluster.id) for pool in cluster.pools.values()]})
+    def list_pools(self, cluster: Cluster, skip: int = 0) -> Answer:
+        """Pools of a cluster: all in one page, or `page_size` of them and where to go on."""
+        pools = [pool.wire(cluster.id) for pool in cluster.pools.values()]
+        end = skip + self.page_size if self.page_size else len(pools)
+        return Answer(200, {"value": pools[skip:end]}, next_page=end if end < len(pools) else 0)
 
     def get_pool(self, cluster: Cluster, name: str) -> Answer:
         """One pool."""
@@ -261,6 +271,7 @@ class AksService:
         operation = self._new_operation(cluster, pool, kind)
         job = Job(cluster, pool, operation, self.clock, self.pace, failure, before)
         operation.task = asyncio.create_task(work(job))
+        operation.task.add_done_callback(functools.partial(_end_if_broken, job))
         return operation
 
     @staticmethod
@@ -278,6 +289,13 @@ class AksService:
 def cluster_key(subscription: str, group: str, name: str) -> str:
     """Key of a cluster in the service."""
     return f"{subscription}/{group}/{name}".lower()
+
+
+def _end_if_broken(job: Job, task: asyncio.Task[None]) -> None:
+    """A mistake of the sandbox itself must not leave an operation running for ever."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _LOG.error("operation on %s broke", job.pool.name, exc_info=error)
+        job.end(wire_error("InternalServerError", f"The sandbox broke: {error!r}"))
 
 
 def _kind_of_change(before: Json, after: Json) -> str:

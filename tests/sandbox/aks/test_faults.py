@@ -79,6 +79,15 @@ def test_delay_when_it_strikes_then_the_answer_comes_later(arm: Arm) -> None:
     assert arm.request("GET", "").elapsed.total_seconds() >= 0.2
 
 
+def test_delay_when_another_fault_strikes_too_then_both(arm: Arm) -> None:
+    daemon.add_fault(arm.info, "delay", seconds=0.1, times=0)
+    daemon.add_fault(arm.info, "status", status=503)
+    answer = arm.request("GET", "")
+    assert (answer.status_code, answer.elapsed.total_seconds() >= 0.1) == (503, True)
+    entry = daemon.requests_since(arm.info)[0]
+    assert (entry["fault"], float(str(entry["seconds"])) >= 0.1) == ("delay+status", True)
+
+
 @pytest.mark.parametrize(("action", "made"), [("hang", False), ("hang-after", True)])
 def test_hang_when_the_client_gives_up_then_processed_only_if_it_hung_afterwards(
     arm: Arm, action: str, *, made: bool

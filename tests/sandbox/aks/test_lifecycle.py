@@ -10,7 +10,7 @@ from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
 
 from gpukube.sandbox import daemon
-from tests.sandbox.aks.arm import GROUP, MIG, NAME, T4, Json, make_sdk, pool_of
+from tests.sandbox.aks.arm import API, CLUSTER_PATH, GROUP, MIG, NAME, T4, Json, make_sdk, pool_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,6 +165,24 @@ def test_update_when_an_immutable_property_changes_then_refused_with_its_target(
         "subcode": "",
         "target": f"properties.{path}",
     }
+
+
+@pytest.mark.parametrize(
+    "same", [{"gpuProfile": {"driver": "Install", "nvidia": {"managementMode": "Unmanaged"}}}, {"osDiskSizeGB": 0}]
+)
+def test_update_when_a_default_is_spelled_out_then_it_is_no_change(arm: Arm, same: Json) -> None:
+    made = arm.create("gpu1", T4)
+    assert arm.put("gpu1", {**made, **same}).status_code == 200
+
+
+def test_list_when_pages_are_small_then_the_sdk_follows_the_links(arm: Arm) -> None:
+    for name in ("gpu1", "gpu2", "gpu3"):
+        arm.create(name, {**T4, "count": 0})
+    daemon.configure(arm.info, pageSize=2)
+    assert [pool.name for pool in arm.sdk.agent_pools.list(GROUP, NAME)] == ["nodepool1", "gpu1", "gpu2", "gpu3"]
+    assert len(daemon.requests_since(arm.info)) > 2
+    last = arm.http.get(f"{CLUSTER_PATH}/agentPools", params={"api-version": API, "$skiptoken": "2"}).json()
+    assert ([pool["name"] for pool in last["value"]], "nextLink" in last) == (["gpu2", "gpu3"], False)
 
 
 @pytest.mark.parametrize("key", ["vmSize", "gpuInstanceProfile"])
