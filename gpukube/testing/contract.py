@@ -5,12 +5,13 @@ Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` 
 * What is created and observed again shows no difference.
 * Creating twice makes one pool.
 * Deleting a missing pool succeeds.
-* What gpukube does not own is never touched.
+* What gpukube does not own is never touched: it is not planned for, and a creation of its name is refused.
 * Every feature is exact, emulated or missing; none is silent.
 * Every field has an updatability row that says what a change does, and where that is documented.
 * Server defaults and autoscaled counts are no drift.
 * Throttled, dropped and repeated calls converge.
-* Capacity, quota, permission and conflict arrive as our classes.
+* Capacity, quota, permission and conflict arrive as our classes; a busy cluster by the code the engine waits for.
+* What failed is made by the next plan, once the cause is gone.
 * No SDK is imported before `connect()`.
 * Requests are accepted by the SDK's own validation.
 * A cancelled wait returns a handle that resumes.
@@ -32,6 +33,7 @@ from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import Change, Operation, Ownership
+from gpukube.engine.wait import BUSY
 from gpukube.errors import AccessError, CapacityError, Conflict, GpukubeError, QuotaError
 from gpukube.provider import FEATURES
 
@@ -132,6 +134,15 @@ class ProviderContract:
         assert plan.requests == ()
         assert [d.code for d in plan.diagnostics] == ["foreign-pool"]
 
+    def test_create_when_pool_is_foreign_then_refused_and_left_alone(self, harness: Harness) -> None:
+        """A creation does not overwrite what came in between plan and request."""
+        desired = _desired(harness, "plain")
+        harness.add_foreign_pool(desired.target.name)
+        before = _find(harness, desired)
+        with pytest.raises(Conflict):
+            harness.cloud.send(desired.create)
+        assert _find(harness, desired) == before
+
     def test_abilities_when_listed_then_no_feature_is_silent(self, harness: Harness) -> None:
         """Every feature is exact, emulated or missing; what is not exact says why."""
         abilities = harness.provider.abilities()
@@ -173,6 +184,19 @@ class ProviderContract:
         with pytest.raises(error) as caught:
             _create(harness, desired)
         assert caught.value.diagnostics[0].fix
+        assert fault != "busy" or caught.value.diagnostics[0].code == BUSY
+
+    @pytest.mark.parametrize("fault", ["capacity", "quota"])
+    def test_create_when_the_cause_is_gone_then_made(self, harness: Harness, fault: Fault) -> None:
+        """What failed is made by the next plan, in place of the failed pool where the cloud kept one."""
+        desired = _desired(harness, "plain")
+        harness.inject(fault, desired.target.name)
+        with pytest.raises(GpukubeError):
+            _create(harness, desired)
+        assert plan_pool(harness.provider, desired, harness.cloud.pools()).action == "create"
+        _converge(harness, desired)
+        assert [o.name for o in harness.cloud.pools()].count(desired.target.name) == 1
+        assert diff_fields(desired.fields, _find(harness, desired).fields) == ()
 
     def test_plan_when_no_cloud_was_contacted_then_no_sdk_is_loaded(self, harness: Harness) -> None:
         """No SDK is imported before `connect()`."""

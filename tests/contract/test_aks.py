@@ -1,0 +1,110 @@
+"""AKS keeps the contract: the real SDK over a socket, against the sandbox."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+from azure.mgmt.containerservice.models import AgentPool
+
+from gpukube.core.values import Nodes, Request, Settings
+from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube.sandbox import daemon
+from gpukube.testing.contract import Fault, Harness, ProviderContract
+from gpukube_aks.provider import AksProvider
+from gpukube_aks.translate import CREATE
+from tests.builders import CLUSTER, make_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.core.values import Target
+    from gpukube.provider import Cloud
+    from gpukube.sandbox.daemon import SandboxInfo
+
+SPEED = 4000.0
+BUSY_BODY = {"code": "OperationNotAllowed", "message": "Another operation (Updating) is in progress.", "details": None}
+
+COMMON: Mapping[Fault, dict[str, object]] = {
+    "throttle": {"action": "status", "method": "PUT", "status": 429, "headers": {"Retry-After": "1"}},
+    "drop-before": {"action": "drop-before", "method": "PUT"},
+    "drop-after": {"action": "drop-after", "method": "PUT"},
+}
+LATE: Mapping[Fault, dict[str, object]] = {
+    **COMMON,
+    "capacity": {"action": "operation", "code": "AllocationFailed"},
+    "quota": {"action": "operation", "code": "QuotaExceeded"},
+    "permission": {"action": "operation", "code": "RequestDisallowedByPolicy"},
+    "busy": {"action": "background", "seconds": 1e6},
+}
+EARLY: Mapping[Fault, dict[str, object]] = {
+    **COMMON,
+    "throttle": {"action": "status", "method": "PUT", "status": 429, "times": 2},
+    "capacity": {"action": "operation", "code": "SkuNotAvailable"},
+    "quota": {"action": "operation", "code": "ErrCode_InsufficientVCPUQuota"},
+    "permission": {"action": "operation", "code": "AuthorizationFailed"},
+    "busy": {"action": "status", "method": "PUT", "status": 409, "body": BUSY_BODY},
+}
+"""Two ways in which AKS says each: in the operation or at once, with Retry-After or without."""
+
+
+@dataclass
+class AksHarness:
+    info: SandboxInfo
+    provider: AksProvider
+    cloud: Cloud
+    faults: Mapping[Fault, dict[str, object]]
+    package: str = "gpukube_aks"
+    sdk: str = "azure"
+
+    def target(self, kind: Literal["plain", "mig", "autoscaled"]) -> Target:
+        if kind == "mig":
+            return make_target(name="pmig", pool="p-mig", sharing=Sharing(mig=MigCut("1g.5gb", "single")))
+        plain = make_target("Standard_NC4as_T4_v3", name=f"p{kind}", pool=f"p-{kind}", labels={"team": "vision"})
+        return plain if kind == "plain" else replace(plain, nodes=Nodes(1, 1, 3, autoscaled=True))
+
+    def add_foreign_pool(self, name: str) -> None:
+        body = {"properties": {"count": 1, "vmSize": "Standard_NC4as_T4_v3", "mode": "User"}}
+        params = {"resource_group": "ml", "cluster": "train", "pool": name, "body": body}
+        operation = self.cloud.send(Request("aks", CREATE, params))
+        while not self.cloud.poll(operation).done:
+            self.pause()
+
+    def move_count(self, name: str) -> None:
+        daemon.tamper(self.info, "train", name, count=3)
+
+    def inject(self, fault: Fault, pool: str) -> None:
+        parts = dict(self.faults[fault])
+        action = str(parts.pop("action"))
+        if action == "operation":
+            parts["pool"] = f"^{pool}$"
+        elif action != "background":
+            parts["path"] = f"/agentPools/{pool}"
+        daemon.add_fault(self.info, action, **parts)
+
+    def accepts(self, request: Request) -> bool:
+        body = request.params["body"]
+        return isinstance(body, dict) and AgentPool(body).as_dict() == body
+
+    def pause(self) -> None:
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    state_dir = tmp_path_factory.mktemp("sandbox")
+    yield daemon.up(state_dir, SPEED)
+    daemon.down(state_dir)
+
+
+class TestAks(ProviderContract):
+    @pytest.fixture(params=[LATE, EARLY], ids=["late", "early"])
+    def harness(self, running: SandboxInfo, request: pytest.FixtureRequest) -> Iterator[Harness]:
+        daemon.reset(running)
+        daemon.add_cluster(running, CLUSTER.identity["subscription"], "ml", "train")
+        provider = AksProvider()
+        cloud = provider.connect(CLUSTER, Settings({"aks": running.arm_url}, sandbox=True))
+        yield AksHarness(running, provider, cloud, request.param)
+        cloud.close()
