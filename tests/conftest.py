@@ -16,6 +16,11 @@ KEPT = ("GPUKUBE_TEST_AZ", "GPUKUBE_TEST_HELM")
 """Paths of real tools that some tests use when they are there."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --update: rewrite expected texts and requests instead of comparing; the review reads the difference."""
+    parser.addoption("--update", action="store_true", help="rewrite tests/messages and tests/golden")
+
+
 @pytest.fixture(autouse=True)
 def quiet_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the test a home of its own and hide the developer's credentials, terminal and kubeconfig."""
