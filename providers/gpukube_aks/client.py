@@ -9,6 +9,7 @@ returns the address of its operation, and `poll` looks once.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypedDict, cast
 
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from gpukube_aks.sdk import AksSdk, Credential
 
 __all__ = ["AksCloud", "connect_cluster"]
+
+# azure-identity warns about every kind of credential that is not set up; without any handler Python prints that.
+logging.getLogger("azure").addHandler(logging.NullHandler())
 
 _AUTHORITIES: Final = {
     AzureClouds.AZURE_PUBLIC_CLOUD: AzureAuthorityHosts.AZURE_PUBLIC_CLOUD,

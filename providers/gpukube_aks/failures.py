@@ -309,12 +309,10 @@ def canceled(where: str) -> GpukubeError:
 
 def explain(error: AzureError | ValueError, where: str) -> GpukubeError:
     """Make our error of an SDK exception; the caller keeps it as the cause."""
-    if isinstance(error, CredentialUnavailableError):
-        return AccessError("no Azure credentials were found", where=where, fix=_LOGIN, code="no-credentials")
     if isinstance(error, HttpResponseError) and error.response is not None:
         return _explain_answer(error, where)
     if isinstance(error, ClientAuthenticationError):
-        return AccessError("Azure could not log in", where=where, fix=_LOGIN, why=_quoted(str(error)))
+        return _explain_login(error, where)
     if isinstance(error, ServiceRequestError):
         fix = "check the network, the proxy and the endpoint"
         return CloudError(
@@ -344,6 +342,19 @@ def explained(where: str) -> Iterator[None]:
         yield
     except (AzureError, ValueError) as error:
         raise explain(error, where) from error
+
+
+def _explain_login(error: ClientAuthenticationError, where: str) -> GpukubeError:
+    """Tell a refused login from none at all: Entra's refusals carry a number, AADSTS50034.
+
+    Where nothing is set up, azure-identity lists a paragraph per kind of credential; -v shows it.
+    """
+    text = str(error)
+    refusal = next((line for line in text.splitlines() if "AADSTS" in line), "")
+    is_missing = isinstance(error, CredentialUnavailableError) or "failed to retrieve a token" in text
+    if is_missing and not refusal:
+        return AccessError("no Azure credentials were found", where=where, fix=_LOGIN, code="no-credentials")
+    return AccessError("Azure could not log in", where=where, fix=_LOGIN, why=_quoted(refusal or text))
 
 
 def _explain_answer(error: HttpResponseError, where: str) -> GpukubeError:

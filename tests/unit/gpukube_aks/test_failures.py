@@ -266,7 +266,9 @@ def http_error(kind: type[HttpResponseError], status: int, body: object) -> Http
         (http_error(ClientAuthenticationError, 401, nested("InvalidAuthenticationToken", "x")), AccessError, "access"),
         (http_error(HttpResponseError, 502, "<html>Bad gateway</html>"), CloudError, "cloud"),
         (CredentialUnavailableError("none of six"), AccessError, "no-credentials"),
-        (ClientAuthenticationError("DefaultAzureCredential failed ..."), AccessError, "access"),
+        (ClientAuthenticationError("DefaultAzureCredential failed to retrieve a token"), AccessError, "no-credentials"),
+        (ClientAuthenticationError("... failed to retrieve a token\nAADSTS7000215: bad secret"), AccessError, "access"),
+        (ClientAuthenticationError("Authentication failed"), AccessError, "access"),
         (ServiceRequestError("Connection refused"), CloudError, "unreachable"),
         (ServiceResponseError("Connection aborted"), CloudError, "no-answer"),
         (AzureError("something else"), CloudError, "bad-answer"),
@@ -281,6 +283,15 @@ def test_exception_when_it_leaves_the_block_is_ours_with_its_cause(
     assert caught.value.diagnostics[0].code == code
     assert caught.value.__cause__ is error
     assert code in FAILURE_CODES
+
+
+def test_login_when_refused_by_entra_quotes_that_line_only() -> None:
+    text = (
+        "DefaultAzureCredential failed to retrieve a token\n\tEnvironmentCredential: AADSTS7000215: bad\n\tAzureCli: no"
+    )
+    (found,) = explain(ClientAuthenticationError(text), "x").diagnostics
+
+    assert found.why == "Azure says: EnvironmentCredential: AADSTS7000215: bad"
 
 
 def test_answer_when_it_has_a_request_id_shows_it() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -191,6 +193,32 @@ def test_real_cloud_when_nobody_is_logged_in_is_an_access_error_before_any_reque
     cloud.close()
 
     assert "az login" in caught.value.render()
+
+
+LOGGED_OUT = """
+from gpukube.core.values import Settings
+from gpukube.errors import AccessError
+from gpukube_aks import AksProvider
+from tests.builders import CLUSTER
+try:
+    AksProvider().connect(CLUSTER, Settings()).identify()
+except AccessError as error:
+    print(error.diagnostics[0].code)
+"""
+
+
+def test_sdk_when_it_finds_no_credentials_prints_nothing_itself() -> None:
+    root = Path(__file__).parents[3]
+    environment = {
+        "PYTHONPATH": f"{root}:{root / 'providers'}",
+        "AZURE_TOKEN_CREDENTIALS": "AzureCliCredential",
+        "PATH": "",
+        "HOME": str(Path.home()),
+    }
+    command = [sys.executable, "-c", LOGGED_OUT]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+
+    assert (done.stdout, done.stderr) == ("no-credentials\n", "")
 
 
 @pytest.mark.parametrize(
