@@ -90,7 +90,8 @@ _ROWS: Final[tuple[_Row, ...]] = (
     _Row(
         r"chart \S+ (version \S+ )?not found|not a valid chart repository|cannot be reached|failed to download"
         r"|no chart version found|chart .* matching|failed to fetch|could not be located|no such host"
-        r"|path \S+ not found|repo \S+ not found|could not find protocol handler|non-absolute URLs|failed to do request|failed to perform"
+        r"|path \S+ not found|repo \S+ not found|could not find protocol handler|non-absolute URLs"
+        r"|failed to do request|failed to perform|marked as experimental"
         r"|no such file or directory|Chart.yaml file is missing|does not appear to be a gzipped archive",
         HelmError,
         "chart-not-found",

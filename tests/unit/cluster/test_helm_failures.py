@@ -37,8 +37,7 @@ SAID: dict[str, tuple[str, type[GpukubeError], str]] = {
     ),
     "name in use": ("Error: INSTALLATION FAILED: cannot re-use a name that is still in use", Conflict, "release-moved"),
     "edited by hand": (
-        "conflict occurred while applying object ns/ds apps/v1, Kind=DaemonSet: Apply failed with 1 conflict: conflict "
-        'with "kubectl-set" using apps/v1: .spec.template.spec.containers[name="x"].image',
+        'Apply failed with 1 conflict: conflict with "kubectl-set" using apps/v1: .spec.template.spec.containers',
         HelmError,
         "helm-field-conflict",
     ),

@@ -64,7 +64,7 @@ def _twice(data: bytes) -> str:
     return base64.b64encode(base64.b64encode(data)).decode()
 
 
-GARBAGE = {
+GARBAGE: dict[str, dict[str, object]] = {
     "no data": {},
     "data is a list": {"data": []},
     "no base64": {"data": {"release": "%%%"}},

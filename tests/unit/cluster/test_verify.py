@@ -314,7 +314,7 @@ def test_prove_when_a_crash_has_a_message_then_its_first_line_is_told() -> None:
     )
     found = prove(CUT, NODE, pods=(plugin_pod(ready=False, containers=(container,)),))
     assert found is not None
-    assert found.seen.endswith("CrashLoopBackOff (3 restarts): no c-x")
+    assert found.seen.endswith("CrashLoopBackOff (3 restarts): no config c-x")
 
 
 # Numbers of nodes

@@ -1,0 +1,170 @@
+"""An emulated cluster and a chart repository on loopback, and every Helm there is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import httpx2
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+
+from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm_cli import HelmCli
+from gpukube.cluster.helm_sdk import HelmSdk
+from gpukube.cluster.keeper import Clock, Cluster, ReleaseKeeper
+from gpukube.cluster.kube import LightKube, connect_kube
+from gpukube.core.values import KubeAccess
+from gpukube.sandbox.clock import ScaledClock
+from gpukube.sandbox.kube.api import make_app
+from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.kube.repository import repository_routes
+from gpukube.sandbox.tls import TlsFiles, make_tls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+    from pathlib import Path
+
+    from gpukube.cluster.helm import Engine
+
+T = TypeVar("T")
+TOKEN = "sandbox-token"
+
+
+@dataclass
+class Live:
+    """A running emulated cluster: its objects, its API and its event loop."""
+
+    cluster: KubeCluster
+    url: str
+    ca_pem: str
+    loop: asyncio.AbstractEventLoop
+
+    def run(self, work: Coroutine[None, None, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+
+    def access(self, *, token: str = TOKEN, url: str = "") -> KubeAccess:
+        text = self.cluster.kubeconfig(url or self.url, self.ca_pem)
+        return KubeAccess(text.replace(TOKEN, token))
+
+
+@contextmanager
+def serving(
+    app: Starlette, tls: TlsFiles | None, cluster: KubeCluster | None
+) -> Iterator[tuple[str, asyncio.AbstractEventLoop]]:
+    """Serve an application from a thread; gives its address and its event loop."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=0, ws="none")
+    if tls:
+        config.ssl_certfile, config.ssl_keyfile = tls.certificate, str(tls.key)
+    server = uvicorn.Server(config)
+    loops: list[asyncio.AbstractEventLoop] = []
+    ready = threading.Event()
+
+    async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        if cluster:
+            await cluster.start()
+        ready.set()
+        await server.serve(sockets=[listener])
+        if cluster:
+            await cluster.stop()
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}", loops[0]
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Live]:
+    cluster = KubeCluster("train", ScaledClock(200.0), TOKEN)
+    tls = make_tls(tmp_path)
+    with serving(make_app(cluster), tls, cluster) as (url, loop):
+        yield Live(cluster, url, tls.ca.read_text(), loop)
+
+
+@pytest.fixture
+def kube(live: Live) -> Iterator[LightKube]:
+    client = connect_kube(live.access(), 10)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def charts() -> Iterator[ChartSource]:
+    with serving(Starlette(routes=[repository_routes("/charts")]), None, None) as (url, _loop):
+        yield ChartSource(f"{url}/charts")
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Give Helm a home of its own, and surroundings that would lead it astray if it looked at them."""
+    astray = tmp_path / "astray.yaml"
+    astray.write_text("apiVersion: v1\nkind: Config\nclusters: [{name: x, cluster: {server: 'https://192.0.2.1'}}]\n")
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path / "home"),
+        "KUBECONFIG": str(astray),
+        "HELM_NAMESPACE": "astray",
+        "HELM_KUBEAPISERVER": "https://192.0.2.1",
+        "HELM_DRIVER": "configmap",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+    }
+
+
+@pytest.fixture(params=["cli", "embedded"])
+def engine(request: pytest.FixtureRequest, environ: dict[str, str], live: Live, tmp_path: Path) -> Engine:
+    """Give one way of running Helm after the other; the same tests hold for both."""
+    if request.param == "embedded":
+        pytest.importorskip("helm_python", reason="the embedded Helm is not installed (gpukube[helm])")
+        return HelmSdk(environ, deadline_s=60)
+    program = os.environ.get("GPUKUBE_TEST_HELM") or shutil.which("helm")
+    if not program:
+        pytest.skip("no helm on PATH, and GPUKUBE_TEST_HELM names none")
+    return HelmCli(_fit_for(live, program, tmp_path), "v3.6.2", environ, deadline_s=60)
+
+
+def _fit_for(live: Live, program: str, directory: Path) -> str:
+    """Helm before 3.12 validates against OpenAPI v2; where the API has none, that check alone is turned off."""
+    with httpx2.Client(verify=False) as client:
+        if client.get(f"{live.url}/openapi/v2", headers={"Authorization": f"Bearer {TOKEN}"}).is_success:
+            return program
+    wrapper = directory / "helm"
+    checks = 'case "$1" in upgrade|install) set -- "$@" --disable-openapi-validation ;; esac'
+    wrapper.write_text(f'#!/bin/sh\n{checks}\nexec "{program}" "$@"\n')
+    wrapper.chmod(0o755)
+    return str(wrapper)
+
+
+@pytest.fixture
+def keep(live: Live, kube: LightKube, engine: Engine, charts: ChartSource) -> Iterator[Callable[..., ReleaseKeeper]]:
+    """Make keepers of the cluster's release that never really pause."""
+    made: list[ReleaseKeeper] = []
+
+    def make(access: KubeAccess | None = None, source: ChartSource | None = None) -> ReleaseKeeper:
+        cluster = Cluster(access or live.access(), kube)
+        made.append(ReleaseKeeper(cluster, engine, source or charts, Clock(pause=lambda _seconds: None)))
+        return made[-1]
+
+    yield make
+    for keeper in made:
+        keeper.close()
+
+
+@pytest.fixture
+def keeper(keep: Callable[..., ReleaseKeeper]) -> ReleaseKeeper:
+    return keep()
