@@ -21,6 +21,7 @@ readonly KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 # The suite is pinned: later ones carry a Kubernetes source package with kubectl alone.
 readonly SUITE=bookworm
 readonly MIN_GO_MINOR=19
+readonly REFLECT2=golang-github-modern-go-reflect2-dev
 readonly SERVERS=(kube-apiserver kube-scheduler kube-controller-manager)
 
 say() { printf '%s\n' "build-control-plane: $*" >&2; }
@@ -70,12 +71,21 @@ prepare_apt() {
 }
 
 get_packages() {
-    say "downloading the source package kubernetes and the package etcd-server"
-    (cd "$WORK/debs" && apt-get source -qq --download-only kubernetes && apt-get download -qq etcd-server)
+    say "downloading the source package kubernetes and the packages etcd-server and $REFLECT2"
+    (cd "$WORK/debs" && apt-get source -qq --download-only kubernetes && apt-get download -qq etcd-server "$REFLECT2")
     dpkg-deb -x "$WORK"/debs/etcd-server_*.deb "$WORK/etcd"
+    dpkg-deb -x "$WORK/debs/$REFLECT2"_*.deb "$WORK/reflect2"
     mkdir -p "$SOURCE"
     # Debian's patches touch kubectl only, so the upstream part is enough.
     tar -xf "$WORK"/debs/kubernetes_*.orig.tar.* -C "$SOURCE" --strip-components=1
+}
+
+# The vendored reflect2 1.0.1 reads Go's maps by a layout that ended with Go 1.18 (modern-go/reflect2#24): the API
+# server would run, but panic at the first custom resource with labels. Debian has 1.0.2, where that is mended.
+replace_reflect2() {
+    local vendored="$SOURCE/vendor/github.com/modern-go/reflect2"
+    rm -rf "$vendored"
+    cp -r "$WORK/reflect2/usr/share/gocode/src/github.com/modern-go/reflect2" "$vendored"
 }
 
 # 1.20's vendor tree satisfies the old GOPATH mode; with modules `go build` wants to rewrite go.mod and stops.
@@ -154,6 +164,7 @@ SOURCE="$WORK/gopath/src/k8s.io/kubernetes"
 
 prepare_apt
 get_packages
+replace_reflect2
 set_up_go
 generate_openapi
 build_servers
