@@ -19,8 +19,8 @@ HEAD = """# The spec, field by field
 <!-- Written by tools/spec_docs.py from the models; edit their descriptions, not this page. -->
 
 One file, several files, a directory (`*.yaml`, `*.yml`) or `-` for stdin; several documents in a file are several
-specs. YAML 1.2: `no` is a string, anchors are allowed, tags and merge keys are not. `${NAME}` in a value is taken from the
-environment, `$${` is a literal `${`. `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) overrides.
+specs. YAML 1.2: `no` is a string, anchors are allowed, tags and merge keys are not. `${NAME}` in a value is taken from
+the environment, `$${` is a literal `${`. `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) overrides.
 `defaults` is merged under every pool: maps are merged, lists replaced, and a pool that chooses another way (autoscaling
 instead of count, another kind of sharing) drops the default one.
 

@@ -1,0 +1,120 @@
+"""Every block of the README does what it says; the pages made from code are up to date."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.errors import ExitCode
+from gpukube.sandbox import daemon
+from tools.readme_line import readme_line
+from tools.spec_docs import PAGE, spec_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Start a fast sandbox for this module's commands, and stop it."""
+    directory = tmp_path_factory.mktemp("readme-sandbox")
+    daemon.up(directory, 2000)
+    yield directory
+    daemon.down(directory)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, state: Path) -> dict[str, str]:
+    """Give the environment of a newcomer: this interpreter's gpukube first, pip and az as stubs that do nothing."""
+    stubs = tmp_path / "stubs"
+    stubs.mkdir()
+    for name in ("pip", "az"):
+        (stubs / name).write_text("#!/bin/sh\nexit 0\n")
+        (stubs / name).chmod(0o755)
+    path = os.pathsep.join([str(stubs), str(BIN), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "GPUKUBE_SANDBOX": "1", "GPUKUBE_SANDBOX_STATE": str(state)}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def run(script: str, environment: dict[str, str], directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-eu", "-c", script], env=environment, cwd=directory, capture_output=True, text=True, check=False
+    )
+
+
+def test_readme_when_listed_then_every_block_is_covered_here() -> None:
+    assert len(re.findall(r"```\w+\n", README)) == len(blocks("console")) + len(blocks("sh")) + len(blocks("yaml"))
+    assert (len(blocks("console")), len(blocks("sh")), len(blocks("yaml"))) == (1, 4, 1)
+
+
+def test_main_line_when_gpukube_is_installed_then_56_devices_are_proven(shell: dict[str, str]) -> None:
+    loop = readme_line("main").partition("&& for ")[2]
+    done = run(f"for {loop}", shell, ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("nvidia.com/gpu: 56 verified on 1 node") == 2
+
+
+def test_console_block_when_its_command_runs_then_prints_the_same(shell: dict[str, str], state: Path) -> None:
+    info = daemon.load_info(state)
+    assert info is not None
+    daemon.reset(info)
+    command, _, shown = blocks("console")[0].partition("\n")
+    done = run(command.removeprefix("$ ").replace("pools.yaml", "examples/aks-mig-single.yaml"), shell, ROOT)
+    assert done.stdout.startswith(shown)
+
+
+def test_real_cluster_and_ci_blocks_when_run_then_succeed(shell: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "pools.yaml").write_text(blocks("yaml")[0])
+    _, _, real, ci = blocks("sh")
+    for block in (real, ci):
+        done = run(block, shell, tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert '"differs": false' in done.stdout
+
+
+def test_exit_codes_when_compared_then_the_table_has_them_all() -> None:
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", README, re.MULTILINE)}
+    assert listed == {int(code) for code in ExitCode}
+
+
+def test_links_when_followed_then_the_files_exist() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_spec_page_when_models_change_then_it_is_written_again() -> None:
+    assert PAGE.read_text() == spec_page(), "run: python tools/spec_docs.py"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_main_line_when_on_a_fresh_machine_then_installs_and_proves(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PATH": _without(str(BIN))}
+    try:
+        done = run(readme_line("main"), environment, clone)
+        assert done.returncode == 0, done.stderr
+        assert "nvidia.com/gpu: 56 verified on 1 node" in done.stdout
+    finally:
+        run(".venv/bin/gpukube sandbox down", environment, clone)
+
+
+def _without(directory: str) -> str:
+    assert shutil.which("python3")
+    return os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if part != directory)
