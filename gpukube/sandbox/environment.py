@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.daemon import call
-from gpukube.sandbox.guard import DEAD_PROXY
+from gpukube.sandbox.guard import DEAD_PROXY, is_credential
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.sandbox.state import SandboxInfo
 
-__all__ = ["env", "kubeconfig"]
+__all__ = ["env", "kubeconfig", "names_to_unset"]
 
 _CLOUD = "gpukubesandbox"
 _TENANT = "00000000-0000-0000-0000-0000000000aa"
@@ -64,6 +66,16 @@ def env(info: SandboxInfo) -> dict[str, str]:
         "GPUKUBE_AKS_ENDPOINT": info.arm_url,
         "GPUKUBE_SANDBOX_STATE": info.state_dir,
     }
+
+
+def names_to_unset(environment: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
+    """Variables of real credentials that must go in sandbox mode, so that no client prefers them.
+
+    Args:
+        environment: What is set now.
+        given: What `env` gave; those stay.
+    """
+    return sorted(name for name in environment if is_credential(name) and name not in given)
 
 
 _CORE = {"collect_telemetry": "no", "instance_discovery": "false", "survey_message": "no", "only_show_errors": "no"}

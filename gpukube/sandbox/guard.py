@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DEAD_PROXY", "OutsideSandbox", "child_environment", "is_loopback", "refuse_non_loopback"]
+__all__ = ["DEAD_PROXY", "OutsideSandbox", "child_environment", "is_credential", "is_loopback", "refuse_non_loopback"]
 
 DEAD_PROXY = "http://127.0.0.1:9"
 """The discard port: nothing listens there, so a client that honours proxies gets a refusal at once."""
@@ -96,13 +96,17 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
         A copy without credentials and settings of the clouds, with every proxy at a dead loopback port and loopback
         exempt from it: what is not on loopback is refused at once.
     """
-    kept = {key: value for key, value in environment.items() if not _is_dropped(key)}
+    kept = {key: value for key, value in environment.items() if not is_credential(key) and not _is_proxy(key)}
     for name in _PROXIES:
         kept[name] = kept[name.lower()] = DEAD_PROXY
     kept["NO_PROXY"] = kept["no_proxy"] = _NO_PROXY
     return kept
 
 
-def _is_dropped(name: str) -> bool:
-    upper = name.upper()
-    return upper.startswith(_SECRET_PREFIXES) or upper in _PROXIES or upper == "NO_PROXY"
+def is_credential(name: str) -> bool:
+    """Whether a variable is a credential or a setting of a cloud's clients, by its name."""
+    return name.upper().startswith(_SECRET_PREFIXES)
+
+
+def _is_proxy(name: str) -> bool:
+    return name.upper() in {*_PROXIES, "NO_PROXY"}

@@ -7,6 +7,7 @@ what a service answers.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import time
@@ -17,6 +18,8 @@ from urllib.parse import parse_qsl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from gpukube.sandbox.aks.answers import Json
@@ -166,12 +169,12 @@ class Watched:
             case "drop-before":
                 await _cut(scope)
             case "drop-after":
-                await self._app(scope, received, answer.swallow)
+                with contextlib.suppress(_Answered):
+                    await self._app(scope, received, answer.stop_at_start)
                 await _cut(scope)
             case "hang-after":
-                await self._app(scope, received, answer.hold)
-                await _wait_for_release(fault, received)
-                await answer.release()
+                answer.before_start = lambda: _wait_for_release(fault, received)
+                await self._app(scope, received, answer.pass_on)
             case "hang":
                 await _wait_for_release(fault, received)
                 if received.is_connected:
@@ -204,28 +207,28 @@ class _Received:
         self.is_connected = False
 
 
+class _Answered(Exception):
+    """The service has begun to answer, so its work is done; ends streams too, which would go on for ever."""
+
+
 class _Sender:
-    """The way back: passed on, held, or swallowed, with the status noted."""
+    """The way back, with the status noted; an answer can be held before it begins, or stopped there."""
 
     def __init__(self, send: Send, entry: LoggedRequest) -> None:
         self._send = send
         self._entry = entry
-        self._held: list[Message] = []
+        self.before_start: Callable[[], Awaitable[None]] | None = None
 
     async def pass_on(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            if self.before_start is not None:
+                await self.before_start()
             self._entry.status = message["status"]
         await self._send(message)
 
-    async def swallow(self, message: Message) -> None:
+    async def stop_at_start(self, message: Message) -> None:
         del message
-
-    async def hold(self, message: Message) -> None:
-        self._held.append(message)
-
-    async def release(self) -> None:
-        for message in self._held:
-            await self.pass_on(message)
+        raise _Answered
 
 
 async def _read_body(receive: Receive) -> _Received:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon
-from gpukube.sandbox.environment import env
+from gpukube.sandbox.environment import env, names_to_unset
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
@@ -58,6 +58,11 @@ def test_env_when_asked_then_one_private_kubeconfig_with_a_context_per_cluster(v
     names = [context["name"] for context in document["contexts"]]
     assert (names, document["current-context"]) == (["train", "ml-serve", "other-serve"], "train")
     assert all(cluster["cluster"]["certificate-authority-data"] for cluster in document["clusters"])
+
+
+def test_names_to_unset_when_real_credentials_are_set_then_named_but_not_ours(variables: dict[str, str]) -> None:
+    given = {"AZURE_CLIENT_SECRET": "s", "AZURE_CONFIG_DIR": "/home/x/.azure", "PATH": "/bin", "AWS_PROFILE": "p"}
+    assert names_to_unset(given, variables) == ["AWS_PROFILE", "AZURE_CLIENT_SECRET"]
 
 
 def test_kubectl_when_installed_then_lists_the_nodes(variables: dict[str, str]) -> None:

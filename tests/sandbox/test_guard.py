@@ -92,6 +92,26 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
 
 
+HELM = {
+    "repository": "helm_python.Config(kubeconfig_content='{}').install('x', 'y', chart_repo_url='http://192.0.2.1/')",
+    "cluster": (
+        'helm_python.Config(kubeconfig_content=\'{"apiVersion":"v1","kind":"Config","current-context":"a",\''
+        '\'"clusters":[{"name":"a","cluster":{"server":"https://192.0.2.1"}}],\''
+        '\'"contexts":[{"name":"a","context":{"cluster":"a"}}]}\').list()'
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HELM)
+def test_child_environment_when_helm_leaves_the_machine_then_it_ends_at_the_dead_proxy(case: str) -> None:
+    pytest.importorskip("helm_python")
+    command = [sys.executable, "-c", f"import helm_python; {HELM[case]}"]
+    environment = child_environment(os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    assert done.returncode != 0
+    assert "127.0.0.1:9" in done.stderr
+
+
 def test_outside_sandbox_when_raised_then_an_os_error_with_the_address() -> None:
     error = OutsideSandbox("192.0.2.1")
     assert isinstance(error, OSError)

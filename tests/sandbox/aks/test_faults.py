@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from typing import TYPE_CHECKING
@@ -72,6 +73,21 @@ def test_drop_when_over_tls_on_the_kubernetes_port_then_cut_too(arm: Arm) -> Non
         with pytest.raises(httpx.TransportError):
             client.get(address)
         assert client.get(address).status_code in {200, 401}
+
+
+def test_drop_after_when_the_answer_is_a_stream_then_cut_as_well(arm: Arm) -> None:
+    found = arm.sdk.managed_clusters.list_cluster_user_credentials(GROUP, NAME).kubeconfigs
+    assert found
+    document = json.loads(bytes(found[0].value or b""))
+    headers = {"Authorization": f"Bearer {document['users'][0]['user']['token']}"}
+    daemon.add_fault(arm.info, "drop-after", service="kube")
+    with httpx.Client(verify=trusting(arm.info), trust_env=False, headers=headers) as client:
+        address = f"{document['clusters'][0]['cluster']['server']}/api/v1/nodes?watch=1"
+        with pytest.raises(httpx.TransportError):
+            client.get(address)
+        daemon.add_fault(arm.info, "hang-after", service="kube")
+        with pytest.raises(httpx.ReadTimeout):
+            client.get(address, timeout=0.15)
 
 
 def test_delay_when_it_strikes_then_the_answer_comes_later(arm: Arm) -> None:
