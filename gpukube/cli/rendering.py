@@ -69,12 +69,15 @@ def render_diff(document: Document, verbose: bool) -> Iterator[Line]:  # noqa: F
             yield from _cluster_head(cluster)
             yield from lines
             yield ""
-    yield "differs from the spec" if document["differs"] else "no differences"
+    unknown = any(cluster["error"] or cluster["unknown"] for cluster in _list(document["clusters"]))
+    same = "no differences in what could be compared" if unknown else "no differences"
+    yield "differs from the spec" if document["differs"] else same
 
 
 def render_validation(document: Document, verbose: bool) -> Iterator[Line]:  # noqa: FBT001
     """Say that the spec is right."""
-    yield f"ok: {document['pools']} pools on {document['clusters']} clusters"
+    pools, clusters = document["pools"], document["clusters"]
+    yield f"ok: {pools} pool{'' if pools == 1 else 's'} on {clusters} cluster{'' if clusters == 1 else 's'}"
 
 
 def render_list(document: Document, verbose: bool) -> Iterator[Line]:  # noqa: FBT001
@@ -248,7 +251,11 @@ def _plan_summary(document: Document) -> Line:
         if release and release["action"] in ("install", "upgrade"):
             counts[f"release to {release['action']}"] = counts.get(f"release to {release['action']}", 0) + 1
     words = {"no-op": "unchanged", "create": "to create", "update": "to update", "replace": "to replace"}
-    return "plan: " + (", ".join(f"{n} {words.get(what, what)}" for what, n in counts.items()) or "nothing declared")
+    said = [f"{n} {words.get(what, what)}" for what, n in counts.items()]
+    failed = sum(1 for cluster in _list(document["clusters"]) if cluster["error"])
+    if failed:
+        said.append(f"{failed} cluster{'' if failed == 1 else 's'} could not be planned")
+    return "plan: " + (", ".join(said) or "nothing declared")
 
 
 def _list_row(pool: Doc) -> tuple[str, ...]:
