@@ -6,10 +6,9 @@ Lives here: exit codes of every way to end. Must not live here: commands (cli/) 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
-
 from gpukube import __version__
 
+TYPE_CHECKING = False  # the checkers know this name; importing typing would cost --version a third of its time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -1,0 +1,127 @@
+"""Measure start-up, validation and planning; print figures beside their goals.
+
+Whole processes are timed several times after a warm-up and the median is taken; ratios pair the runs A B A B, so that a
+drift of the machine's speed cancels out.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
+
+from gpukube import api  # noqa: E402 - the path is set above
+from gpukube.core.plan import plan_pool  # noqa: E402
+from gpukube.provider import load_provider  # noqa: E402
+from tests.builders import make_observed  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+PYTHON = sys.executable
+GPUKUBE = str(Path(PYTHON).with_name("gpukube"))
+RUNS = 7
+HEAD = """apiVersion: gpukube.io/v1alpha1
+kind: GPUNodePools
+metadata: {name: bench}
+clusters:
+"""
+CLUSTER = """  c{n}:
+    {{provider: aks, subscription: 11111111-2222-3333-4444-555555555555, resourceGroup: ml, name: c{n}}}
+"""
+POOL = """  - name: p{p}
+    clusters: [c{c}]
+    gpu: {{model: A100-40GB, count: 8}}
+    nodes: {{count: 1}}
+    sharing:
+      mig: {{profile: 1g.5gb}}
+    labels: {{team: t{p}}}
+"""
+
+
+def main() -> None:
+    """Run everything and print the table."""
+    empty, typer = [PYTHON, "-c", "pass"], [PYTHON, "-c", "import typer"]
+    rows = [
+        ("--version / python -c pass", f"{ratio([GPUKUBE, '--version'], empty):.2f} x", "<= 2 x"),
+        ("--help / import typer", f"{ratio([GPUKUBE, '--help'], typer):.2f} x", "<= 2 x"),
+        ("completion / import typer", f"{ratio([GPUKUBE], typer, _completion()):.2f} x", "<= 2 x"),
+        ("validate 1,000 pools, beyond start-up", f"{validate_s(1000):.2f} s", "<= 1 s"),
+    ]
+    seconds, megabytes = plan_figures(10_000)
+    rows += [
+        ("plan 10,000 pools from given live state", f"{seconds:.2f} s", "<= 5 s"),
+        ("the same, peak memory of the process", f"{megabytes:.0f} MB", "<= 500 MB"),
+    ]
+    for what, figure, goal in rows:
+        print(f"{what:<42} {figure:>10}   goal {goal}")
+
+
+def ratio(ours: Sequence[str], yardstick: Sequence[str], environment: dict[str, str] | None = None) -> float:
+    """Time two commands in turn; give the median of the ratios."""
+    pairs = [(_time(ours, environment), _time(yardstick)) for _ in range(RUNS + 1)][1:]
+    return statistics.median(a / b for a, b in pairs)
+
+
+def _time(command: Sequence[str], environment: dict[str, str] | None = None) -> float:
+    begin = time.perf_counter()
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    return time.perf_counter() - begin
+
+
+def _completion() -> dict[str, str]:
+    return {**os.environ, "_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube pool ", "COMP_CWORD": "2"}
+
+
+def _spec(pools: int) -> str:
+    per_cluster = 100
+    clusters = range((pools + per_cluster - 1) // per_cluster)
+    parts = [HEAD, *(CLUSTER.format(n=n) for n in clusters), "pools:\n"]
+    parts += [POOL.format(p=p, c=p // per_cluster) for p in range(pools)]
+    return "".join(parts)
+
+
+def _prepared(pools: int) -> api.Prepared:
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(_spec(pools))
+        file.flush()
+        return api.prepare(api.load([file.name], environ={}))
+
+
+def validate_s(pools: int) -> float:
+    """Seconds to load and check that many pools in a process that has everything imported."""
+    _prepared(1)
+    return min(_timed(lambda: _prepared(pools)) for _ in range(3))
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def plan_figures(pools: int) -> tuple[float, float]:
+    """Seconds to diff and plan that many pools against live ones that all differ in one label, and peak MB."""
+    desired = [wanted for group in _prepared(pools).desired.values() for wanted in group]
+    provider = load_provider("aks")
+    live = {}
+    for wanted in desired:
+        observed = make_observed(wanted)
+        changed = replace(observed, fields={**observed.fields, "labels[team]": "other"})
+        live.setdefault(wanted.target.cluster.key, []).append(changed)
+    seconds = _timed(lambda: [plan_pool(provider, wanted, live[wanted.target.cluster.key]) for wanted in desired])
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()
