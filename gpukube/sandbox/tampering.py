@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.aks.lifecycle import seed_pool
+from gpukube.sandbox.aks.lifecycle import seed_pool, stop_work
 from gpukube.sandbox.aks.machines import node_labels, node_taints, retouch_node
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ async def tamper_pool(cluster: Cluster, name: str, changes: Mapping[str, object]
     """
     pool = cluster.pools[name]
     if delete:
+        await _drop_operation(cluster, pool)
         del cluster.pools[name]
         await _drop_nodes(cluster, pool, 0)
         return
@@ -53,6 +54,15 @@ async def tamper_pool(cluster: Cluster, name: str, changes: Mapping[str, object]
         taints = node_taints(before), node_taints(pool.properties)
         await retouch_node(cluster.kube, node, (labels[0], labels[1]), taints)
     await seed_pool(cluster, pool)
+
+
+async def _drop_operation(cluster: Cluster, pool: Pool) -> None:
+    """What works on a pool that vanishes ends with it."""
+    operation = cluster.operation
+    if operation is None or not operation.is_running or operation.pool != pool.name:
+        return
+    await stop_work(operation)
+    operation.end("Canceled", cluster.kube.clock.now())
 
 
 async def _drop_nodes(cluster: Cluster, pool: Pool, wanted: int) -> None:

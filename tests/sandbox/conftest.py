@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.daemon import SandboxInfo
 
-SPEED = 2000.0
+SPEED = 5000.0
 
 
 @pytest.fixture(scope="session")

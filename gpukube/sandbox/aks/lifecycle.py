@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.pools import Pool
     from gpukube.sandbox.clock import Clock
 
-__all__ = ["Failure", "Job", "Pace", "run_abort", "run_change", "run_delete", "seed_pool"]
+__all__ = ["Failure", "Job", "Pace", "run_abort", "run_change", "run_delete", "seed_pool", "stop_work"]
 
 
 @dataclass(slots=True)
@@ -116,13 +116,19 @@ async def run_delete(job: Job) -> None:
     job.operation.end("Succeeded", job.clock.now())
 
 
+async def stop_work(operation: Operation) -> None:
+    """End the work behind an operation where it stands; its record is left as it is."""
+    if operation.task is not None:
+        operation.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await operation.task
+
+
 async def run_abort(job: Job, victim: Operation) -> None:
     """Stop what runs; what was done is not rolled back (docs: aks/manage-abort-operations)."""
-    if victim.task is not None:
-        victim.task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await victim.task
-    victim.end("Canceled", job.clock.now())
+    await stop_work(victim)
+    if victim.is_running:
+        victim.end("Canceled", job.clock.now())
     await job.clock.sleep(job.pace.cancel_s)
     job.pool.state = "Canceled"
     job.pool.touch()
@@ -163,8 +169,9 @@ async def _shrink(job: Job, wanted: int) -> None:
 
 
 async def _remove(job: Job, name: str) -> None:
+    """Take a machine away; an abort in between must leave no node without its machine."""
     job.pool.nodes.remove(name)
-    await job.cluster.kube.remove_node(name)
+    await asyncio.shield(job.cluster.kube.remove_node(name))
 
 
 async def _grow(job: Job) -> None:

@@ -191,7 +191,7 @@ class AksService:
     def abort_pool(self, cluster: Cluster, name: str) -> Answer:
         """Cancel what runs on a pool: 202, or 409 when nothing does (docs: aks/manage-abort-operations)."""
         pool, victim = self._require_pool(cluster, name), cluster.operation
-        if victim is None or not victim.is_running or victim.pool != pool.name:
+        if victim is None or not victim.is_running or victim.pool != pool.name or victim.kind == "Canceling":
             message = f"There is no operation in progress on agent pool {name} to be aborted."
             raise refuse("OperationNotAllowed", message, status=409)
         pool.state = "Canceling"
