@@ -6,6 +6,7 @@ Lives here: exit codes of every way to end. Must not live here: commands (cli/) 
 from __future__ import annotations
 
 import sys
+
 from gpukube import __version__
 
 TYPE_CHECKING = False  # the checkers know this name; importing typing would cost --version a third of its time
