@@ -12,11 +12,13 @@ import json
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube import nodes
+from gpukube.sandbox.kube.controlplane import ControlPlane
 from gpukube.sandbox.kube.daemonsets import DaemonSets
 from gpukube.sandbox.kube.kubelet import Kubelets
 from gpukube.sandbox.kube.loops import run_loop
 from gpukube.sandbox.kube.machines import Machine
 from gpukube.sandbox.kube.objectapi import StoreApi
+from gpukube.sandbox.kube.remote import RemoteApi
 from gpukube.sandbox.kube.replicas import Deployments, Jobs, ReplicaSets
 from gpukube.sandbox.kube.scheduler import Scheduler
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
@@ -24,6 +26,7 @@ from gpukube.sandbox.kube.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
+    from pathlib import Path
 
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.objectapi import ObjectApi
@@ -35,6 +38,8 @@ REGISTERS_S = 5.0
 REBOOT_S = 90.0
 """Sandbox seconds of the reboot that a MIG layout costs on AKS."""
 
+_CONTROLLERS = (DaemonSets, Deployments, ReplicaSets, Jobs, Scheduler)
+
 
 class KubeCluster:
     """A Kubernetes cluster without machines; `add_node` brings them.
@@ -44,13 +49,18 @@ class KubeCluster:
         clock: The sandbox's time.
         token: Bearer token that every request must carry.
         kubernetes_version: Version told by `/version`, without the "v".
+        assets: Directory with etcd and kube-apiserver (`controlplane.find_assets`): the cluster's API is then a real one,
+            with the real scheduler and controllers if they are there; only nodes, kubelets and the NVIDIA programs are
+            ours. `make_app`, `store`, `denied` and pod logs are of no use then; `kubeconfig` leads to the real server.
 
     Attributes:
         denied: (verb, resource) pairs refused with 403 and by access reviews, such as ("create", "secrets") or
             ("create", "daemonsets.apps"); "*" stands for any verb or resource. Empty: everything is allowed.
     """
 
-    def __init__(self, name: str, clock: Clock, token: str, kubernetes_version: str = "1.34.2") -> None:
+    def __init__(
+        self, name: str, clock: Clock, token: str, kubernetes_version: str = "1.34.2", *, assets: Path | None = None
+    ) -> None:
         self.name = name
         self.clock = clock
         self.token = token
@@ -60,15 +70,26 @@ class KubeCluster:
         self.api: ObjectApi = StoreApi(self.store)
         self._logs: dict[tuple[str, str], list[str]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._plane = ControlPlane(assets, token) if assets else None
+        self._remote: RemoteApi | None = None
         self._kubelets = Kubelets(self.api, clock, self._logs)
         self._nudge: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
         """Start the controllers; needs a running event loop."""
-        for kind in (DaemonSets, Deployments, ReplicaSets, Jobs, Scheduler):
-            controller = kind(self.api, self.clock)
-            self._run(kind.__name__, self._loop(kind.watches, controller.reconcile))
+        if self._plane:
+            await self._start_plane(self._plane)
+        for kind in _CONTROLLERS:
+            if not (self._plane and self._plane.has(kind.stands_for)):
+                self._run(kind.__name__, self._loop(kind.watches, kind(self.api, self.clock).reconcile))
         self._run("Kubelets", self._loop(Kubelets.watches, self._kubelets.reconcile, kubelets=True))
+
+    async def _start_plane(self, plane: ControlPlane) -> None:
+        await plane.start()
+        self.kubernetes_version = plane.version
+        self._remote = RemoteApi(plane.url, self.token, plane.ca_pem)
+        self.api = self._remote
+        self._kubelets = Kubelets(self.api, self.clock, self._logs)
 
     async def _loop(
         self, watches: tuple[str, ...], reconcile: Callable[[], Awaitable[float | None]], *, kubelets: bool = False
@@ -87,6 +108,10 @@ class KubeCluster:
         for task in tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+        if self._plane:
+            await self._plane.stop()
+        if self._remote:
+            await self._remote.close()
 
     async def add_node(self, shape: NodeShape) -> None:
         """Boot a machine; returns at once. The node registers after `shape.boot_s`, then becomes ready."""
@@ -131,6 +156,8 @@ class KubeCluster:
                 kubectl, send a bearer token over TLS only.
             ca_pem: Certificate of the authority that signed the server's.
         """
+        if self._plane:
+            server_url, ca_pem = self._plane.url, self._plane.ca_pem
         server: dict[str, str] = {"server": server_url}
         if ca_pem:
             server["certificate-authority-data"] = base64.b64encode(ca_pem.encode()).decode()

@@ -43,6 +43,7 @@ class DaemonSets:
     """Keeps one pod of each DaemonSet on every node that its template fits."""
 
     watches = ("daemonsets", "pods", "nodes")
+    stands_for = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api

@@ -73,6 +73,7 @@ class ReplicaSets:
     """Keeps as many pods of each ReplicaSet as it asks for."""
 
     watches = ("replicasets", "pods")
+    stands_for = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
@@ -108,6 +109,7 @@ class Deployments:
     """Keeps one ReplicaSet of each Deployment's current template up, and winds down the older ones."""
 
     watches = ("deployments", "replicasets")
+    stands_for = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
@@ -193,6 +195,7 @@ class Jobs:
     """Runs each Job's pods until enough have succeeded or too many have failed."""
 
     watches = ("jobs", "pods")
+    stands_for = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api

@@ -24,6 +24,7 @@ class Scheduler:
     """Binds pods to the first node, by name, with room; spreads by taking the node with the fewest pods."""
 
     watches = ("pods", "nodes")
+    stands_for = "kube-scheduler"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
