@@ -5,6 +5,9 @@ Lives here: making clusters and wiping all of it. Must not live here: sockets (`
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import json
 import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,6 +21,7 @@ from gpukube.sandbox.aks.throttle import Throttle
 from gpukube.sandbox.faults import FaultBook
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.kube.controlplane import find_assets
 from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.traffic import RequestLog
 
@@ -58,35 +62,43 @@ class World:
         self.kube_apps: dict[str, ASGIApp] = {}
         self.kube_base = ""
         self._ca_pem = ca_pem
+        self._making = asyncio.Lock()
 
     async def ensure_cluster(self, wanted: ClusterRequest) -> tuple[Cluster, bool]:
         """Give the cluster, made with one system pool when it is not there; and whether it was made now."""
         key = cluster_key(wanted.subscription, wanted.group, wanted.name)
-        if key in self.aks.clusters:
-            return self.aks.clusters[key], False
-        kube = KubeCluster(wanted.name, self.clock, secrets.token_urlsafe(24), wanted.kubernetes_version)
-        cluster = Cluster(
+        async with self._making:
+            if key in self.aks.clusters:
+                return self.aks.clusters[key], False
+            cluster = self.aks.clusters[key] = await self._start_cluster(key, wanted)
+            sent: dict[str, object] = {"count": 1, "vmSize": _SYSTEM_SIZE, "mode": "System"}
+            pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
+            cluster.pools[SYSTEM_POOL] = pool
+            await seed_pool(cluster, pool)
+            if wanted.options.foreign_plugin:
+                await apply_static_plugin(cluster.kube)
+            return cluster, True
+
+    async def _start_cluster(self, key: str, wanted: ClusterRequest) -> Cluster:
+        """Start the Kubernetes side; its version and address are its own when KUBEBUILDER_ASSETS names a real one."""
+        token = secrets.token_urlsafe(24)
+        kube = KubeCluster(wanted.name, self.clock, token, wanted.kubernetes_version, assets=find_assets())
+        await kube.start()
+        self.kube_apps[key] = make_app(kube)
+        document = json.loads(kube.kubeconfig(f"{self.kube_base}/clusters/{key}", self._ca_pem.decode()))
+        reached = document["clusters"][0]["cluster"]
+        return Cluster(
             subscription=wanted.subscription,
             group=wanted.group,
             name=wanted.name,
             location=wanted.location,
-            kubernetes_version=wanted.kubernetes_version,
+            kubernetes_version=kube.kubernetes_version,
             kube=kube,
-            kube_url=f"{self.kube_base}/clusters/{key}",
-            ca_pem=self._ca_pem,
-            token=kube.token,
+            kube_url=reached["server"],
+            ca_pem=base64.b64decode(reached["certificate-authority-data"]),
+            token=token,
             options=wanted.options,
         )
-        self.aks.clusters[key] = cluster
-        await kube.start()
-        self.kube_apps[key] = make_app(kube)
-        sent: dict[str, object] = {"count": 1, "vmSize": _SYSTEM_SIZE, "mode": "System"}
-        pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
-        cluster.pools[SYSTEM_POOL] = pool
-        await seed_pool(cluster, pool)
-        if wanted.options.foreign_plugin:
-            await apply_static_plugin(kube)
-        return cluster, True
 
     async def reset(self) -> None:
         """Wipe everything: clusters, operations, faults, the log."""
