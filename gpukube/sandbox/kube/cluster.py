@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import json
 from typing import TYPE_CHECKING
 
@@ -49,9 +48,10 @@ class KubeCluster:
         clock: The sandbox's time.
         token: Bearer token that every request must carry.
         kubernetes_version: Version told by `/version`, without the "v".
-        assets: Directory with etcd and kube-apiserver (`controlplane.find_assets`): the cluster's API is then a real one,
-            with the real scheduler and controllers if they are there; only nodes, kubelets and the NVIDIA programs are
-            ours. `make_app`, `store`, `denied` and pod logs are of no use then; `kubeconfig` leads to the real server.
+        assets: Directory with etcd and kube-apiserver (`controlplane.find_assets`): the cluster's API is then a real
+            one, with the real scheduler and controllers if they are there; only nodes, kubelets and the NVIDIA programs
+            are ours. `make_app`, `store`, `denied` and pod logs are of no use then; `kubeconfig` leads to the real
+            server.
 
     Attributes:
         denied: (verb, resource) pairs refused with 403 and by access reviews, such as ("create", "secrets") or
@@ -105,13 +105,15 @@ class KubeCluster:
         self._tasks.clear()
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
         if self._plane:
             await self._plane.stop()
         if self._remote:
             await self._remote.close()
+        # A controller that died has a mistake of ours in it; it must not pass unseen.
+        for problem in ended:
+            if isinstance(problem, BaseException) and not isinstance(problem, asyncio.CancelledError):
+                raise problem
 
     async def add_node(self, shape: NodeShape) -> None:
         """Boot a machine; returns at once. The node registers after `shape.boot_s`, then becomes ready."""

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,6 +85,13 @@ class ControlPlane:
         Raises:
             RuntimeError: It did not come up in a minute, or a process ended; with the end of its log.
         """
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
         self._directory = await asyncio.to_thread(lambda: Path(tempfile.mkdtemp(prefix="gpukube-kube-")))
         await asyncio.to_thread(self._write_files)
         self.version = await self._read_version()
@@ -200,7 +208,7 @@ class ControlPlane:
         headers = {"authorization": f"Bearer {self._token}"}
         ends = asyncio.get_running_loop().time() + _START_S
         async with httpx.AsyncClient(
-            verify=str(self._directory / "ca.pem"), headers=headers, trust_env=False
+            verify=ssl.create_default_context(cadata=self.ca_pem), headers=headers, trust_env=False
         ) as client:
             while asyncio.get_running_loop().time() < ends:
                 if any(process.returncode is not None for process in self._processes):
@@ -210,7 +218,6 @@ class ControlPlane:
                         return
                 await asyncio.sleep(0.1)
         log = await asyncio.to_thread((self._directory / "kube-apiserver.log").read_text)
-        await self.stop()
         message = f"kube-apiserver did not come up; its log ends with: {log[-2000:]}"
         raise RuntimeError(message)
 

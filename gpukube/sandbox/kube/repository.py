@@ -2,8 +2,8 @@
 
 Lives here: packing the chart sources, the index, and the routes. Must not live here: charts (`gpukube/sandbox/charts`).
 
-The archives are the same bytes on every run and machine (stored, not compressed: zlib builds differ), so a recorded digest
-stays true.
+The archives are the same bytes on every run and machine (stored, not compressed: zlib builds differ), so a recorded
+digest stays true.
 """
 
 from __future__ import annotations

@@ -98,7 +98,10 @@ def _term(term: JsonObject, node: JsonObject) -> bool:
 
 
 def pod_requests(pod: JsonObject) -> Counter[str]:
-    """Add up what a pod asks for, in base units; "pods" counts itself. Init containers count where they ask for more."""
+    """Add up what a pod asks for, in base units; "pods" counts itself.
+
+    Init containers count where they ask for more.
+    """
     total: Counter[str] = Counter({"pods": 1})
     for container in spec(pod).get("containers") or ():
         total.update(_requests(container))

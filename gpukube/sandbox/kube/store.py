@@ -259,7 +259,7 @@ class Store:
             self._remove(kind, stored)
         return stored
 
-    def delete(
+    def delete(  # noqa: PLR0913 -- the options of the API's delete, by name
         self,
         kind: Kind,
         namespace: str,

@@ -127,7 +127,7 @@ def as_table(kind: Kind, objects: list[JsonObject], now: float, version: str = "
             "cells": [
                 obj["metadata"]["name"],
                 *(read(obj) for _, read in columns),
-                obj["metadata"]["creationTimestamp"],
+                _age(obj, now),
             ],
             "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]},
         }

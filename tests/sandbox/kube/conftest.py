@@ -15,6 +15,7 @@ import uvicorn
 from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.kube.repository import VERSIONS, archive_name, chart_archive
 from gpukube.sandbox.tls import make_tls
 
 if TYPE_CHECKING:
@@ -93,4 +94,11 @@ def kubeconfig(served: Served, tmp_path: Path) -> Path:
     path = tmp_path / "kubeconfig"
     path.write_text(served.kubeconfig())
     path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def chart(tmp_path: Path) -> Path:
+    path = tmp_path / archive_name(VERSIONS[0])
+    path.write_bytes(chart_archive(VERSIONS[0]))
     return path

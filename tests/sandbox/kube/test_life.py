@@ -439,7 +439,7 @@ def test_scheduler_when_pod_asks_for_gpus_then_runs_or_says_why_not(
         bench.put("pods", workload("work", resources, tolerations=tolerations))
         await bench.wait(10)
         found = status(bench.get("pods", "work"))
-        scheduled = next((item for item in found["conditions"] if item["type"] == "PodScheduled"), {})
+        scheduled: JsonObject = next((item for item in found["conditions"] if item["type"] == "PodScheduled"), {})
         assert found["phase"] == ("Pending" if message else "Running")
         assert message in scheduled.get("message", "")
 

@@ -178,7 +178,10 @@ def test_delete_when_namespace_goes_then_its_content_goes() -> None:
 
 def test_pod_when_priority_class_or_account_is_missing_then_403() -> None:
     held = store()
-    pod = {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    pod: JsonObject = {
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
     with pytest.raises(ApiProblem, match="no PriorityClass with name nope"):
         held.create(PODS, {**pod, "spec": {**pod["spec"], "priorityClassName": "nope"}})
     with pytest.raises(ApiProblem, match="service account default/nope"):

@@ -1,0 +1,110 @@
+"""The same kubelets and NVIDIA programs on a real Kubernetes API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox.clock import ScaledClock
+from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
+from gpukube.sandbox.kube.controlplane import find_assets
+
+from .conftest import TOKEN, Served
+from .test_clients import GPU_TAINT, NAMESPACE, SLICED, VALUES, allocatable, eventually, helm, install, kubectl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ASSETS = find_assets()
+TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+pytestmark = [
+    pytest.mark.kube,
+    pytest.mark.skipif(ASSETS is None, reason="KUBEBUILDER_ASSETS names no directory with etcd and kube-apiserver"),
+]
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[Served]:
+    cluster = KubeCluster("real", ScaledClock(100.0), TOKEN, assets=ASSETS)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    served = Served(cluster, "", "", loop)
+    served.run(cluster.start())
+    served.run(cluster.add_node(NodeShape("system", boot_s=1)))
+    nodes = (("single", SLICED), ("mixed", SLICED), ("typo", GpuShape("T4", 1)))
+    for key, shape in nodes:
+        marks = {"nvidia.com/device-plugin.config": key}
+        served.run(cluster.add_node(NodeShape(key, labels=marks, taints=(GPU_TAINT,), gpu=shape, boot_s=5)))
+    served.run(cluster.add_node(NodeShape("sku", taints=(Taint("sku", "gpu"),), gpu=GpuShape("T4", 1), boot_s=5)))
+    yield served
+    served.run(cluster.stop())
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(10)
+    loop.close()
+
+
+@pytest.fixture
+def real_kubeconfig(real: Served, tmp_path: Path) -> Path:
+    path = tmp_path / "kubeconfig"
+    path.write_text(real.cluster.kubeconfig(""))
+    return path
+
+
+def test_real_api_when_chart_is_installed_then_same_numbers_as_in_the_emulated_one(
+    real: Served, real_kubeconfig: Path, chart: Path
+) -> None:
+    installed = install(real_kubeconfig, chart, VALUES)
+    assert "ok" in installed, installed
+    eventually(lambda: allocatable(real, "single") == {"nvidia.com/gpu": "56"}, 40)
+    eventually(lambda: allocatable(real, "mixed") == {"nvidia.com/mig-1g.5gb": "56"}, 40)
+    pods = json.loads(kubectl(real_kubeconfig, "get", "pods", "-n", NAMESPACE, "-o", "json"))["items"]
+    by_node = {pod["spec"]["nodeName"]: pod for pod in pods if "device-plugin-" in pod["metadata"]["name"]}
+
+    assert allocatable(real, "typo") == {}
+    assert allocatable(real, "sku") == {}
+    assert by_node["typo"]["status"]["phase"] == "Pending"
+    assert "sku" not in by_node
+
+
+@pytest.mark.parametrize(
+    ("resources", "tolerations", "message"),
+    [
+        pytest.param({"nvidia.com/gpu": 56}, TOLERATED, "", id="fits"),
+        pytest.param({"nvidia.com/mig-1g.5gb": 7}, TOLERATED, "", id="mig-fits"),
+        pytest.param({"nvidia.com/gpu": 57}, TOLERATED, "Insufficient nvidia.com/gpu", id="too-many"),
+        pytest.param({"nvidia.com/mig-2g.10gb": 1}, TOLERATED, "Insufficient nvidia.com/mig-2g.10gb", id="no-such"),
+        pytest.param({"nvidia.com/gpu": 1}, [], "taint", id="untolerated"),
+    ],
+)
+def test_real_scheduler_when_pod_asks_for_gpus_then_runs_or_says_why_not(
+    real_kubeconfig: Path, resources: dict[str, int], tolerations: list[dict[str, str]], message: str
+) -> None:
+    name = f"work-{len(message)}-{''.join(resources)[-1]}"
+    container = {"name": "main", "image": "work", "resources": {"limits": {k: str(v) for k, v in resources.items()}}}
+    pod = {"metadata": {"name": name}, "spec": {"containers": [container], "tolerations": tolerations}}
+    kubectl(real_kubeconfig, "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Pod", **pod}))
+
+    def told() -> str:
+        return kubectl(
+            real_kubeconfig, "get", "pod", name, "-o", "jsonpath={.status.phase} {.status.conditions[*].message}"
+        )
+
+    eventually(lambda: (message in told() and "Pending" in told()) if message else told().startswith("Running"), 30)
+    kubectl(real_kubeconfig, "delete", "pod", name, "--wait=false")
+
+
+def test_real_api_when_release_is_uninstalled_then_gpus_and_labels_are_gone(
+    real: Served, real_kubeconfig: Path
+) -> None:
+    gone = helm(real_kubeconfig, "uninstall", "nvdp", timeout=40)
+    assert "ok" in gone, gone
+    eventually(lambda: allocatable(real, "single") == {"nvidia.com/gpu": "0"}, 40)
+    node = json.loads(kubectl(real_kubeconfig, "get", "node", "single", "-o", "json"))
+
+    assert "nvidia.com/gpu.product" not in node["metadata"]["labels"]
