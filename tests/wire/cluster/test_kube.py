@@ -1,0 +1,174 @@
+"""The Kubernetes client against an emulated cluster: what it reads, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.cluster.kube import connect_kube, server_of
+from gpukube.cluster.names import NAMESPACE, NAMESPACE_LABELS
+from gpukube.cluster.sighting import Sighting, look
+from gpukube.core.values import KubeAccess, Taint
+from gpukube.errors import AccessError, ClusterError
+from gpukube.sandbox.kube.shapes import NodeShape
+from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.cluster.kube import Kube, LightKube
+    from tests.wire.cluster.conftest import Live
+
+
+def join(live: Live, kube: LightKube, shape: NodeShape) -> None:
+    live.run(live.cluster.add_node(shape))
+    end = time.monotonic() + 20
+    while not any(node.name == shape.name and node.ready for node in kube.nodes()) and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def test_version_when_asked_then_without_the_v(kube: LightKube, live: Live) -> None:
+    assert kube.version() == live.cluster.kubernetes_version
+    assert kube.server == live.url
+
+
+def test_nodes_when_one_joined_then_read_with_labels_and_taints(kube: LightKube, live: Live) -> None:
+    taint = SandboxTaint("dedicated", "vision", "NoSchedule")
+    join(live, kube, NodeShape(name="n1", labels={"a": "b"}, taints=(taint,), boot_s=1.0))
+    (node,) = kube.nodes({"a": "b"})
+    assert (node.name, node.ready) == ("n1", True)
+    assert Taint("dedicated", "vision", "NoSchedule") in node.taints
+    assert node.labels["a"] == "b"
+    assert kube.nodes({"a": "c"}) == ()
+
+
+def test_look_when_the_cluster_is_empty_then_nothing_is_seen(kube: LightKube) -> None:
+    assert look(kube) == Sighting()
+
+
+def test_ensure_namespace_when_missing_then_made_and_again_is_fine(kube: LightKube) -> None:
+    assert kube.namespace_labels(NAMESPACE) is None
+    kube.ensure_namespace(NAMESPACE, NAMESPACE_LABELS)
+    kube.ensure_namespace(NAMESPACE, NAMESPACE_LABELS)
+    assert NAMESPACE_LABELS.items() <= (kube.namespace_labels(NAMESPACE) or {}).items()
+
+
+def test_ensure_namespace_when_it_lacks_a_label_then_added_and_others_stay(kube: LightKube) -> None:
+    kube.ensure_namespace(NAMESPACE, {"team": "x"})
+    kube.ensure_namespace(NAMESPACE, NAMESPACE_LABELS)
+    labels = kube.namespace_labels(NAMESPACE) or {}
+    assert {"team": "x", **NAMESPACE_LABELS}.items() <= labels.items()
+
+
+def test_delete_secret_when_missing_then_fine(kube: LightKube) -> None:
+    kube.delete_secret("default", "nothing")
+    assert kube.config_map("default", "nothing") is None
+
+
+def test_object_names_when_the_type_is_unknown_then_none(kube: LightKube) -> None:
+    assert kube.object_names("nvidia.com", "clusterpolicies", ("v1",)) is None
+    assert kube.object_names("resource.k8s.io", "deviceclasses", ("v1",)) == ()
+
+
+def test_may_when_something_is_denied_then_false(kube: LightKube, live: Live) -> None:
+    assert kube.may("create", "daemonsets", group="apps", namespace=NAMESPACE)
+    live.cluster.denied.add(("create", "daemonsets.apps"))
+    assert not kube.may("create", "daemonsets", group="apps", namespace=NAMESPACE)
+
+
+def test_quota_when_none_is_there_then_not_limited(kube: LightKube) -> None:
+    assert not kube.priority_classes_limited("default")
+
+
+# What goes wrong
+
+CALLS: dict[str, Callable[[Kube], object]] = {
+    "version": lambda kube: kube.version(),
+    "nodes": lambda kube: kube.nodes(),
+    "config map": lambda kube: kube.config_map("default", "x"),
+    "secrets": lambda kube: kube.release_secrets(),
+    "namespace": lambda kube: kube.ensure_namespace("x", {}),
+    "look": look,  # type: ignore[dict-item]  # takes the same
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_call_when_the_token_is_wrong_then_access_error(live: Live, case: str) -> None:
+    with closing(connect_kube(live.access(token="wrong"), 5)) as kube, pytest.raises(AccessError) as caught:
+        CALLS[case](kube)
+    assert caught.value.diagnostics[0].code == "kube-unauthorized"
+    assert "wrong" not in caught.value.render()
+
+
+def test_call_when_forbidden_then_access_error_names_it(kube: LightKube, live: Live) -> None:
+    live.cluster.denied.add(("list", "nodes"))
+    with pytest.raises(AccessError) as caught:
+        kube.nodes()
+    assert caught.value.diagnostics[0].code == "kube-forbidden"
+    assert "while listing nodes" in caught.value.render()
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_call_when_nobody_listens_then_cluster_error(live: Live, case: str) -> None:
+    nobody = live.access(url="https://127.0.0.1:9")
+    with closing(connect_kube(nobody, 5)) as kube, pytest.raises(ClusterError) as caught:
+        CALLS[case](kube)
+    assert caught.value.diagnostics[0].code == "cluster-unreachable"
+    assert caught.value.diagnostics[0].where.source == "https://127.0.0.1:9"
+
+
+def test_call_when_the_server_is_silent_then_ended_in_time(live: Live) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        access = live.access(url=f"https://127.0.0.1:{silent.getsockname()[1]}")
+        started = time.monotonic()
+        with closing(connect_kube(access, 0.3)) as kube, pytest.raises(ClusterError) as caught:
+            kube.version()
+    assert caught.value.diagnostics[0].code == "cluster-timeout"
+    assert time.monotonic() - started < 5
+
+
+def test_call_when_the_authority_is_another_then_cluster_error(live: Live) -> None:
+    text = json.loads(live.access().kubeconfig)
+    del text["clusters"][0]["cluster"]["certificate-authority-data"]
+    access = KubeAccess(json.dumps(text))
+    with closing(connect_kube(access, 5)) as kube, pytest.raises(ClusterError) as caught:
+        kube.version()
+    assert "certificate" in caught.value.render().lower()
+
+
+KUBECONFIGS = {
+    "nothing": "",
+    "no YAML": "a: [",
+    "a list": "[]",
+    "no context": '{"clusters": [], "contexts": [], "users": []}',
+    "a context of no cluster": (
+        '{"current-context": "a", "clusters": [], "users": [],'
+        ' "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}]}'
+    ),
+}
+
+
+@pytest.mark.parametrize("case", KUBECONFIGS)
+def test_connect_when_the_kubeconfig_is_no_use_then_access_error(case: str) -> None:
+    with pytest.raises(AccessError) as caught:
+        connect_kube(KubeAccess(KUBECONFIGS[case]), 5)
+    assert caught.value.diagnostics[0].code == "kubeconfig"
+
+
+def test_connect_when_the_exec_plugin_is_missing_then_access_error(live: Live) -> None:
+    text = json.loads(live.access().kubeconfig)
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "no-such-login", "args": []}
+    text["users"][0]["user"] = {"exec": plugin}
+    access = KubeAccess(json.dumps(text))
+    with closing(connect_kube(access, 5)) as kube, pytest.raises((AccessError, ClusterError)) as caught:
+        kube.nodes()
+    assert "no-such-login" in caught.value.render()
+
+
+def test_server_when_the_kubeconfig_is_garbage_then_named_all_the_same() -> None:
+    assert server_of(KubeAccess("a: [")) == "the cluster"
