@@ -10,12 +10,15 @@ No cloud command line tool is run, and no plugin of a kubeconfig that came from 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import yaml
 from azure.core.credentials import AccessToken
-from azure.core.exceptions import AzureError
+from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 
@@ -29,14 +32,27 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef
     from gpukube_aks.sdk import AksSdk, Credential
 
-__all__ = ["KUBERNETES_SCOPE", "AzureCredential", "EmulatedIdentity", "cloud_access", "file_access"]
+__all__ = [
+    "KUBERNETES_SCOPE",
+    "AzureCredential",
+    "EmulatedIdentity",
+    "cloud_access",
+    "file_access",
+    "shared_credential",
+]
 
 KUBERNETES_SCOPE: Final = "6dae42f8-4368-4678-94ff-3960e28e3630/.default"
 """Scope of the AKS server application, the same in all clouds (docs: aks/kubelogin-authentication)."""
 
+_STALE_S: Final = 300.0
+"""A token with less left than this is not begun with."""
+
 
 class AzureCredential:
     """DefaultAzureCredential in the tenant of the spec, without anything that opens a browser.
+
+    Tokens are kept for as long as they are good: the clusters of a fleet share them, and a credential that runs `az`
+    needs a second for each one.
 
     Args:
         tenant: Entra tenant; "" for the credential's own.
@@ -51,6 +67,8 @@ class AzureCredential:
             exclude_interactive_browser_credential=True,
             additionally_allowed_tenants=others,
         )
+        self._lock = threading.Lock()
+        self._tokens: dict[tuple[str | None, ...], AccessToken] = {}
 
     def get_token(
         self,
@@ -62,11 +80,25 @@ class AzureCredential:
     ) -> AccessToken:
         """Get a token; a tenant that Azure asks for by a challenge counts less than the spec's."""
         tenant = self._tenant or tenant_id
-        return self._chain.get_token(*scopes, claims=claims, tenant_id=tenant, enable_cae=enable_cae)
+        key = (tenant, *scopes)
+        with self._lock:
+            known = self._tokens.get(key)
+            if known is None or claims or known.expires_on - time.time() < _STALE_S:
+                known = self._ask(*scopes, claims=claims, tenant=tenant, enable_cae=enable_cae)
+                self._tokens[key] = known
+            return known
 
-    def close(self) -> None:
-        """Close the connections to the sign-in hosts."""
-        self._chain.close()
+    def _ask(self, *scopes: str, claims: str | None, tenant: str | None, enable_cae: bool) -> AccessToken:
+        try:
+            return self._chain.get_token(*scopes, claims=claims, tenant_id=tenant, enable_cae=enable_cae)
+        except ValueError as error:  # a tenant that cannot be one
+            raise ClientAuthenticationError(str(error)) from error
+
+
+@cache
+def shared_credential(tenant: str, authority: str) -> AzureCredential:
+    """Give the one credential of this process for a tenant; it lives as long as the process."""
+    return AzureCredential(tenant, authority)
 
 
 class EmulatedIdentity:

@@ -25,13 +25,15 @@ from azure.mgmt.core.tools import get_arm_endpoints
 from gpukube import __version__
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.errors import AccessError, CloudError
-from gpukube_aks.access import AzureCredential, EmulatedIdentity, cloud_access, file_access
+from gpukube_aks.access import EmulatedIdentity, cloud_access, file_access, shared_credential
 from gpukube_aks.endpoint import Endpoint, choose_endpoint, is_same_origin
-from gpukube_aks.failures import canceled, error_of, explained, read_problem
+from gpukube_aks.failures import explained
+from gpukube_aks.meanings import canceled, error_of, read_problem
 from gpukube_aks.observe import STATES, observe_pool
 from gpukube_aks.translate import CREATE, DELETE
 
 if TYPE_CHECKING:
+    from azure.core.credentials import TokenCredential
     from azure.core.pipeline import PipelineResponse
     from azure.core.rest import HttpResponse
 
@@ -76,7 +78,7 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
         emulated = _emulated_client(cluster, settings, endpoint)
         return AksCloud(cluster, settings, endpoint, emulated, EmulatedIdentity(emulated, endpoint.url))
     authority, scopes = _sign_in(endpoint)
-    credential = AzureCredential(cluster.identity.get("tenant", ""), authority)
+    credential = shared_credential(cluster.identity.get("tenant", ""), authority)
     client = ContainerServiceClient(
         credential,
         cluster.identity["subscription"],
@@ -91,7 +93,7 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
 def _emulated_client(cluster: ClusterRef, settings: Settings, endpoint: Endpoint) -> ContainerServiceClient:
     """A client without credentials: proxies, netrc and certificates of the environment are not looked at either."""
     return ContainerServiceClient(
-        cast("AzureCredential", _NoCredential()),
+        cast("TokenCredential", _NoCredential()),
         cluster.identity["subscription"],
         endpoint.url,
         authentication_policy=SansIOHTTPPolicy[object, object](),
@@ -214,8 +216,6 @@ class AksCloud:
     def close(self) -> None:
         """Close all connections."""
         self._sdk.close()
-        if isinstance(self._credential, AzureCredential):
-            self._credential.close()
 
     def _where(self, pool: str) -> str:
         return f"{self._cluster.key}/{pool}"

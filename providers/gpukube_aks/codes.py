@@ -79,4 +79,4 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "bad-answer": "Azure's answer makes no sense.",
     "cloud": "Azure refused the request.",
 }
-"""Errors of the live half (`failures`, `client`, `access`, `endpoint`)."""
+"""Errors of the live half (`meanings`, `failures`, `client`, `access`, `endpoint`)."""

@@ -244,8 +244,8 @@ def _within(prefix: str, domain: str) -> bool:
 def _taints(target: Target) -> Iterator[Diagnostic]:
     keys = [taint.key for taint in target.taints]
     for index, taint in enumerate(target.taints):
-        place = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
-        where = target.locator.at("gpuTaint") if target.gpu_taint and index == 0 else place
+        # The GPU taint is first and never wrong by itself, so what is written begins one further on.
+        where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
         if not taint.value:
             yield Diagnostic(
                 "aks-taint-value",

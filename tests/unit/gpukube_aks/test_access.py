@@ -12,7 +12,14 @@ from azure.core.exceptions import HttpResponseError
 from azure.identity import CredentialUnavailableError
 
 from gpukube.errors import AccessError, CloudError
-from gpukube_aks.access import KUBERNETES_SCOPE, AzureCredential, EmulatedIdentity, cloud_access, file_access
+from gpukube_aks.access import (
+    KUBERNETES_SCOPE,
+    AzureCredential,
+    EmulatedIdentity,
+    cloud_access,
+    file_access,
+    shared_credential,
+)
 from tests.builders import CLUSTER
 from tests.unit.gpukube_aks.fakes import FakeAnswer, FakeSdk
 
@@ -117,6 +124,7 @@ def test_credential_when_it_may_not_be_listed_is_an_access_error() -> None:
         cloud_access(CLUSTER, FakeSdk(failure=failure), FakeCredential())
 
     assert "listClusterUserCredential" in caught.value.render()
+    assert "Cluster User Role" in caught.value.render()
 
 
 @pytest.fixture
@@ -159,24 +167,56 @@ def test_azure_credential_when_nothing_is_set_up_says_so_without_a_browser(monke
 
     with pytest.raises(AccessError) as caught:
         cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(ENTRA_USER)), credential)
-    credential.close()
 
     assert "az login" in caught.value.render()
 
 
-def test_azure_credential_when_a_tenant_is_given_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in az on PATH records how it is called (azure-identity's AzureCliCredential)."""
-    az = tmp_path / "az"
+@pytest.fixture
+def az_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in az on PATH that notes how it is called (azure-identity's AzureCliCredential)."""
+    az, calls = tmp_path / "az", tmp_path / "calls"
     token = '{"accessToken": "cli-token", "expires_on": 4102444800}'
-    az.write_text(f"#!/bin/sh\necho \"$@\" >> {tmp_path / 'calls'}\necho '{token}'\n")
+    az.write_text(f"#!/bin/sh\necho \"$@\" >> {calls}\necho '{token}'\n")
     az.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential")
-    credential = AzureCredential("corp.example", "")
+    return calls
 
+
+def test_azure_credential_when_a_tenant_is_given_asks_for_it(az_calls: Path) -> None:
+    credential = AzureCredential("corp.example", "")
     access = cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(ENTRA_USER)), credential)
-    credential.close()
 
     assert user_of(access) == {"token": "cli-token"}
-    assert "--tenant corp.example" in (tmp_path / "calls").read_text()
-    assert "--resource 6dae42f8-4368-4678-94ff-3960e28e3630" in (tmp_path / "calls").read_text()
+    assert "--tenant corp.example" in az_calls.read_text()
+    assert "--resource 6dae42f8-4368-4678-94ff-3960e28e3630" in az_calls.read_text()
+
+
+def test_azure_credential_when_the_tenant_cannot_be_one_is_an_access_error(az_calls: Path) -> None:
+    with pytest.raises(AccessError, match="could not log in") as caught:
+        cloud_access(CLUSTER, FakeSdk(kubeconfig=kubeconfig(ENTRA_USER)), AzureCredential("my tenant", ""))
+
+    assert "tenant" in caught.value.diagnostics[0].why
+    assert not az_calls.exists()
+
+
+def test_azure_credential_when_asked_again_keeps_its_token(az_calls: Path) -> None:
+    credential = AzureCredential("", "")
+    tokens = {credential.get_token(scope).token for scope in ("a/.default", "a/.default", "b/.default")}
+
+    assert tokens == {"cli-token"}
+    assert len(az_calls.read_text().splitlines()) == 2
+
+
+def test_azure_credential_when_its_token_runs_out_gets_another(az_calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    credential = AzureCredential("", "")
+    credential.get_token("a/.default")
+    monkeypatch.setattr("gpukube_aks.access.time.time", lambda: 4102444800.0 - 10)
+    credential.get_token("a/.default")
+
+    assert len(az_calls.read_text().splitlines()) == 2
+
+
+def test_shared_credential_when_asked_twice_is_one_per_tenant() -> None:
+    assert shared_credential("one.example", "") is shared_credential("one.example", "")
+    assert shared_credential("one.example", "") is not shared_credential("two.example", "")

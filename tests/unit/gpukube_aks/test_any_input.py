@@ -9,7 +9,7 @@ from gpukube.core.values import Change
 from gpukube.errors import GpukubeError
 from gpukube_aks import AksProvider
 from gpukube_aks.codes import CODES, FAILURE_CODES
-from gpukube_aks.failures import _TABLE, error_of, read_problem
+from gpukube_aks.meanings import _TABLE, error_of, read_problem
 from gpukube_aks.native import MANAGED, NATIVE, REFUSED
 from gpukube_aks.observe import observe_pool
 from tests.builders import make_target

@@ -19,7 +19,8 @@ from azure.identity import CredentialUnavailableError
 
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, ExitCode, GpukubeError, QuotaError
 from gpukube_aks.codes import FAILURE_CODES
-from gpukube_aks.failures import canceled, error_of, explain, explained, read_problem
+from gpukube_aks.failures import explain, explained
+from gpukube_aks.meanings import canceled, error_of, read_problem
 
 QUOTA_TEXT = (
     "Operation could not be completed as it results in exceeding approved standardNDASv4_A100Family Family Cores "
@@ -98,6 +99,9 @@ CASES = {
     "stock-out": Case(
         200, late("ReconcileVMSSAgentPoolFailed", "AllocationFailed", "Allocation failed."), CapacityError, "capacity"
     ),
+    "stock-out behind nodes that are not ready": Case(
+        200, late("NodesNotReady", "AllocationFailed", "no"), CapacityError, "capacity"
+    ),
     "stock-out in a zone": Case(
         200, late("X", "ZonalAllocationFailed", "Allocation failed."), CapacityError, "capacity"
     ),
@@ -159,6 +163,15 @@ CASES = {
     "bad token": Case(401, nested("InvalidAuthenticationToken", "The access token is invalid."), AccessError, "access"),
     "401 without a word": Case(401, None, AccessError, "access"),
     "no permission": Case(403, nested("AuthorizationFailed", "does not have authorization"), AccessError, "permission"),
+    "no permission for the kubeconfig": Case(
+        403,
+        nested(
+            "AuthorizationFailed",
+            "action 'Microsoft.ContainerService/managedClusters/listClusterUserCredential/action'",
+        ),
+        AccessError,
+        "permission",
+    ),
     "403 without a word": Case(403, None, AccessError, "permission"),
     "policy": Case(403, nested("RequestDisallowedByPolicy", "disallowed"), AccessError, "policy"),
     "not registered": Case(

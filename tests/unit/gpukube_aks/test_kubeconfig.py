@@ -90,6 +90,14 @@ def test_user_when_replaced_by_a_token_has_nothing_else(file: Path) -> None:
     assert "'t'" not in repr(entry)
 
 
+def test_data_when_given_beside_a_file_counts_as_kubectl_counts_it(file: Path) -> None:
+    file.write_text(
+        MANY.replace("certificate-authority: ca.pem", "certificate-authority: x, certificate-authority-data: QQ==")
+    )
+
+    assert read_kubeconfig(str(file), "one").cluster["certificate-authority-data"] == "QQ=="
+
+
 @pytest.mark.parametrize(
     ("text", "context", "words"),
     [

@@ -307,6 +307,21 @@ def test_delete_when_it_fails_once_converges(fault: str, cloud: AksCloud, follow
     assert [pool.name for pool in cloud.pools()] == ["nodepool1"]
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "ours"),
+    [(401, "InvalidAuthenticationToken", "access"), (403, "AuthorizationFailed", "permission")],
+)
+def test_identity_when_azure_refuses_it_is_an_access_error(
+    status: int, code: str, ours: str, cloud: AksCloud, sandbox: SandboxInfo
+) -> None:
+    daemon.add_fault(sandbox, "status", service="arm", status=status, code=code, times=0)
+
+    with pytest.raises(AccessError) as caught:
+        cloud.identify()
+
+    assert code_of(caught.value) == ours
+
+
 def test_read_when_it_fails_for_good_is_our_error(cloud: AksCloud, sandbox: SandboxInfo) -> None:
     daemon.add_fault(sandbox, "status", times=0, status=500, code="InternalServerError", **LIST)
 
