@@ -33,7 +33,9 @@ class Ended:
     err: str
 
 
-def run_child(command: Sequence[str], *, stdin: str, environ: Mapping[str, str], deadline_s: float) -> Ended:
+def run_child(
+    command: Sequence[str], *, stdin: str, environ: Mapping[str, str], deadline_s: float, keeps: Sequence[int] = ()
+) -> Ended:
     """Run a command to its end.
 
     It gets a session of its own: Ctrl-C does not reach it, and it and all it started can be ended together. A
@@ -44,6 +46,7 @@ def run_child(command: Sequence[str], *, stdin: str, environ: Mapping[str, str],
         stdin: Text to give it.
         environ: Its whole environment.
         deadline_s: Seconds after which the group is told to end, and soon after is killed.
+        keeps: Open files that it inherits.
 
     Raises:
         DeadlinePassed: The deadline passed; nothing of the group runs any more.
@@ -59,6 +62,7 @@ def run_child(command: Sequence[str], *, stdin: str, environ: Mapping[str, str],
         encoding="utf-8",
         errors="replace",
         start_new_session=True,
+        pass_fds=tuple(keeps),
     )
     with child:
         try:

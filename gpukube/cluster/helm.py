@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.chart import ChartSource
     from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.runs import Mark
 
 __all__ = [
     "DEADLINE_S",
@@ -44,7 +45,11 @@ EngineChoice = Literal["auto", "cli", "embedded"]
 
 @dataclass(frozen=True, slots=True)
 class HelmJob:
-    """One install or upgrade; the chart is a local archive or directory."""
+    """One install or upgrade; the chart is a local archive or directory.
+
+    Attributes:
+        mark: Goes into the release's record; None for a trial.
+    """
 
     kubeconfig: Path
     name: str
@@ -53,6 +58,7 @@ class HelmJob:
     values: Mapping[str, object]
     installed: bool
     dry_run: bool
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Request(TypedDict, total=False):
     installed: bool
     dry_run: bool
     history: int
+    labels: dict[str, str]
     reference: str
     directory: str
     version: str
@@ -101,6 +102,7 @@ def _upgrade(request: Request) -> dict[str, object]:
     name, namespace, values = request["name"], request["namespace"], request["values"]
     chart = request["chart"]  # the path, not a Chart: rendering a Chart object changes it for good
     timeout, dry_run = request["timeout_s"], "server" if request["dry_run"] else None
+    labels = request["labels"] or None
     with helm_python.Config(
         kubeconfig_path=request["kubeconfig"], namespace=namespace, storage_driver="secret"
     ) as config:
@@ -114,9 +116,12 @@ def _upgrade(request: Request) -> dict[str, object]:
                 dry_run=dry_run,
                 reset_values=True,
                 max_history=request["history"],
+                labels=labels,
             )
         else:
-            release = config.install(chart, name, values, namespace=namespace, timeout=timeout, dry_run=dry_run)
+            release = config.install(
+                chart, name, values, namespace=namespace, timeout=timeout, dry_run=dry_run, labels=labels
+            )
     return {"release": release}
 
 

@@ -15,7 +15,7 @@ from gpukube.cluster.child import DeadlinePassed, Ended, run_child
 from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm_failures import explain_helm
 from gpukube.cluster.jsontree import number, text
-from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION
+from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION, RUN_LABEL
 from gpukube.errors import HelmError, Where
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ _OURS: Final = (
 _WRITE: Final = ("--install", "--reset-values", "--history-max", str(HISTORY))
 _SERVER_DRY_RUN: Final = (3, 13)
 """From 3.13 on --dry-run takes a value, and only "server" asks the cluster (helm/helm#9426)."""
+_LABELS: Final = (3, 13)
+"""From 3.13 on install and upgrade know --labels (helm upgrade --help)."""
 
 
 def cli_environ(environ: Mapping[str, str]) -> dict[str, str]:
@@ -83,12 +85,13 @@ class HelmCli:
     def upgrade(self, job: HelmJob) -> HelmAnswer:
         """See Engine."""
         ended = self._run(
-            *(self._trial(job) if job.dry_run else ("upgrade", *_WRITE)),
+            *(self._trial(job) if job.dry_run else ("upgrade", *_WRITE, *self._labels(job))),
             *(job.name, str(job.chart), "--namespace", job.namespace, "--kubeconfig", str(job.kubeconfig)),
             *("--values", "-", "--timeout", f"{HOOKS_S}s", "--output", "json"),
             stdin=json.dumps(job.values),
             namespace=job.namespace,
             name=job.name,
+            keeps=(job.mark.handle,) if job.mark else (),
         )
         return _answer(ended)
 
@@ -104,16 +107,34 @@ class HelmCli:
 
     def _trial(self, job: HelmJob) -> Sequence[str]:
         """Begin a dry run: an upgrade of a release that was cut off is refused, an install is tried all the same."""
-        major, minor = (int(part) for part in self._said.removeprefix("v").split(".")[:2])
-        flag = "--dry-run=server" if (major, minor) >= _SERVER_DRY_RUN else "--dry-run"
+        flag = "--dry-run=server" if self._is_at_least(_SERVER_DRY_RUN) else "--dry-run"
         return ("upgrade" if job.installed else "install", flag)
 
+    def _labels(self, job: HelmJob) -> Sequence[str]:
+        return ("--labels", f"{RUN_LABEL}={job.mark.name}") if job.mark and self._is_at_least(_LABELS) else ()
+
+    def _is_at_least(self, version: tuple[int, int]) -> bool:
+        major, minor = (int(part) for part in self._said.removeprefix("v").split(".")[:2])
+        return (major, minor) >= version
+
     def _run(
-        self, *words: str, stdin: str = "", namespace: str = "", name: str = "", may_be_missing: bool = False
+        self,
+        *words: str,
+        stdin: str = "",
+        namespace: str = "",
+        name: str = "",
+        may_be_missing: bool = False,
+        keeps: Sequence[int] = (),
     ) -> Ended:
         where = Where(f"helm {words[0]}")
         try:
-            ended = run_child([self._program, *words], stdin=stdin, environ=self._environ, deadline_s=self._deadline_s)
+            ended = run_child(
+                [self._program, *words],
+                stdin=stdin,
+                environ=self._environ,
+                deadline_s=self._deadline_s,
+                keeps=keeps,
+            )
         except DeadlinePassed as error:
             raise HelmError(
                 f"helm {words[0]} did not end within {self._deadline_s:g} s and was stopped",

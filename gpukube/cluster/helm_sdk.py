@@ -20,11 +20,11 @@ from gpukube.cluster.child import DeadlinePassed, Ended, run_child
 from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm_failures import explain_helm
 from gpukube.cluster.jsontree import Tree, number, text, tree
-from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION
+from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION, RUN_LABEL
 from gpukube.errors import HelmError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpukube.cluster.chart import ChartSource
     from gpukube.cluster.helm import Engine, HelmJob
@@ -83,7 +83,9 @@ class HelmSdk:
                 "installed": job.installed,
                 "dry_run": job.dry_run,
                 "history": HISTORY,
+                "labels": {RUN_LABEL: job.mark.name} if job.mark else {},
             },
+            keeps=(job.mark.handle,) if job.mark else (),
         )
         release = tree(answer, "release")
         status = text(release, "status") or text(release, "info", "status")
@@ -93,7 +95,7 @@ class HelmSdk:
         """See Engine."""
         self._ask("uninstall", {"kubeconfig": str(kubeconfig), "name": name, "namespace": namespace})
 
-    def _ask(self, verb: str, request: Mapping[str, object]) -> Tree:
+    def _ask(self, verb: str, request: Mapping[str, object], keeps: Sequence[int] = ()) -> Tree:
         where = Where(f"helm {verb}")
         message = json.dumps({"verb": verb, "deadline_s": self._deadline_s, "timeout_s": HOOKS_S, **request})
         # Cleaned up by us, whatever becomes of the child; the library leaves files behind when it is killed.
@@ -104,6 +106,7 @@ class HelmSdk:
                     stdin=message,
                     environ=embedded_environ(self._environ, directory),
                     deadline_s=self._deadline_s,
+                    keeps=keeps,
                 )
             except DeadlinePassed as error:
                 raise HelmError(

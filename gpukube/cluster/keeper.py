@@ -9,7 +9,7 @@ import math
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +19,7 @@ from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
 from gpukube.cluster.names import CONFIG_MAP_NAME, NAMESPACE, NAMESPACE_LABELS, RELEASE_NAME
 from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.rendered import require_rendered
+from gpukube.cluster.runs import RunBook
 from gpukube.errors import Conflict, HelmError, Where
 
 if TYPE_CHECKING:
@@ -35,13 +36,14 @@ __all__ = ["Clock", "Cluster", "ReleaseKeeper", "apply_release", "connect_helm"]
 _CUT_OFF_S: Final = DEADLINE_S + 15
 """A change that has been pending for longer cannot be a living run of ours."""
 _LOOK_AGAIN_S: Final = 1.0
+_SAID_EVERY_S: Final = 15
 _ATTEMPTS: Final = 4
 _WHERE: Final = Where(f"{NAMESPACE}/{RELEASE_NAME}")
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time, as an argument: the present, and a pause of some seconds."""
+    """Time, as an argument: the present, and a pause of some seconds, which may raise to end the wait."""
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     pause: Callable[[float], None] = time.sleep
@@ -55,11 +57,14 @@ class Cluster:
     kube: Kube
 
 
-def connect_helm(
+def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
     cluster: Cluster,
     environ: Mapping[str, str],
     chart: ChartSource | None = None,
     choice: EngineChoice = "auto",
+    *,
+    clock: Clock | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> ReleaseKeeper:
     """Choose a Helm for a cluster; no call of the cluster yet.
 
@@ -68,11 +73,13 @@ def connect_helm(
         environ: Environment that Helm shall see; what names a cluster in it is dropped.
         chart: Where the chart comes from; the NVIDIA repository and our pinned version when not given.
         choice: Force the helm command or the embedded Helm.
+        clock: Time.
+        notify: Told what is waited for.
 
     Raises:
         MissingExtra: There is no Helm.
     """
-    return ReleaseKeeper(cluster, choose_engine(environ, choice), chart or ChartSource())
+    return ReleaseKeeper(cluster, choose_engine(environ, choice), chart or ChartSource(), clock, notify)
 
 
 def apply_release(
@@ -120,13 +127,23 @@ class ReleaseKeeper:
         engine: Runs Helm.
         chart: Where the chart comes from.
         clock: Time.
+        notify: Told what is waited for.
     """
 
-    def __init__(self, cluster: Cluster, engine: Engine, chart: ChartSource, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        engine: Engine,
+        chart: ChartSource,
+        clock: Clock | None = None,
+        notify: Callable[[str], None] | None = None,
+    ) -> None:
         self._cluster = cluster
         self._engine = engine
         self._source = chart
         self._clock = clock or Clock()
+        self._notify = notify or (lambda _message: None)
+        self._runs = RunBook(_CUT_OFF_S)
         self._fetched: dict[str, Path] = {}
         self._store = tempfile.TemporaryDirectory(prefix="gpukube-chart-")
 
@@ -138,7 +155,8 @@ class ReleaseKeeper:
         """See Helm."""
         self._cluster.kube.version()
         chart = self._chart(plan.version)
-        answer = self._run(plan, chart, installed=plan.revision > 0 and not plan.pending, dry_run=True)
+        installed = plan.revision > 0 and not plan.pending
+        answer = self._run(plan, chart, installed=installed, dry_run=True)
         require_rendered(answer.manifest, plan)
         return chart_digest(chart)
 
@@ -203,17 +221,25 @@ class ReleaseKeeper:
 
     def _run(self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool) -> HelmAnswer:
         with _kubeconfig(self._cluster.access) as path:
-            return self._engine.upgrade(
-                HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
-            )
+            job = HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
+            if dry_run:
+                return self._engine.upgrade(job)
+            with self._runs.run() as mark:
+                return self._engine.upgrade(replace(job, mark=mark))
 
     def _repaired(self, live: Release | None) -> Release | None:
         """Give a release that Helm will change: Helm refuses one whose last change was cut off.
 
         A change that is still under way is waited for. One that has been cut off leaves a record that says pending;
         without it the release stands as the revision before left it, and the next change sets every object right.
+        Whether it was cut off is known at once of runs of this machine, and by their age of all others.
         """
-        while live and live.pending and self._age_s(live) < _CUT_OFF_S:
+        while live and live.pending and not self._runs.is_dead(live.run):
+            left = _CUT_OFF_S - self._age_s(live)
+            if left <= 0:
+                break
+            most = math.ceil(left / _SAID_EVERY_S) * _SAID_EVERY_S
+            self._notify(f"waits: another Helm run may be changing the release, {most} s at most")
             self._clock.pause(_LOOK_AGAIN_S)
             live = self._live()
         if live and live.pending:

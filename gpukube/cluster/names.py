@@ -17,6 +17,7 @@ __all__ = [
     "NAMESPACE_LABELS",
     "PLUGIN_NAME",
     "RELEASE_NAME",
+    "RUN_LABEL",
 ]
 
 CHART_NAME: Final = "nvidia-device-plugin"
@@ -26,6 +27,8 @@ CHART_VERSION: Final = "0.20.0"
 
 RELEASE_NAME: Final = "gpukube-nvidia-device-plugin"
 """Contains the chart's name, so that the chart names its objects after the release alone (templates/_helpers.tpl)."""
+RUN_LABEL: Final = "gpukube.io/run"
+"""On the record of a revision: which run of ours wrote it."""
 NAMESPACE: Final = "gpukube-system"
 """Our own: the chart refuses `default`, and kube-system is the cloud's."""
 NAMESPACE_LABELS: Final = {"pod-security.kubernetes.io/enforce": "privileged"}

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gpukube.cluster.jsontree import Tree, number, text, tree
+from gpukube.cluster.names import RUN_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +61,7 @@ class Release:
         values: The user's values, not the chart's defaults.
         manifest: Rendered objects as YAML documents.
         deployed_at: info.last_deployed, RFC 3339.
+        run: Mark of the run of ours that wrote it (see runs); "" when none did.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Release:
     values: Mapping[str, object]
     manifest: str = field(repr=False)
     deployed_at: str = ""
+    run: str = ""
 
     @property
     def pending(self) -> bool:
@@ -101,6 +104,7 @@ def decode_release(secret: Tree) -> Release | None:
         values=tree(record, "config"),
         manifest=text(record, "manifest"),
         deployed_at=text(record, "info", "last_deployed"),
+        run=text(secret, "metadata", "labels", RUN_LABEL),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.keeper import Cluster, apply_release, connect_helm
+from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.plugin import plan_release
 from gpukube.cluster.sighting import look
@@ -51,7 +51,13 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
     kube = session.kube()
     run.tell("check", "asks for permissions and tries the chart", key)
     _require_permissions(kube, key)
-    keeper = connect_helm(Cluster(session.access(), kube), run.environ, run.chart)
+    keeper = connect_helm(
+        Cluster(session.access(), kube),
+        run.environ,
+        run.chart,
+        clock=Clock(pause=run.clock.wait),
+        notify=lambda message: run.tell("release", message, key),
+    )
     try:
         return _install(keeper, release, plan, session, run)
     finally:
