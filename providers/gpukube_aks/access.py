@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 from azure.core.credentials import AccessToken
-from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.core.exceptions import AzureError
 from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 
@@ -84,15 +84,9 @@ class AzureCredential:
         with self._lock:
             known = self._tokens.get(key)
             if known is None or claims or known.expires_on - time.time() < _STALE_S:
-                known = self._ask(*scopes, claims=claims, tenant=tenant, enable_cae=enable_cae)
+                known = self._chain.get_token(*scopes, claims=claims, tenant_id=tenant, enable_cae=enable_cae)
                 self._tokens[key] = known
             return known
-
-    def _ask(self, *scopes: str, claims: str | None, tenant: str | None, enable_cae: bool) -> AccessToken:
-        try:
-            return self._chain.get_token(*scopes, claims=claims, tenant_id=tenant, enable_cae=enable_cae)
-        except ValueError as error:  # a tenant that cannot be one
-            raise ClientAuthenticationError(str(error)) from error
 
 
 @cache

@@ -69,12 +69,12 @@ def explained(where: str) -> Iterator[None]:
 
 
 def _explain_login(error: ClientAuthenticationError, where: str) -> GpukubeError:
-    """Tell a refused login from none at all: Entra's refusals carry a number, AADSTS50034.
+    """Tell a refused login from none at all: Entra's refusals carry a number, AADSTS50034, the SDK's a few words.
 
     Where nothing is set up, azure-identity lists a paragraph per kind of credential; -v shows it.
     """
     text = str(error)
-    refusal = next((line for line in text.splitlines() if "AADSTS" in line), "")
+    refusal = next((line for line in text.splitlines() if "AADSTS" in line or "Invalid tenant" in line), "")
     is_missing = isinstance(error, CredentialUnavailableError) or "failed to retrieve a token" in text
     if is_missing and not refusal:
         return AccessError("no Azure credentials were found", where=where, fix=LOGIN, code="no-credentials")
