@@ -21,9 +21,12 @@ SPEED = 5000.0
 
 @pytest.fixture(scope="session")
 def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    """Start the process; it stops with the session."""
+    """Start the process; it stops with the session. Its clusters are the emulated ones even where real ones could be."""
     state_dir = tmp_path_factory.mktemp("sandbox")
-    yield daemon.up(state_dir, SPEED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KUBEBUILDER_ASSETS", raising=False)
+        info = daemon.up(state_dir, SPEED)
+    yield info
     daemon.down(state_dir)
 
 
