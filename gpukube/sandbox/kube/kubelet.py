@@ -184,15 +184,13 @@ class Kubelets:
 
     async def _discover(self, nodes: Iterable[JsonObject], pods: list[JsonObject]) -> None:
         """Let the NFD master work, if one runs anywhere."""
+        living = {meta(pod)["uid"]: pod for pod in pods if not meta(pod).get("deletionTimestamp")}
         for machine in self.machines.values():
-            for uid, run in machine.pods.items() if machine.up else ():
-                master = next(
-                    (item for item in run.mains if item.role == "nfd-master" and item.state == "running"), None
-                )
-                pod = next((pod for pod in pods if meta(pod)["uid"] == uid), None)
-                if master and pod and not meta(pod).get("deletionTimestamp"):
+            for run in machine.pods.values() if machine.up else ():
+                if run.uid in living and run.runs("nfd-master"):
+                    master = next(item for item in run.mains if item.role == "nfd-master")
                     node = {"metadata": {"name": machine.shape.name}}
-                    config = await self._process(machine, node, pod, run, master).file(_MASTER_CONFIG)
+                    config = await self._process(machine, node, living[run.uid], run, master).file(_MASTER_CONFIG)
                     await nfd.relabel(self._api, nodes, next(iter(config.values()), ""))
                     return
 
