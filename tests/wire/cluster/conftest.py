@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import socket
+import tempfile
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ def serving(
 ) -> Iterator[tuple[str, asyncio.AbstractEventLoop]]:
     """Serve an application from a thread; gives its address and its event loop."""
     listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else 40 ms an answer
     config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=0, ws="none")
     if tls:
         config.ssl_certfile, config.ssl_keyfile = tls.certificate, str(tls.key)
@@ -86,6 +88,14 @@ def serving(
         server.should_exit = True
         thread.join(20)
         listener.close()
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what this test leaves behind apart from what others do at the same time."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import os
 import socket
 import tempfile
 import time
@@ -19,6 +18,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Secret
 
 from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm import HelmJob
 from gpukube.cluster.helm_cli import HelmCli
 from gpukube.cluster.helm_sdk import HelmSdk
 from gpukube.cluster.keeper import apply_release
@@ -56,7 +56,7 @@ def newest_of(kube: LightKube) -> Release:
 
 
 def left_behind() -> set[str]:
-    return {path.name for path in Path(tempfile.gettempdir()).glob("gpukube-k*")}
+    return {path.name for path in Path(tempfile.gettempdir()).glob("gpukube-[hk]*")}
 
 
 def test_dry_run_when_nothing_is_there_then_digest_and_nothing_is_written(
@@ -253,22 +253,21 @@ def test_dry_run_when_the_chart_is_a_directory_then_used_as_it_is(keep: Callable
 
 
 def test_install_when_the_cluster_never_answers_then_stopped_at_the_deadline(
-    engine: Engine, keep: Callable[..., ReleaseKeeper], live: Live, environ: dict[str, str]
+    engine: Engine, keeper: ReleaseKeeper, live: Live, environ: dict[str, str], tmp_path: Path
 ) -> None:
     impatient = HelmSdk(environ, deadline_s=3) if isinstance(engine, HelmSdk) else _impatient(engine, environ)
-    keeper = keep()
     chart = keeper._chart("0.20.0")
-    before = left_behind()
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.touch(mode=0o600)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent_access = live.access(url=f"https://127.0.0.1:{silent.getsockname()[1]}")
-        stuck = keep(silent_access, ChartSource(str(chart), ""))
-        stuck._engine = impatient
+        kubeconfig.write_text(live.access(url=f"https://127.0.0.1:{silent.getsockname()[1]}").kubeconfig)
+        job = HelmJob(kubeconfig, RELEASE_NAME, NAMESPACE, chart, FRESH.values, installed=False, dry_run=False)
         started = time.monotonic()
         with pytest.raises(HelmError) as caught:
-            stuck._run(FRESH, chart, installed=False, dry_run=False)
+            impatient.upgrade(job)
     assert caught.value.diagnostics[0].code == "helm-timeout"
     assert time.monotonic() - started < 15
-    assert left_behind() == before
+    assert left_behind() == set()
 
 
 def _impatient(engine: Engine, environ: dict[str, str]) -> HelmCli:
@@ -302,7 +301,5 @@ def test_prove_when_a_cut_node_joins_then_its_devices_come_from_what_was_install
 
 
 def test_run_when_done_then_no_kubeconfig_is_left(keeper: ReleaseKeeper) -> None:
-    before = left_behind()
     keeper.dry_run(FRESH)
-    assert left_behind() == before
-    assert os.environ.get("KUBECONFIG") is None
+    assert left_behind() == set()

@@ -93,7 +93,7 @@ CALLS: dict[str, Callable[[Kube], object]] = {
     "config map": lambda kube: kube.config_map("default", "x"),
     "secrets": lambda kube: kube.release_secrets(),
     "namespace": lambda kube: kube.ensure_namespace("x", {}),
-    "look": look,  # type: ignore[dict-item]  # takes the same
+    "look": look,
 }
 
 

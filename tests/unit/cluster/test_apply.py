@@ -1,0 +1,141 @@
+"""Bringing a release to the plan while others change it too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from gpukube.cluster.helm import HelmAnswer
+from gpukube.cluster.keeper import apply_release
+from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
+from gpukube.cluster.plugin import Surroundings, chart_values, plan_release
+from gpukube.cluster.sighting import Sighting
+from gpukube.errors import Conflict
+from tests.unit.cluster.builders import SINGLE, SLICED, desire, entries_of, installed, release_of, release_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.release import Release
+
+CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
+
+
+@dataclass
+class FakeCluster:
+    """A release as a list of values, one for each revision; others may write between our steps."""
+
+    revisions: list[Mapping[str, object]] = field(default_factory=list)
+    sneak: list[Mapping[str, object]] = field(default_factory=list)
+    refuse: int = 0
+    written: list[ReleasePlan] = field(default_factory=list)
+
+    # as Helm
+
+    def version(self) -> str:
+        return "fake"
+
+    def dry_run(self, plan: ReleasePlan) -> str:
+        return plan.version
+
+    def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
+        if self.refuse or expected_revision != len(self.revisions):
+            self.refuse = max(0, self.refuse - 1)
+            raise Conflict("moved", code="release-moved")
+        self.revisions += self.sneak  # after the check, before the write
+        self.sneak = []
+        self.revisions.append(plan.values)
+        self.written.append(plan)
+        return HelmAnswer(len(self.revisions), "deployed", "")
+
+    def uninstall(self) -> bool:
+        return False
+
+    # as Kube
+
+    def release_secrets(
+        self, namespace: str = "", name: str = "", *, superseded: bool = False
+    ) -> tuple[Mapping[str, object], ...]:
+        assert (namespace, name, superseded) == (NAMESPACE, RELEASE_NAME, True)
+        return tuple(
+            release_secret({"name": name, "namespace": namespace, "version": place, "config": dict(values)})
+            for place, values in enumerate(self.revisions, 1)
+        )
+
+    def seen(self) -> Sighting:
+        if not self.revisions:
+            return Sighting()
+        live = release_of(self.revisions[-1], revision=len(self.revisions))
+        return installed([CUT], history=(live,))
+
+
+def run(fake: FakeCluster, plan: ReleasePlan) -> HelmAnswer | None:
+    def replan(missed: Sequence[Release]) -> ReleasePlan:
+        return plan_release([CUT], fake.seen(), missed=missed)
+
+    return apply_release(fake, cast("Kube", fake), plan, replan)
+
+
+def keys(fake: FakeCluster) -> set[str]:
+    return set(entries_of(fake.revisions[-1]))
+
+
+def fresh(fake: FakeCluster) -> ReleasePlan:
+    return plan_release([CUT], fake.seen())
+
+
+THEIRS = chart_values([SHARED], Surroundings())
+
+
+def test_apply_when_nobody_else_writes_then_once() -> None:
+    fake = FakeCluster()
+    answer = run(fake, fresh(fake))
+    assert answer is not None
+    assert (answer.revision, len(fake.written)) == (1, 1)
+
+
+def test_apply_when_nothing_is_to_do_then_nothing_is_written() -> None:
+    fake = FakeCluster()
+    assert run(fake, plan_release([], Sighting())) is None
+    assert fake.written == []
+
+
+def test_apply_when_the_plan_is_stale_then_planned_again_with_their_entry() -> None:
+    fake = FakeCluster()
+    plan = fresh(fake)
+    fake.revisions.append(THEIRS)
+    run(fake, plan)
+    assert {CUT.ownership.config_key, SHARED.ownership.config_key} <= keys(fake)
+    assert len(fake.written) == 1
+
+
+def test_apply_when_a_revision_was_overtaken_unseen_then_its_entry_comes_back() -> None:
+    fake = FakeCluster(sneak=[THEIRS])
+    run(fake, fresh(fake))
+    assert {CUT.ownership.config_key, SHARED.ownership.config_key} <= keys(fake)
+    assert len(fake.written) == 2
+
+
+def test_apply_when_others_never_stop_then_conflict() -> None:
+    fake = FakeCluster(refuse=99)
+    with pytest.raises(Conflict):
+        run(fake, fresh(fake))
+    assert fake.written == []
+
+
+CASES: dict[str, Callable[[], FakeCluster]] = {
+    "once": lambda: FakeCluster(refuse=1),
+    "three times": lambda: FakeCluster(refuse=3),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_apply_when_refused_a_few_times_then_tried_again(case: str) -> None:
+    fake = CASES[case]()
+    answer = run(fake, fresh(fake))
+    assert answer is not None
+    assert answer.revision == 1

@@ -1,0 +1,95 @@
+"""Charts on disk and where they come from."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.cluster.chart import ChartSource, archive_in, chart_digest, local_chart
+from gpukube.cluster.names import CHART_REPO, CHART_VERSION
+from gpukube.errors import HelmError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHART_YAML = b"name: nvidia-device-plugin\nversion: 0.19.3\n"
+
+
+def pack(path: Path, *files: tuple[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return path
+
+
+SOURCES = {
+    "ours": (ChartSource(), "repository", "nvidia-device-plugin"),
+    "a mirror": (ChartSource("http://mirror/charts"), "repository", "nvidia-device-plugin"),
+    "a registry": (ChartSource("oci://reg/charts/plugin"), "oci", "oci://reg/charts/plugin"),
+    "an archive": (ChartSource("./plugin.tgz", ""), "local", "./plugin.tgz"),
+}
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_source_when_named_then_its_kind_and_what_helm_is_asked_for(case: str) -> None:
+    source, kind, reference = SOURCES[case]
+    assert (source.kind, source.reference) == (kind, reference)
+
+
+def test_source_when_not_named_then_ours_and_pinned() -> None:
+    assert (ChartSource().location, ChartSource().version) == (CHART_REPO, CHART_VERSION)
+
+
+def test_local_chart_when_it_is_a_directory_then_its_version_and_no_digest(tmp_path: Path) -> None:
+    (tmp_path / "Chart.yaml").write_bytes(CHART_YAML)
+    assert local_chart(tmp_path).version == "0.19.3"
+    assert chart_digest(tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", ["nvidia-device-plugin/Chart.yaml", "./nvidia-device-plugin/Chart.yaml"])
+def test_local_chart_when_it_is_an_archive_then_its_own_chart_yaml_counts(tmp_path: Path, name: str) -> None:
+    nested = ("nvidia-device-plugin/charts/nfd/Chart.yaml", b"name: nfd\nversion: 9.9.9\n")
+    chart = local_chart(pack(tmp_path / "c.tgz", nested, (name, CHART_YAML)))
+    assert (chart.name, chart.version) == ("nvidia-device-plugin", "0.19.3")
+    assert chart_digest(chart.path).startswith("sha256:")
+    assert len(chart_digest(chart.path)) == len("sha256:") + 64
+
+
+def no_chart(tmp_path: Path) -> dict[str, Path]:
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "Chart.yaml").write_text("a: [")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "Chart.yaml").write_text("name: gpu-operator")
+    return {
+        "nothing there": tmp_path / "missing",
+        "an empty directory": tmp_path,
+        "a text": tmp_path / "text",
+        "no YAML": tmp_path / "broken",
+        "an archive of something else": pack(tmp_path / "x.tgz", ("readme", b"x")),
+        "another chart": tmp_path / "other",
+    }
+
+
+NO_CHART = ["nothing there", "an empty directory", "a text", "no YAML", "an archive of something else", "another chart"]
+
+
+@pytest.mark.parametrize("case", NO_CHART)
+def test_local_chart_when_it_is_none_of_ours_then_said_so(tmp_path: Path, case: str) -> None:
+    path = no_chart(tmp_path)[case]
+    with pytest.raises(HelmError) as caught:
+        local_chart(path)
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code, diagnostic.where.source) == ("chart-not-found", str(path))
+
+
+def test_archive_when_the_pull_left_none_then_said_so(tmp_path: Path) -> None:
+    with pytest.raises(HelmError, match="left no archive"):
+        archive_in(tmp_path, ChartSource())
+    (tmp_path / "a.tgz").touch()
+    assert archive_in(tmp_path, ChartSource()).name == "a.tgz"
