@@ -21,7 +21,7 @@ SPEED = 5000.0
 
 @pytest.fixture(scope="session")
 def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    """Start the process; it stops with the session. Its clusters are the emulated ones even where real ones could be."""
+    """Start the process; it stops with the session. Its clusters are emulated even where real ones could be."""
     state_dir = tmp_path_factory.mktemp("sandbox")
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("KUBEBUILDER_ASSETS", raising=False)

@@ -35,7 +35,6 @@ class Operation:
     Attributes:
         kind: The provisioningState while it runs.
         task: The work, while it runs.
-        deletes: Whether the resource is gone when it succeeded.
     """
 
     subscription: str
@@ -43,7 +42,6 @@ class Operation:
     pool: str
     kind: str
     started: float
-    deletes: bool = False
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     status: Status = "InProgress"
     ended: float = 0.0

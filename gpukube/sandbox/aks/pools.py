@@ -18,12 +18,7 @@ from gpukube.sandbox.aks.schema import FIELDS, GONE_WHEN_OMITTED, READ_ONLY
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.rules import ClusterFacts
 
-__all__ = ["BUSY_STATES", "Pool", "finish_defaults", "merge", "with_defaults"]
-
-BUSY_STATES = frozenset({
-    "Creating", "Updating", "Scaling", "Upgrading", "UpgradingNodeImageVersion", "Starting", "Stopping", "Canceling",
-    "Deleting",
-})  # fmt: skip
+__all__ = ["Pool", "finish_defaults", "merge", "with_defaults"]
 
 _DEFAULTS: dict[str, object] = {
     # What `az aks nodepool show` prints for a pool made from count and vmSize alone (docs' sample outputs).
@@ -74,11 +69,6 @@ class Pool:
     def touch(self) -> None:
         """Note that the stored resource changed: a new eTag."""
         self.etag = str(uuid.uuid4())
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether an operation works on it."""
-        return self.state in BUSY_STATES
 
     @property
     def is_stopped(self) -> bool:
@@ -133,8 +123,7 @@ def with_defaults(sent: Json, cluster: ClusterFacts) -> Json:
 def finish_defaults(pool: Json) -> Json:
     """Fill in what depends on properties that were checked first."""
     if pool["scaleSetPriority"] != "Spot":
-        pool.pop("spotMaxPrice", None)
-        pool.pop("scaleSetEvictionPolicy", None)
+        _drop_idle_spot_fields(pool)
     pool.setdefault("nodeImageVersion", image_version(pool))
     return pool
 
@@ -149,6 +138,8 @@ def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
     """
     asked: Json = {key: copy.deepcopy(value) for key, value in sent.items() if key not in READ_ONLY}
     wanted = {key: copy.deepcopy(value) for key, value in stored.items() if key not in GONE_WHEN_OMITTED}
+    if stored["scaleSetPriority"] != "Spot":
+        _drop_idle_spot_fields(asked)
     if "count" not in asked:
         wanted.pop("count", None)  # required in every PUT
     if asked.get("osDiskSizeGB") == 0:  # the default for the size, which is what it has
@@ -167,6 +158,14 @@ def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
     if (stored["osSKU"], stored["orchestratorVersion"]) != (wanted["osSKU"], wanted["orchestratorVersion"]):
         wanted["nodeImageVersion"] = image_version(wanted)
     return wanted
+
+
+def _drop_idle_spot_fields(pool: Json) -> None:
+    """SDKs before 41 send these two for every pool; on a regular one they mean nothing and are not stored."""
+    if pool.get("spotMaxPrice") == -1:
+        del pool["spotMaxPrice"]
+    if pool.get("scaleSetEvictionPolicy") == "Delete":
+        del pool["scaleSetEvictionPolicy"]
 
 
 def _fill(pool: Json, key: str, defaults: dict[str, object] | dict[str, str] | dict[str, bool]) -> None:

@@ -9,10 +9,13 @@ terraform-provider-azurerm (ForceNew lists), the flags of `az aks nodepool updat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gpukube.sandbox.aks.answers import Json, bad_parameter, refuse
 from gpukube.sandbox.aks.versions import PREVIEW_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["ENVELOPE", "FIELDS", "GONE_WHEN_OMITTED", "READ_ONLY", "Field", "check_shape", "immutable_fields"]
 
@@ -165,9 +168,9 @@ def immutable_fields() -> tuple[str, ...]:
     return tuple(_immutable(FIELDS.items(), ""))
 
 
-def _immutable(fields: object, prefix: str) -> list[str]:
+def _immutable(fields: Iterable[tuple[str, Field]], prefix: str) -> list[str]:
     found: list[str] = []
-    for name, field in fields:  # type: ignore[attr-defined] # rows of (name, Field), from a dict view or a tuple
+    for name, field in fields:
         if field.immutable:
             found.append(prefix + name)
         found += _immutable(field.fields, f"{prefix}{name}.")

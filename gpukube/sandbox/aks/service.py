@@ -251,7 +251,7 @@ class AksService:
 
     def _new_operation(self, cluster: Cluster, pool: Pool, kind: str) -> Operation:
         now = self.clock.now()
-        operation = Operation(cluster.subscription, cluster.location, pool.name, kind, now, deletes=kind == "Deleting")
+        operation = Operation(cluster.subscription, cluster.location, pool.name, kind, now)
         self.operations[operation.id] = operation
         cluster.operation = operation
         return operation

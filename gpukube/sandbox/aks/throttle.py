@@ -30,7 +30,6 @@ class Limit:
 
 LIMITS: dict[str, Limit] = {
     "put-agent-pool": Limit(20, 1 / 60),  # per pool
-    "put-cluster": Limit(20, 1 / 60),  # per cluster
     "get-cluster": Limit(60, 1.0),  # per cluster
     "list-clusters": Limit(500, 1.0),  # per subscription
     "list-clusters-in-group": Limit(60, 1.0),  # per resource group

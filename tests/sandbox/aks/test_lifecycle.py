@@ -168,7 +168,12 @@ def test_update_when_an_immutable_property_changes_then_refused_with_its_target(
 
 
 @pytest.mark.parametrize(
-    "same", [{"gpuProfile": {"driver": "Install", "nvidia": {"managementMode": "Unmanaged"}}}, {"osDiskSizeGB": 0}]
+    "same",
+    [
+        {"gpuProfile": {"driver": "Install", "nvidia": {"managementMode": "Unmanaged"}}},
+        {"osDiskSizeGB": 0},
+        {"spotMaxPrice": -1.0, "scaleSetEvictionPolicy": "Delete"},  # SDKs before 41 send them for every pool
+    ],
 )
 def test_update_when_a_default_is_spelled_out_then_it_is_no_change(arm: Arm, same: Json) -> None:
     made = arm.create("gpu1", T4)
