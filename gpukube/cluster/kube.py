@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -45,6 +46,7 @@ _T = TypeVar("_T")
 _PAGE: Final = 500
 _NOT_FOUND, _CONFLICT = 404, 409
 FIELD_MANAGER: Final = "gpukube"
+_REGISTRY: Final = Lock()
 
 
 class Kube(Protocol):
@@ -156,6 +158,12 @@ def _is_loopback(server: str) -> bool:
         return host == "localhost"
 
 
+def _listed_kind(group: str, version: str, plural: str) -> type[GenericGlobalResource]:
+    """Describe a type to lightkube, whose registry refuses a type that two threads describe at once."""
+    with _REGISTRY:
+        return create_global_resource(group, version, f"Listed{plural.title()}", plural)
+
+
 class LightKube:
     """Kube by lightkube.
 
@@ -261,7 +269,7 @@ class LightKube:
 
     def _custom(self, group: str, plural: str, versions: Iterable[str]) -> list[Tree] | None:
         for version in versions:
-            kind = create_global_resource(group, version, f"Listed{plural.title()}", plural)
+            kind = _listed_kind(group, version, plural)
             found = self._find(f"listing {plural}", partial(self._all_of, kind))
             if found is not None:
                 return [tree(item) for item in found]

@@ -75,7 +75,7 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
             f"not allowed by the Kubernetes API (403) while {doing}",
             where=where,
             why=said,
-            fix="ask for a role in the cluster that allows it (permissions needed: docs, or gpukube doctor)",
+            fix="ask for a role in the cluster that allows it",
             code="kube-forbidden",
         )
     return ClusterError(
