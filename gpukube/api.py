@@ -134,10 +134,8 @@ def plan_deletion(prepared: Prepared, run: Run, names: Sequence[str]) -> Deletio
 
 def delete(deletion: Deletion, run: Run) -> tuple[ClusterReport, ...]:
     """Delete what `plan_deletion` found, and wait for the end."""
-    clusters = [cluster for cluster, pools in deletion.clusters.values() if pools]
-    with open_sessions(clusters, run.settings) as sessions:
-        doomed = {key: found for key, found in deletion.clusters.items() if found[1]}
-        return delete_pools(Deletion(doomed), sessions, run)
+    with open_sessions([cluster for cluster, _ in deletion.clusters.values()], run.settings) as sessions:
+        return delete_pools(deletion, sessions, run)
 
 
 def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:

@@ -36,6 +36,7 @@ ACTION_STYLES = {
     "delete": ("-", "red"),
     "conflict": ("x", "red"),
     "unknown": ("?", "yellow"),
+    "extra": ("?", "yellow"),
     "no-op": ("=", "dim"),
     "none": ("=", "dim"),
 }
@@ -89,7 +90,7 @@ def render_list(document: Document, verbose: bool) -> Iterator[Line]:  # noqa: F
     for cluster in clusters:
         for pool in cluster["pools"]:
             table.add_row(*_list_row(pool))
-    yield table
+    yield table if table.row_count else "no GPU pools"
     for cluster in clusters:
         if cluster["error"]:
             yield from _findings(cluster["error"])
@@ -237,7 +238,7 @@ def _differences(cluster: Doc, *, verbose: bool) -> Iterator[Line]:
 
 def _undeclared(cluster: Doc) -> Iterator[Line]:
     for pool in cluster["undeclared"]:
-        yield _headline("delete", pool["name"])
+        yield _headline("extra", pool["name"])
         yield from _fact("why", f'belongs to "{pool["owner"]}" but the spec does not declare it')
         yield from _fact("fix", f"declare it again, or: gpukube pool delete {pool['pool']} -f SPEC")
 
@@ -318,7 +319,7 @@ def _value(value: object) -> str:
         return "(absent)"
     if isinstance(value, list):
         return "[" + ", ".join(str(item) for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return f'"{" ".join(value.split())}"' if isinstance(value, str) else str(value)
 
 
 def _list(value: object) -> list[Doc]:

@@ -24,9 +24,15 @@ __all__ = ["Deletion", "delete_pools", "plan_deletion"]
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What would be deleted, cluster by cluster; checked."""
+    """What would be deleted, cluster by cluster; checked.
+
+    Attributes:
+        clusters: By key: the cluster and its live pools of these names.
+        absent: By key: declared pools of these names that are not there.
+    """
 
     clusters: Mapping[str, tuple[ClusterRef, tuple[Observed, ...]]]
+    absent: Mapping[str, tuple[str, ...]]
 
     def pools(self) -> Iterator[tuple[str, Observed]]:
         """List (cluster key, pool)."""
@@ -62,17 +68,24 @@ def plan_deletion(plans: Sequence[ClusterPlan], owners: Sequence[str], names: Se
                 fix="gpukube pool list shows what is there",
                 code="no-pool",
             )
-    return Deletion(found)
+    absent = {plan.cluster.key: tuple(_absent(plan, names)) for plan in plans}
+    return Deletion(found, absent)
 
 
 def delete_pools(deletion: Deletion, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
     """Delete and wait until the clouds have finished."""
-    tasks = {
-        key: partial(_delete_on_cluster, cluster, pools, sessions[key], run)
-        for key, (cluster, pools) in deletion.clusters.items()
-    }
+    tasks = {key: partial(_delete_on_cluster, deletion, key, sessions[key], run) for key in deletion.clusters}
     results = run_all(tasks, run.parallelism)
     return tuple(r for r in results.values() if isinstance(r, ClusterReport))
+
+
+def _absent(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
+    """List the declared pools of these names that the cluster does not have."""
+    live = {(o.owner, o.pool) for o in plan.live}
+    for pool in plan.pools:
+        target = pool.desired.target if pool.desired else None
+        if target and {target.pool, target.name} & set(names) and (target.owner, target.pool) not in live:
+            yield target.pool
 
 
 def _declared(plans: Sequence[ClusterPlan], name: str) -> bool:
@@ -99,10 +112,12 @@ def _require_deletable(cluster: ClusterRef, pool: Observed, owners: Sequence[str
         )
 
 
-def _delete_on_cluster(cluster: ClusterRef, pools: Sequence[Observed], session: Session, run: Run) -> ClusterReport:
+def _delete_on_cluster(deletion: Deletion, key: str, session: Session, run: Run) -> ClusterReport:
+    cluster, pools = deletion.clusters[key]
     tasks = {pool.name: partial(_delete_pool, cluster, pool, session, run) for pool in pools}
     reports = run_all(tasks, session.provider.pools_at_once)
-    return ClusterReport(cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
+    gone = tuple(PoolReport(name, name, "unchanged", "is not there") for name in deletion.absent[key])
+    return ClusterReport(cluster, (*(r for r in reports.values() if isinstance(r, PoolReport)), *gone))
 
 
 def _delete_pool(cluster: ClusterRef, pool: Observed, session: Session, run: Run) -> PoolReport:
