@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import TYPE_CHECKING
+
+import pytest
 
 from gpukube.cluster.kube import _listed_kind
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-def test_kind_when_many_threads_ask_at_once_then_all_get_the_same() -> None:
+
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Switch threads as often as can be."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def test_kind_when_many_threads_ask_at_once_then_all_get_the_same(restless: None) -> None:
     at_once = 16
     barrier = Barrier(at_once)
 
@@ -16,7 +32,7 @@ def test_kind_when_many_threads_ask_at_once_then_all_get_the_same() -> None:
         barrier.wait(10)
         return _listed_kind("test.gpukube.io", "v1", plural)
 
-    for attempt in range(20):
+    for attempt in range(40):
         with ThreadPoolExecutor(at_once) as threads:
             kinds = set(threads.map(ask, [f"things{attempt}"] * at_once))
         assert len(kinds) == 1
