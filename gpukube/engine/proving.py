@@ -10,12 +10,13 @@ from gpukube.cluster.verify import prove_pool
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
 from gpukube.engine.report import ClusterReport, PoolReport
-from gpukube.errors import ClusterError, Diagnostic, GpukubeError, Where
+from gpukube.errors import AccessError, ClusterError, Diagnostic, GpukubeError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.cluster.proof import Finding, PoolProof
+    from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired
     from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run
@@ -81,19 +82,39 @@ def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeErr
 
 
 def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float) -> PoolProof:
-    """Look until proven, or until it stays broken, or until the limit; return the last look."""
+    """Look until proven, or until it stays broken, or until the limit; return the last look.
+
+    Raises:
+        AccessError, ClusterError: The cluster could not be looked at for longer than a blip.
+    """
     key, pool = desired.target.cluster.key, desired.target.pool
     end = run.clock.now() + limit_s
-    broken_since: float | None = None
+    bad_since: float | None = None
     while True:
-        proof = prove_pool(desired, look(session.kube()))
+        seen = _look(session)
+        proof = None if isinstance(seen, GpukubeError) else prove_pool(desired, seen)
         now = run.clock.now()
-        broken_since = (broken_since or now) if proof.status == "broken" else None
-        lasting = broken_since is not None and now - broken_since >= run.pace.settle_s
-        if proof.status in GOOD or lasting or now >= end:
+        bad = proof is None or proof.status == "broken"
+        bad_since = (now if bad_since is None else bad_since) if bad else None
+        lasting = bad_since is not None and now - bad_since >= run.pace.settle_s
+        over = lasting or now >= end
+        if isinstance(seen, GpukubeError) and over:
+            raise seen
+        if proof is not None and (over or proof.status in GOOD):
             return proof
-        run.tell("verify", summarise(proof), key, pool)
+        run.tell("verify", summarise(proof) if proof else str(seen), key, pool)
         run.clock.wait(min(run.pace.poll_s, max(0.0, end - now)))
+
+
+def _look(session: Session) -> Sighting | GpukubeError:
+    """Look once; an expired token and an API server that restarts are answered, not raised."""
+    try:
+        return look(session.kube())
+    except AccessError as error:
+        session.renew()
+        return error
+    except ClusterError as error:
+        return error
 
 
 def summarise(proof: PoolProof) -> str:
