@@ -1,6 +1,7 @@
 """Reading the protobuf bodies that client-go sends for built-in types.
 
-Lives here: the envelope and a table of the messages that Helm and kubectl send. Must not live here: writing protobuf;
+Lives here: the envelope and a table of the messages that Helm and kubectl send; of
+pods only the fields that `kubectl create` fills. Must not live here: writing protobuf;
 answers are JSON, which every client accepts.
 
 Source: k8s.io/apimachinery runtime/serializer/protobuf; the generated.proto files of k8s.io/api.
@@ -88,6 +89,63 @@ _MESSAGES: dict[str, _Fields] = {
         6: ("subresource", "string"),
         7: ("name", "string"),
     },
+    "Pod": {1: ("metadata", "ObjectMeta"), 2: ("spec", "PodSpec")},
+    "Deployment": {1: ("metadata", "ObjectMeta"), 2: ("spec", "DeploymentSpec")},
+    "DeploymentSpec": {
+        1: ("replicas", "int"),
+        2: ("selector", "LabelSelector"),
+        3: ("template", "PodTemplateSpec"),
+        4: ("strategy", "DeploymentStrategy"),
+        6: ("revisionHistoryLimit", "int"),
+    },
+    "DeploymentStrategy": {1: ("type", "string")},
+    "Job": {1: ("metadata", "ObjectMeta"), 2: ("spec", "JobSpec")},
+    "JobSpec": {
+        1: ("parallelism", "int"),
+        2: ("completions", "int"),
+        6: ("template", "PodTemplateSpec"),
+        7: ("backoffLimit", "int"),
+    },
+    "LabelSelector": {1: ("matchLabels", "map:string"), 2: ("matchExpressions", "*LabelSelectorRequirement")},
+    "LabelSelectorRequirement": {1: ("key", "string"), 2: ("operator", "string"), 3: ("values", "*string")},
+    "PodTemplateSpec": {1: ("metadata", "ObjectMeta"), 2: ("spec", "PodSpec")},
+    "PodSpec": {
+        2: ("containers", "*Container"),
+        3: ("restartPolicy", "string"),
+        4: ("terminationGracePeriodSeconds", "int"),
+        6: ("dnsPolicy", "string"),
+        7: ("nodeSelector", "map:string"),
+        8: ("serviceAccountName", "string"),
+        10: ("nodeName", "string"),
+        20: ("initContainers", "*Container"),
+        22: ("tolerations", "*Toleration"),
+        24: ("priorityClassName", "string"),
+    },
+    "Container": {
+        1: ("name", "string"),
+        2: ("image", "string"),
+        3: ("command", "*string"),
+        4: ("args", "*string"),
+        6: ("ports", "*ContainerPort"),
+        7: ("env", "*EnvVar"),
+        8: ("resources", "ResourceRequirements"),
+        14: ("imagePullPolicy", "string"),
+    },
+    "ContainerPort": {
+        1: ("name", "string"),
+        2: ("hostPort", "int"),
+        3: ("containerPort", "int"),
+        4: ("protocol", "string"),
+    },
+    "EnvVar": {1: ("name", "string"), 2: ("value", "string")},
+    "ResourceRequirements": {1: ("limits", "map:quantity"), 2: ("requests", "map:quantity")},
+    "Toleration": {
+        1: ("key", "string"),
+        2: ("operator", "string"),
+        3: ("value", "string"),
+        4: ("effect", "string"),
+        5: ("tolerationSeconds", "int"),
+    },
 }
 
 
@@ -125,7 +183,8 @@ def _message(raw: bytes, fields: _Fields) -> JsonObject:
             found.setdefault(name, []).append(_value(value, form[1:]))
         else:
             found[name] = _value(value, form)
-    return {name: value for name, value in found.items() if value not in ("", None)}
+    # client-go writes every field of a message, the empty ones too.
+    return {name: value for name, value in found.items() if value not in ("", None, {})}
 
 
 def _time(raw: bytes) -> str | None:
@@ -142,6 +201,7 @@ _SCALARS: dict[str, Callable[[Any], Any]] = {
     "int": int,
     "bool": bool,
     "time": _time,
+    "quantity": lambda raw: bytes(dict(_fields(raw)).get(1, b"")).decode(),
 }
 
 

@@ -46,7 +46,7 @@ class Served:
 
 
 @contextmanager
-def serve(cluster: KubeCluster, app: Starlette, directory: Path) -> Iterator[Served]:
+def serve(cluster: KubeCluster, app: Starlette, directory: Path, *, secure: bool = True) -> Iterator[Served]:
     listener = socket.create_server(("127.0.0.1", 0))
     # Accepted sockets inherit it; head and body of an answer are written apart, which costs 40 ms each otherwise.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -57,8 +57,8 @@ def serve(cluster: KubeCluster, app: Starlette, directory: Path) -> Iterator[Ser
         lifespan="off",
         timeout_graceful_shutdown=0,
         ws="none",
-        ssl_certfile=tls.certificate,
-        ssl_keyfile=str(tls.key),
+        ssl_certfile=tls.certificate if secure else None,
+        ssl_keyfile=str(tls.key) if secure else None,
     )
     server = uvicorn.Server(config)
     ready = threading.Event()
@@ -75,7 +75,9 @@ def serve(cluster: KubeCluster, app: Starlette, directory: Path) -> Iterator[Ser
     thread.start()
     ready.wait(20)
     try:
-        yield Served(cluster, f"https://127.0.0.1:{listener.getsockname()[1]}", tls.ca.read_text(), loops[0])
+        yield Served(
+            cluster, f"http{'s' * secure}://127.0.0.1:{listener.getsockname()[1]}", tls.ca.read_text(), loops[0]
+        )
     finally:
         server.should_exit = True
         thread.join(20)

@@ -19,7 +19,7 @@ from starlette.routing import Mount
 from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
-from gpukube.sandbox.kube.repository import VERSIONS, archive_name, chart_archive, repository_routes
+from gpukube.sandbox.kube.repository import CHART, VERSIONS, archive_name, chart_archive, repository_routes
 
 from .conftest import TOKEN, Served, serve
 
@@ -225,6 +225,29 @@ def test_app_when_mounted_below_a_path_then_helm_and_kubectl_work(
     assert "nvdp-nvidia-device-plugin" in kubectl(path, "get", "ds", "-A", "-o", "wide")
 
 
+@pytest.fixture
+def charts_url(tmp_path: Path) -> Iterator[str]:
+    app = Starlette(routes=[repository_routes()])
+    with serve(KubeCluster("none", ScaledClock(), TOKEN), app, tmp_path, secure=False) as running:
+        yield f"{running.url}/charts"
+
+
+def test_repository_when_helm_upgrades_from_the_older_version_then_newer_runs(
+    charts_url: str, kubeconfig: Path
+) -> None:
+    versions = {"old": VERSIONS[1], "new": VERSIONS[0]}
+    common = {"chart_repo_url": charts_url, "namespace": NAMESPACE, "timeout": 20}
+    old = helm(kubeconfig, "install", CHART, "nvdp", create_namespace=True, chart_version=versions["old"], **common)
+    new = helm(kubeconfig, "upgrade", CHART, "nvdp", chart_version=versions["new"], **common)
+    labels = json.loads(kubectl(kubeconfig, "get", "ds", "-n", NAMESPACE, "-o", "json"))["items"][0]["metadata"][
+        "labels"
+    ]
+
+    assert "ok" in old, old
+    assert "ok" in new, new
+    assert labels["helm.sh/chart"] == f"{CHART}-{versions['new']}"
+
+
 # kubectl
 
 
@@ -280,12 +303,29 @@ spec:
     assert not kubectl(kubeconfig, "get", "pods", "-o", "name")
 
 
-def test_kubectl_when_asking_what_is_allowed_then_deny_list_decides(served: Served, kubeconfig: Path) -> None:
+def test_kubectl_when_asking_what_is_allowed_then_deny_list_decides(
+    served: Served, kubeconfig: Path, chart: Path
+) -> None:
     assert kubectl(kubeconfig, "auth", "can-i", "create", "daemonsets.apps").strip() == "yes"
-    served.cluster.denied.add(("create", "secrets"))
-    found = install(kubeconfig, kubeconfig, {})
+    served.cluster.denied.add(("patch", "clusterroles.rbac.authorization.k8s.io"))
+    found = install(kubeconfig, chart, {})
 
-    assert found["error"] in {"HelmReleaseError", "HelmChartLoadError"}
+    assert found["error"] == "HelmReleaseError"
+    assert "is forbidden" in str(found["text"])
+
+
+def test_kubectl_when_scaling_and_draining_then_pods_move(fleet: Served, kubeconfig: Path) -> None:
+    eventually(lambda: " Ready" in kubectl(kubeconfig, "get", "node", "system", "--ignore-not-found"))
+    kubectl(kubeconfig, "create", "deployment", "web", "--image=web:1")
+    kubectl(kubeconfig, "scale", "deployment", "web", "--replicas=2")
+    kubectl(kubeconfig, "rollout", "status", "deployment", "web", "--timeout=30s")
+    fleet.run(fleet.cluster.add_node(NodeShape("other", boot_s=1)))
+    eventually(lambda: " Ready" in kubectl(kubeconfig, "get", "node", "other", "--ignore-not-found"))
+    kubectl(kubeconfig, "drain", "system", "--ignore-daemonsets", "--timeout=30s")
+    kubectl(kubeconfig, "rollout", "status", "deployment", "web", "--timeout=30s")
+    pods = json.loads(kubectl(kubeconfig, "get", "pods", "-o", "json"))["items"]
+
+    assert [pod["spec"]["nodeName"] for pod in pods] == ["other", "other"]
 
 
 # plain requests
