@@ -119,10 +119,13 @@ def status(*, output: OutputOption, verbose: VerboseOption) -> None:
 
 @app.command()
 def env() -> None:
-    """Print shell exports that lead gpukube, az, kubectl and helm into the sandbox."""
-    from gpukube.sandbox.environment import env as client_environment
+    """Print shell lines that lead gpukube, az, kubectl and helm into the sandbox, and hide real credentials."""
+    from gpukube.sandbox import environment
 
-    for name, value in {"GPUKUBE_SANDBOX": "1", **client_environment(_running())}.items():
+    exports = {"GPUKUBE_SANDBOX": "1", **environment.env(_running())}
+    for name in environment.names_to_unset(os.environ, exports):
+        typer.echo(f"unset {name}")
+    for name, value in exports.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
 
 
