@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube import nodes
@@ -37,6 +38,7 @@ REGISTERS_S = 5.0
 REBOOT_S = 90.0
 """Sandbox seconds of the reboot that a MIG layout costs on AKS."""
 
+_LOG = logging.getLogger(__name__)
 _CONTROLLERS = (DaemonSets, Deployments, ReplicaSets, Jobs, Scheduler)
 
 
@@ -56,6 +58,7 @@ class KubeCluster:
     Attributes:
         denied: (verb, resource) pairs refused with 403 and by access reviews, such as ("create", "secrets") or
             ("create", "daemonsets.apps"); "*" stands for any verb or resource. Empty: everything is allowed.
+        failures: What controllers raised; each is a mistake in the emulation.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class KubeCluster:
         self.token = token
         self.kubernetes_version = kubernetes_version
         self.denied: set[tuple[str, str]] = set()
+        self.failures: list[Exception] = []
         self.store = Store(clock)
         self.api: ObjectApi = StoreApi(self.store)
         self._logs: dict[tuple[str, str], list[str]] = {}
@@ -97,7 +101,7 @@ class KubeCluster:
         with self.api.watching(*watches) as bell:
             if kubelets:
                 self._nudge = bell.ring
-            await run_loop(bell, self.clock, reconcile)
+            await run_loop(bell, self.clock, reconcile, self._report)
 
     async def stop(self) -> None:
         """Stop the controllers and every node; the objects stay readable."""
@@ -105,15 +109,11 @@ class KubeCluster:
         self._tasks.clear()
         for task in tasks:
             task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._plane:
             await self._plane.stop()
         if self._remote:
             await self._remote.close()
-        # A controller that died has a mistake of ours in it; it must not pass unseen.
-        for problem in ended:
-            if isinstance(problem, BaseException) and not isinstance(problem, asyncio.CancelledError):
-                raise problem
 
     async def add_node(self, shape: NodeShape) -> None:
         """Boot a machine; returns at once. The node registers after `shape.boot_s`, then becomes ready."""
@@ -142,6 +142,10 @@ class KubeCluster:
         machine.start()
         await nodes.become_ready(self.api, self.clock, shape.name)
         self._nudge()
+
+    def _report(self, failure: Exception) -> None:
+        self.failures.append(failure)
+        _LOG.error("%s: a controller failed", self.name, exc_info=failure)
 
     def log_lines(self, pod_uid: str, container: str) -> list[str]:
         """Give what a container has written so far."""

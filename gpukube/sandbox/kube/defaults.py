@@ -24,6 +24,7 @@ __all__ = ["check_change", "check_values", "fill_defaults"]
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.:]*[a-z0-9])?")
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[mkMGTPE]|[eE][+-]?\d+)?")
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 253
 
@@ -172,8 +173,10 @@ def check_values(kind: Kind, obj: JsonObject) -> None:
             )
     if kind.kind in {"DaemonSet", "Deployment", "ReplicaSet"}:
         _check_template(kind, name, obj["spec"])
-    if kind.kind == "Pod" and not (obj.get("spec") or {}).get("containers"):
-        raise invalid(kind.kind, name, "spec.containers: Required value", kind.group)
+    if kind.kind == "Pod":
+        if not (obj.get("spec") or {}).get("containers"):
+            raise invalid(kind.kind, name, "spec.containers: Required value", kind.group)
+        _check_quantities(kind, name, obj["spec"])
 
 
 def _check_template(kind: Kind, name: str, spec: JsonObject) -> None:
@@ -184,6 +187,15 @@ def _check_template(kind: Kind, name: str, spec: JsonObject) -> None:
         raise invalid(kind.kind, name, message, kind.group)
     if not (template.get("spec") or {}).get("containers"):
         raise invalid(kind.kind, name, "spec.template.spec.containers: Required value", kind.group)
+    _check_quantities(kind, name, template["spec"])
+
+
+def _check_quantities(kind: Kind, name: str, pod: JsonObject) -> None:
+    for container in [*(pod.get("initContainers") or ()), *pod["containers"]]:
+        for part, listed in (container.get("resources") or {}).items():
+            for resource, value in listed.items() if part in {"limits", "requests"} and listed else ():
+                if not _QUANTITY.fullmatch(str(value)):
+                    raise invalid(kind.kind, name, f"resources.{part}[{resource}]: Invalid value: {value}", kind.group)
 
 
 def check_change(kind: Kind, old: JsonObject, new: JsonObject) -> None:

@@ -17,16 +17,30 @@ if TYPE_CHECKING:
 __all__ = ["run_loop"]
 
 
-async def run_loop(bell: Bell, clock: Clock, reconcile: Callable[[], Awaitable[float | None]]) -> None:
+_AGAIN_S = 30.0
+
+
+async def run_loop(
+    bell: Bell,
+    clock: Clock,
+    reconcile: Callable[[], Awaitable[float | None]],
+    report: Callable[[Exception], None],
+) -> None:
     """Reconcile now, and again whenever the bell rings or the moment has come that the last run asked for.
 
     Args:
         bell: Rings when something of interest changes.
         clock: The sandbox's time.
         reconcile: Does the work; gives the sandbox time of its next own step, or None.
+        report: Told of every failure. The loop goes on after one: an object that a controller cannot digest must not
+            end the cluster.
     """
     while True:
-        due = await reconcile()
+        try:
+            due = await reconcile()
+        except Exception as failure:  # noqa: BLE001 -- the edge of a task
+            report(failure)
+            due = clock.now() + _AGAIN_S
         rung = asyncio.ensure_future(bell.wait())
         waits = [rung]
         if due is not None:

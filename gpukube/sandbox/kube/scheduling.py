@@ -35,10 +35,15 @@ _SUFFIXES: dict[str, Decimal] = {
     "Mi": Decimal(1024**2),
     "Gi": Decimal(1024**3),
     "Ti": Decimal(1024**4),
+    "Pi": Decimal(1024**5),
+    "Ei": Decimal(1024**6),
     "m": Decimal("0.001"),
     "k": Decimal(1000),
     "M": Decimal(1000**2),
     "G": Decimal(1000**3),
+    "T": Decimal(1000**4),
+    "P": Decimal(1000**5),
+    "E": Decimal(1000**6),
 }
 HARD_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 

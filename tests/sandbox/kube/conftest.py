@@ -82,6 +82,7 @@ def serve(cluster: KubeCluster, app: Starlette, directory: Path, *, secure: bool
         server.should_exit = True
         thread.join(20)
         listener.close()
+    assert cluster.failures == []
 
 
 @pytest.fixture

@@ -78,6 +78,7 @@ def life(story: Callable[[Bench], Awaitable[None]]) -> None:
             await story(bench)
         finally:
             await bench.cluster.stop()
+        assert bench.cluster.failures == []
 
     asyncio.run(main())
 
@@ -505,6 +506,26 @@ def test_job_when_its_pod_ends_well_then_complete() -> None:
         assert conditions(bench.get("jobs", "j"))["Complete"] == "True"
 
     life(story)
+
+
+def test_controller_when_an_object_breaks_it_then_the_others_go_on_and_it_tries_again() -> None:
+    async def story() -> None:
+        bench = Bench()
+        await bench.cluster.start()
+        bad = daemonset("bad", {"containers": [{"name": "c", "image": "i"}], "tolerations": TOLERATED})
+        bad["spec"]["updateStrategy"] = {"rollingUpdate": {"maxUnavailable": "many"}}
+        bench.put("daemonsets", bad)
+        await bench.node(None)
+        await bench.wait(60)
+        bench.change("daemonsets", "bad", {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}})
+        await bench.wait(10)
+        assert bench.cluster.failures
+        bench.put("pods", workload("work", {}))
+        await bench.wait(10)
+        assert status(bench.get("pods", "work"))["phase"] == "Running"
+        await bench.cluster.stop()
+
+    asyncio.run(story())
 
 
 # discovery
