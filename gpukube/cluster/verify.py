@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["nodes_of", "prove_pool"]
 
 _APPLY = "gpukube pool create"
+_PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints that Kubernetes and the cloud's controller put on a young or ailing node, and take off."""
 
 
 def nodes_of(desired: Desired, nodes: Sequence[NodeView]) -> tuple[NodeView, ...]:
@@ -184,6 +186,11 @@ def _placement_findings(node: NodeView, plugin: WorkloadView) -> list[Finding]:
     reasons = daemon_misfits(plugin.placement, node.labels, node.taints, name=node.name)
     if not reasons:
         return []
+    if all(reason.taint and reason.taint.key.startswith(_PASSING) for reason in reasons):
+        names = ", ".join(str(reason.taint) for reason in reasons)
+        return [
+            Finding(node.name, "ready", "waiting", f"the node still carries {names}", "Kubernetes takes it off itself")
+        ]
     taints = [str(reason.taint) for reason in reasons if reason.taint]
     seen = "; ".join(reason.says for reason in reasons)
     if taints:

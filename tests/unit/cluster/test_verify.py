@@ -148,6 +148,30 @@ STEPS: dict[str, tuple[Desired, tuple[NodeView, ...], dict[str, object], str, st
         "broken",
         "taint sku=gpu:NoSchedule is not tolerated",
     ),
+    "taint of a young node": (
+        CUT,
+        (replace(NODE, taints=(GPU_TAINT, Taint("node.kubernetes.io/not-ready", "", "NoSchedule"))),),
+        {"pods": ()},
+        "ready",
+        "waiting",
+        "still carries node.kubernetes.io/not-ready=:NoSchedule",
+    ),
+    "taint of a young node and one of its own": (
+        CUT,
+        (
+            replace(
+                NODE,
+                taints=(
+                    Taint("node.cloudprovider.kubernetes.io/uninitialized", "true", "NoSchedule"),
+                    Taint("sku", "gpu", "NoSchedule"),
+                ),
+            ),
+        ),
+        {"pods": ()},
+        "placement",
+        "broken",
+        "sku=gpu:NoSchedule",
+    ),
     "affinity edited": (
         CUT,
         (NODE,),
