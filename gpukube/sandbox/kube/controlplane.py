@@ -137,7 +137,12 @@ class ControlPlane:
         log = (self._directory / f"{program}.log").open("wb")
         with log:
             process = await asyncio.create_subprocess_exec(
-                str(self._assets / program), *flags, stdout=log, stderr=log, stdin=asyncio.subprocess.DEVNULL
+                *_tie_to_us(),
+                str(self._assets / program),
+                *flags,
+                stdout=log,
+                stderr=log,
+                stdin=asyncio.subprocess.DEVNULL,
             )
         self._processes.append(process)
 
@@ -220,6 +225,12 @@ class ControlPlane:
         log = await asyncio.to_thread((self._directory / "kube-apiserver.log").read_text)
         message = f"kube-apiserver did not come up; its log ends with: {log[-2000:]}"
         raise RuntimeError(message)
+
+
+def _tie_to_us() -> list[str]:
+    """Prefix a command so that the kernel ends it when this process is killed; nothing where util-linux is missing."""
+    found = shutil.which("setpriv")
+    return [found, "--pdeathsig", "KILL"] if found else []
 
 
 def _free_ports(count: int) -> list[int]:

@@ -381,6 +381,24 @@ def test_request_when_dry_run_then_answered_and_not_stored(served: Served) -> No
     assert request(served, "GET", "/api/v1/namespaces/x").status_code == 404
 
 
+def test_eviction_when_a_budget_allows_none_then_429_and_without_it_pod_goes(fleet: Served) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    pod = {"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    request(fleet, "POST", pods, pod)
+    rule = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+    request(fleet, "POST", budgets, {"metadata": {"name": "keep"}, "spec": rule})
+    eventually(lambda: request(fleet, "GET", f"{pods}/p").json()["status"]["phase"] == "Running")
+
+    refused = request(fleet, "POST", f"{pods}/p/eviction", {"kind": "Eviction"})
+    request(fleet, "DELETE", f"{budgets}/keep")
+    allowed = request(fleet, "POST", f"{pods}/p/eviction", {"kind": "Eviction"})
+
+    assert (refused.status_code, refused.json()["reason"]) == (429, "TooManyRequests")
+    assert allowed.status_code == 201
+    eventually(lambda: request(fleet, "GET", f"{pods}/p").status_code == 404)
+
+
 def test_lightkube_when_listing_and_watching_then_typed_objects(fleet: Served, kubeconfig: Path) -> None:
     lightkube = pytest.importorskip("lightkube")
     from lightkube.config.kubeconfig import KubeConfig  # noqa: PLC0415 -- optional here

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +23,6 @@ from .test_clients import GPU_TAINT, NAMESPACE, SLICED, VALUES, allocatable, eve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 ASSETS = find_assets()
 TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
@@ -108,3 +112,35 @@ def test_real_api_when_release_is_uninstalled_then_gpus_and_labels_are_gone(
     node = json.loads(kubectl(real_kubeconfig, "get", "node", "single", "-o", "json"))
 
     assert "nvidia.com/gpu.product" not in node["metadata"]["labels"]
+
+
+def test_control_plane_when_its_process_is_killed_then_nothing_is_left_running(tmp_path: Path) -> None:
+    if not shutil.which("setpriv"):
+        pytest.skip("setpriv of util-linux is not installed")
+    program = """
+import asyncio, pathlib, sys
+from gpukube.sandbox.kube.controlplane import ControlPlane
+async def main():
+    plane = ControlPlane(pathlib.Path(sys.argv[1]), "token")
+    await plane.start()
+    print(*(process.pid for process in plane._processes), flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(ASSETS)], stdout=subprocess.PIPE, text=True, env=env
+    ) as parent:
+        assert parent.stdout
+        pids = [int(text) for text in parent.stdout.readline().split()]
+        parent.kill()
+
+    assert len(pids) >= 2
+    eventually(lambda: not any(_runs(pid) for pid in pids))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
