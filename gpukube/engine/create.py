@@ -77,9 +77,10 @@ def _require_workable(plan: ClusterPlan) -> None:
         )
     if plan.unreachable is not None:
         raise plan.unreachable
-    if plan.diagnostics:
-        error = Conflict(plan.diagnostics[0].message, where=plan.diagnostics[0].where)
-        error.diagnostics = plan.diagnostics
+    refusals = tuple(d for d in plan.diagnostics if d.severity == "error")
+    if refusals:
+        error = Conflict(refusals[0].message, where=refusals[0].where)
+        error.diagnostics = refusals
         raise error
 
 

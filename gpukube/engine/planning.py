@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.plugin import plan_release
 from gpukube.cluster.sighting import look
 from gpukube.core.plan import plan_pool
@@ -99,13 +100,23 @@ def _plan_cluster(session: Session, prepared: Prepared, run: Run, *, skip_cluste
         seen = look(session.kube())
     except GpukubeError as error:
         return replace(outside, unknown=str(error), unreachable=error)
-    found = check_advertisers(find_advertisers(seen, desired), desired)
     return replace(
         outside,
         seen=seen,
-        release=plan_release(desired, seen, live_pools=live),
-        diagnostics=tuple(found),
+        release=plan_release(desired, seen, live_pools=live, chart_version=run.chart_version),
+        diagnostics=(*_foreign(seen, desired), *_features(seen, desired)),
     )
+
+
+def _foreign(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:
+    return check_advertisers(find_advertisers(seen, desired), desired)
+
+
+def _features(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:
+    """Judge an NFD that is there already: whether its workers reach our nodes."""
+    served = [wanted for wanted in desired if wanted.ownership.advertiser == "chart"]
+    nfd = find_nfd(seen)
+    return nfd_warnings(nfd, served) if nfd and served else []
 
 
 def _undeclared(prepared: Prepared, desired: Sequence[Desired], live: Sequence[Observed]) -> tuple[Observed, ...]:

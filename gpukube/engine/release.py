@@ -72,7 +72,13 @@ def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, ses
 
     def replan(missed: Sequence[Release]) -> ReleasePlan:
         run.tell("release", "somebody else changed it: planned again", key)
-        return plan_release(desired, look(kube), live_pools=session.cloud.pools(), missed=missed)
+        return plan_release(
+            desired,
+            look(kube),
+            live_pools=session.cloud.pools(),
+            missed=missed,
+            chart_version=run.chart_version,
+        )
 
     run.tell("release", f"{release.action}s {release.chart} {release.version} with {keeper.version()}", key)
     answer = apply_release(keeper, kube, release, replan)

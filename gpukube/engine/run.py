@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.chart import local_chart
 from gpukube.engine.clock import SystemClock
 from gpukube.engine.events import Event, ignore
 from gpukube.engine.wait import Wait
@@ -66,6 +68,11 @@ class Run:
     parallelism: int = 8
     clock: Clock = field(default_factory=SystemClock)
     listen: Listener = ignore
+
+    @property
+    def chart_version(self) -> str:
+        """The version that would be installed: a local chart is what it is, others are pulled by version."""
+        return local_chart(Path(self.chart.location)).version if self.chart.kind == "local" else self.chart.version
 
     def wait(self, resume: str, notify: Callable[[str], None], limit_s: float | None = None) -> Wait:
         """Make a wait that starts now.
