@@ -1,0 +1,88 @@
+"""One sandbox and one forge per session, one empty stage per test, and what an undisturbed run looks like."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox import daemon
+from tests.chaos.stage import HELM_AGENT, Forge, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.sandbox.daemon import SandboxInfo
+
+SPEED = 5000.0
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What a run that nothing disturbs asks for, and leaves.
+
+    Attributes:
+        arm: Requests to ARM, method and path.
+        ours: Numbers, within the requests to Kubernetes, of those of our own client.
+        helm: Likewise of Helm.
+        kube: Requests to Kubernetes, method and path.
+        objects: What Helm has made.
+        seconds: How long it took.
+    """
+
+    arm: list[tuple[str, str]]
+    kube: list[tuple[str, str]]
+    ours: list[int]
+    helm: list[int]
+    objects: set[str]
+    seconds: float
+
+
+@pytest.fixture(scope="session")
+def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    """Start the process; it stops with the session."""
+    state_dir = tmp_path_factory.mktemp("chaos")
+    yield daemon.up(state_dir, SPEED)
+    daemon.down(state_dir)
+
+
+@pytest.fixture(scope="session")
+def forge() -> Iterator[Forge]:
+    """Start the process that all gpukube processes are forks of."""
+    made = Forge()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stage(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Give the test an empty sandbox and directories of its own."""
+    daemon.reset(running_sandbox)
+    with Stage(running_sandbox, forge, tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("tmp")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def undisturbed(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """Record one undisturbed run."""
+    daemon.reset(running_sandbox)
+    with Stage(running_sandbox, forge, tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("tmp")) as stage:
+        began = time.monotonic()
+        ended = stage.create()
+        seconds = time.monotonic() - began
+        assert ended.code == 0, ended.said
+        requests = daemon.requests_since(running_sandbox)
+        objects = stage.objects()
+    arm = [(str(r["method"]), str(r["path"])) for r in requests if r["service"] == "arm"]
+    kube = [r for r in requests if r["service"] == "kube"]
+    agents = [str(r["headers"]["user-agent"]) for r in kube]  # type: ignore[index]  # an object of the log
+    return Undisturbed(
+        arm=arm,
+        kube=[(str(r["method"]), str(r["path"])) for r in kube],
+        ours=[at for at, agent in enumerate(agents, 1) if not agent.startswith(HELM_AGENT)],
+        helm=[at for at, agent in enumerate(agents, 1) if agent.startswith(HELM_AGENT)],
+        objects=objects,
+        seconds=seconds,
+    )

@@ -1,0 +1,89 @@
+"""Starts gpukube processes in a moment: everything is imported once, then each process is a fork of this one.
+
+Run as a script. One JSON object per line comes in on standard input: `{"argv", "env", "out", "err"}`. The process id
+goes out at once, `{"pid"}`, and `{"pid", "code"}` when the process has ended (negative: a signal). What a fork runs is
+`gpukube.__main__.main`, in a session of its own and with nothing but the environment given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+
+import gpukube.cli.progress
+import gpukube.cli.running
+import gpukube.cli.sandbox
+import gpukube.sandbox.daemon
+import gpukube.sandbox.guard
+import gpukube_aks.client
+from gpukube.__main__ import main
+
+LOOK_EVERY_S = 0.005
+LOADED = (
+    gpukube.cli.progress,
+    gpukube.cli.running,
+    gpukube.cli.sandbox,
+    gpukube.sandbox.daemon,
+    gpukube.sandbox.guard,
+    gpukube_aks.client,
+)
+
+
+def become(order: dict[str, object]) -> None:
+    """Be a gpukube process; does not return."""
+    code = 70
+    try:
+        os.setsid()
+        argv, environ = order["argv"], order["env"]
+        assert isinstance(argv, list)
+        assert isinstance(environ, dict)
+        os.environ.clear()
+        os.environ.update(environ)
+        for number, path in ((1, order["out"]), (2, order["err"])):
+            handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.dup2(handle, number)
+            os.close(handle)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        sys.argv = ["gpukube", *argv]
+        code = main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def tell(answer: dict[str, int]) -> None:
+    """Write one line."""
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def serve() -> None:
+    """Fork on demand and report ends, until standard input is closed."""
+    running: set[int] = set()
+    while True:
+        readable, _, _ = select.select([sys.stdin], [], [], LOOK_EVERY_S if running else None)
+        if readable:
+            line = sys.stdin.readline()
+            if not line:
+                return
+            order = json.loads(line)
+            pid = os.fork()
+            if pid == 0:
+                become(order)
+            running.add(pid)
+            tell({"pid": pid})
+        for pid in list(running):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                running.discard(pid)
+                tell({"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+if __name__ == "__main__":
+    serve()

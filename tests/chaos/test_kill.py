@@ -1,0 +1,175 @@
+"""Killed at any request boundary and run again, `pool create` converges.
+
+A boundary is a request that came in and was not processed ("hang"), or was processed while the answer never left
+("hang-after"). A read changes nothing, so there the two are one case. Helm's own requests are those of its child
+process, which outlives a gpukube that is killed alone; a machine that dies takes it along.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from gpukube.sandbox import daemon
+
+if TYPE_CHECKING:
+    from tests.chaos.conftest import Undisturbed
+    from tests.chaos.stage import Stage
+
+Action = Literal["hang", "hang-after"]
+
+OURS = 29
+"""Requests of our own client to Kubernetes in an undisturbed run."""
+BEFORE_HELM = 16
+"""Those until Helm runs for the first time: one look, permissions, the version."""
+MOST_HELM = 90
+
+POOL_API = {"put": 3, "first poll": 4, "list": -2, "get": -1}
+"""Requests to ARM from the first change on: place among all of them (the number of polls varies)."""
+
+
+def kill_and_repeat(
+    stage: Stage, undisturbed: Undisturbed, boundary: tuple[str, int], action: Action, *, machine: bool
+) -> None:
+    """Kill a creation at one boundary, run it again, and look at everything."""
+    service, nth = boundary
+    daemon.add_fault(stage.info, action, service=service, nth=nth)
+    first = stage.start_create()
+    assert stage.kill_at_fault(first, with_children=machine), first.wait().said
+    stage.require_private()
+    stage.require_converged(stage.create(), undisturbed.objects)
+
+
+def actions_at(method: str) -> tuple[Action, ...]:
+    """Ways to be cut off at a request; a read not answered and a read not processed are the same."""
+    return ("hang",) if method == "GET" else ("hang", "hang-after")
+
+
+def test_create_when_nothing_disturbs_it_then_proven_and_a_second_run_changes_nothing(
+    stage: Stage, undisturbed: Undisturbed
+) -> None:
+    stage.require_converged(stage.create(), undisturbed.objects)
+    revisions = stage.releases()
+    stage.require_converged(stage.create(), undisturbed.objects)
+    assert stage.releases() == revisions
+
+
+def test_boundaries_when_compared_with_an_undisturbed_run_then_none_is_left_out(undisturbed: Undisturbed) -> None:
+    assert len(undisturbed.ours) == OURS
+    assert len([at for at in undisturbed.ours if at < undisturbed.helm[0]]) == BEFORE_HELM
+    assert len(undisturbed.helm) <= MOST_HELM
+    assert [method for method, _ in undisturbed.arm[:4]] == ["GET", "GET", "POST", "PUT"]
+    assert all("/operations/" in path for _, path in undisturbed.arm[4:-2])
+
+
+def test_create_when_killed_at_every_call_before_the_first_change_in_a_row_then_converges(
+    stage: Stage, undisturbed: Undisturbed
+) -> None:
+    boundaries = [("arm", at) for at in (1, 2, 3)] + [("kube", at) for at in range(1, BEFORE_HELM + 1)]
+    for service, nth in boundaries:
+        daemon.add_fault(stage.info, "hang", service=service, nth=nth)
+        assert stage.kill_at_fault(stage.start_create(), with_children=True), (service, nth)
+        assert stage.pools() == {"nodepool1": 1}
+        assert stage.releases() == []
+    stage.require_converged(stage.create(), undisturbed.objects)
+
+
+@pytest.mark.parametrize("case", POOL_API)
+def test_create_when_killed_at_a_call_of_the_pool_api_then_converges(
+    stage: Stage, undisturbed: Undisturbed, case: str
+) -> None:
+    at = range(len(undisturbed.arm))[POOL_API[case]]
+    for action in actions_at(undisturbed.arm[at][0]):
+        kill_and_repeat(stage, undisturbed, ("arm", at + 1), action, machine=False)
+        daemon.reset(stage.info)
+
+
+@pytest.mark.parametrize("at", range(BEFORE_HELM, OURS))
+def test_create_when_killed_at_a_call_of_the_cluster_then_converges(
+    stage: Stage, undisturbed: Undisturbed, at: int
+) -> None:
+    nth = undisturbed.ours[at]
+    for action in actions_at(undisturbed.kube[nth - 1][0]):
+        kill_and_repeat(stage, undisturbed, ("kube", nth), action, machine=False)
+        daemon.reset(stage.info)
+
+
+SAMPLE = {
+    "dry run": ("GET", "/openapi/v3", 0),
+    "install begins": ("GET", "/version", 3),
+    "first custom resource definition": ("PATCH", "/customresourcedefinitions/", 0),
+    "release record": ("POST", "/secrets", 0),
+    "first object": ("PATCH", "/serviceaccounts/", 0),
+    "config": ("PATCH", "/configmaps/gpukube-nvidia-device-plugin-configs", 0),
+    "last object": ("PATCH", "/deployments/", 1),
+    "release record is closed": ("PUT", "/secrets/", 0),
+}
+"""A spread of Helm's requests: method, part of the path, which of those."""
+
+
+def sampled(undisturbed: Undisturbed, case: str) -> int:
+    """Number of a request of the sample, within the requests to Kubernetes."""
+    wanted, part, which = SAMPLE[case]
+    calls = [(at, *undisturbed.kube[at - 1]) for at in undisturbed.helm]
+    return [at for at, method, path in calls if method == wanted and part in path][which]
+
+
+@pytest.mark.parametrize("case", SAMPLE)
+def test_create_when_the_machine_dies_while_helm_runs_then_converges(
+    stage: Stage, undisturbed: Undisturbed, case: str
+) -> None:
+    for action in actions_at(SAMPLE[case][0]):
+        kill_and_repeat(stage, undisturbed, ("kube", sampled(undisturbed, case)), action, machine=True)
+        daemon.reset(stage.info)
+
+
+@pytest.mark.parametrize("case", ["dry run", "release record", "config"])
+def test_create_when_killed_alone_while_helm_runs_on_then_converges(
+    stage: Stage, undisturbed: Undisturbed, case: str
+) -> None:
+    kill_and_repeat(stage, undisturbed, ("kube", sampled(undisturbed, case)), "hang", machine=False)
+
+
+def test_create_when_helm_of_a_killed_run_still_works_then_waited_for(stage: Stage, undisturbed: Undisturbed) -> None:
+    nth = sampled(undisturbed, "release record is closed")
+    daemon.add_fault(stage.info, "hang", service="kube", nth=nth)
+    first = stage.start_create()
+    stage.wait_until(stage.struck)
+    first.kill(with_children=False)
+    second = stage.start_create()
+    stage.wait_until(lambda: "waits: another Helm run" in second.said)
+    daemon.clear_faults(stage.info)
+    stage.require_converged(second.wait(), undisturbed.objects)
+
+
+def test_create_when_a_run_elsewhere_may_still_work_then_said_and_ended_by_an_interrupt(
+    stage: Stage, undisturbed: Undisturbed
+) -> None:
+    daemon.add_fault(stage.info, "hang-after", service="kube", nth=sampled(undisturbed, "release record"))
+    assert stage.kill_at_fault(stage.start_create(), with_children=True)
+    elsewhere = replace(stage, home=stage.tmp)  # another machine: none of this one's marks
+    second = elsewhere.start_create()
+    stage.wait_until(lambda: "waits: another Helm run may be changing the release, 135 s at most" in second.said)
+    os.kill(second.pid, signal.SIGINT)
+    ended = second.wait(longest_s=5)
+    assert ended.code == 130, ended.said
+    assert "To resume: " in ended.err
+    stage.require_converged(stage.create(), undisturbed.objects)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [True, False], ids=["machine", "alone"])
+@pytest.mark.parametrize("at", range(MOST_HELM))
+def test_create_when_killed_at_any_call_of_helm_then_converges(
+    stage: Stage, undisturbed: Undisturbed, at: int, *, machine: bool
+) -> None:
+    if at >= len(undisturbed.helm):
+        pytest.skip(f"an undisturbed run has {len(undisturbed.helm)} such calls")
+    nth = undisturbed.helm[at]
+    for action in actions_at(undisturbed.kube[nth - 1][0]):
+        kill_and_repeat(stage, undisturbed, ("kube", nth), action, machine=machine)
+        daemon.reset(stage.info)
