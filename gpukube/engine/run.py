@@ -71,8 +71,8 @@ class Run:
 
     @property
     def chart_version(self) -> str:
-        """The version that would be installed: a local chart is what it is, others are pulled by version."""
-        return local_chart(Path(self.chart.location)).version if self.chart.kind == "local" else self.chart.version
+        """Version of a local chart, which is what it is; "" for others, which are pulled by the version planned."""
+        return local_chart(Path(self.chart.location)).version if self.chart.kind == "local" else ""
 
     def wait(self, resume: str, notify: Callable[[str], None], limit_s: float | None = None) -> Wait:
         """Make a wait that starts now.
