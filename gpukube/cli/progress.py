@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from rich.live import Live
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from rich.console import Console
@@ -43,6 +45,11 @@ class PlainLines:
     ) -> None:
         """End; nothing to clean up."""
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the screen to a question; lines do not stand in its way."""
+        yield
+
     def __call__(self, event: Event) -> None:
         """Write the event unless it repeats the subject's last one."""
         line = f"{event.phase}: {event.message}"
@@ -74,6 +81,15 @@ class LiveRows:
     ) -> None:
         """Stop drawing and leave the screen to the result."""
         self._live.__exit__(kind, error, trace)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the screen to a question, which the next drawing would overwrite."""
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start()
 
     def __call__(self, event: Event) -> None:
         """Remember the subject's latest event."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gpukube.cli.options import Choices
+    from gpukube.cli.progress import LiveRows, PlainLines
     from gpukube.engine.documents import Document
     from gpukube.engine.report import ClusterReport
 
@@ -33,6 +34,7 @@ class Job:
 
     prepared: api.Prepared
     run: api.Run
+    progress: LiveRows | PlainLines
 
 
 def plan(choices: Choices) -> None:
@@ -66,7 +68,8 @@ def delete(choices: Choices) -> None:
     """Delete pools of ours, after asking."""
     with _job(choices) as job:
         doomed = api.plan_deletion(job.prepared, job.run, choices.names)
-        _confirm(choices, [f"{cluster}/{pool.name} ({pool.instance_type})" for cluster, pool in doomed.pools()])
+        with job.progress.paused(), _interrupts_as_usual():
+            _confirm(choices, [f"{cluster}/{pool.name} ({pool.instance_type})" for cluster, pool in doomed.pools()])
         reports = api.delete(doomed, job.run)
     _finish(choices, "Delete", reports, job.run)
 
@@ -115,7 +118,7 @@ def _job(choices: Choices) -> Iterator[Job]:
     with progress_on(out.stderr_console()) as listen:
         run = _run(choices, prepared, listen)
         with _first_interrupt_stops(run.clock):
-            yield Job(prepared, run)
+            yield Job(prepared, run, listen)
 
 
 def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.Run:
@@ -158,6 +161,16 @@ def _first_interrupt_stops(clock: api.Clock) -> Iterator[None]:
         clock.stop()
 
     before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _interrupts_as_usual() -> Iterator[None]:
+    """Let Ctrl-C end the process at once: at a question there is nothing to wait for, and no answer means no."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:

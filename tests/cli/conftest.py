@@ -1,0 +1,52 @@
+"""The command against one sandbox per worker, wiped before each test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox import daemon, guard
+from tests.builders import SUBSCRIPTION
+from tests.cli.harness import Cluster, Gpukube
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.sandbox.daemon import SandboxInfo
+
+SPEED = 2000.0
+
+
+@pytest.fixture(scope="session")
+def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    """Start the process; it stops with the session."""
+    state_dir = tmp_path_factory.mktemp("sandbox")
+    yield daemon.up(state_dir, SPEED)
+    daemon.down(state_dir)
+
+
+@pytest.fixture
+def sandbox(running_sandbox: SandboxInfo, quiet_environment: None, monkeypatch: pytest.MonkeyPatch) -> SandboxInfo:
+    """Give the test a sandbox that holds the cluster of the examples and nothing else."""
+    daemon.reset(running_sandbox)
+    daemon.configure(running_sandbox, speed=SPEED)
+    daemon.add_cluster(running_sandbox, SUBSCRIPTION, "ml", "train")
+    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", running_sandbox.state_dir)
+    return running_sandbox
+
+
+@pytest.fixture
+def gpukube(sandbox: SandboxInfo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Gpukube:
+    """Run the command in this process."""
+    # The audit hook stays for good and would speak for the tests that follow; those of processes keep it.
+    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)
+    return Gpukube(sandbox, capsys)
+
+
+@pytest.fixture
+def cluster(sandbox: SandboxInfo) -> Iterator[Cluster]:
+    """The inside of the cluster of the examples."""
+    inside = Cluster(sandbox)
+    yield inside
+    inside.close()

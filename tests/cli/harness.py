@@ -1,0 +1,284 @@
+"""The command as its users have it, and the hands of others inside the emulated cloud and cluster.
+
+Lives here: running gpukube (in this process, or as a process of its own), the sandbox's request log, and changes
+behind gpukube's back through the Kubernetes API. Must not live here: fixtures (conftest) and assertions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from lightkube import Client, KubeConfig
+from lightkube.resources.apps_v1 import DaemonSet
+from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
+from lightkube.types import PatchType
+
+from gpukube.__main__ import main
+from gpukube.sandbox import daemon
+from gpukube.sandbox.environment import kubeconfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pytest
+    from lightkube.core.client import NamespacedResource
+
+    from gpukube.sandbox.daemon import SandboxInfo
+
+__all__ = [
+    "CONFIG_MAP",
+    "EXAMPLES",
+    "NAMESPACE",
+    "PLUGIN",
+    "ROOT",
+    "Cluster",
+    "Document",
+    "Gpukube",
+    "Result",
+    "edited_spec",
+    "environment",
+    "eventually",
+    "pool_states",
+    "run_process",
+    "start_process",
+    "writes_since",
+]
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+# What users find in their cluster; written out here, so that a change of a name is a change of a test.
+NAMESPACE = "gpukube-system"
+PLUGIN = "gpukube-nvidia-device-plugin"
+CONFIG_MAP = "gpukube-nvidia-device-plugin-configs"
+
+PATIENCE_S = 15.0
+_READING_POSTS = ("/listClusterUserCredential", "/listClusterAdminCredential", "/selfsubjectaccessreviews")
+
+Document = dict[str, Any]  # what -o json prints; its shape is engine/documents.py
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Document:
+        """Read stdout as one JSON document, which is all that may be there."""
+        document = json.loads(self.out)
+        assert isinstance(document, dict)
+        return document
+
+    def pools(self) -> list[Document]:
+        """List the pools of all clusters of the document."""
+        return [pool for cluster in self.json()["clusters"] for pool in cluster["pools"]]
+
+
+@dataclass(slots=True)
+class Gpukube:
+    """`gpukube --sandbox ...` in this process, against the sandbox of this worker."""
+
+    info: SandboxInfo
+    capsys: pytest.CaptureFixture[str]
+    mark: int = 0
+    log: list[Result] = field(default_factory=list)
+
+    def __call__(self, *words: str | Path, sandbox: bool = True) -> Result:
+        """Run one command line to its end; the request log is counted from here."""
+        self.mark = _last_index(self.info)
+        self.capsys.readouterr()
+        line = [*(["--sandbox"] if sandbox else []), *map(str, words)]
+        code = main(line)
+        said = self.capsys.readouterr()
+        result = Result(code, said.out, said.err)
+        self.log.append(result)
+        return result
+
+    def made(self, *words: str | Path) -> Result:
+        """Create as told, and insist that it went well."""
+        result = self("pool", "create", *words)
+        assert result.code == 0, result.out + result.err
+        return result
+
+    def writes(self) -> list[str]:
+        """List the changes that the last command sent, "arm PUT .../agentPools/a100mig"."""
+        return writes_since(self.info, self.mark)
+
+
+def _last_index(info: SandboxInfo) -> int:
+    found = daemon.requests_since(info)
+    return int(str(found[-1]["index"])) if found else 0
+
+
+def writes_since(info: SandboxInfo, mark: int = 0) -> list[str]:
+    """List the requests above an index that change something: neither reads, nor questions asked by POST, nor tries."""
+    return [
+        f"{request['service']} {request['method']} {request['path']}"
+        for request in daemon.requests_since(info, mark)
+        if request["method"] != "GET"
+        and not str(request["path"]).endswith(_READING_POSTS)
+        and "dryRun" not in str(request["query"])
+        and request["service"] in ("arm", "kube")
+    ]
+
+
+def environment(state: str, changes: Mapping[str, str]) -> dict[str, str]:
+    """Make the environment of a gpukube that runs from this tree, in the sandbox of a state directory."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUKUBE_")}
+    path = os.pathsep.join((str(ROOT), str(ROOT / "providers")))
+    return {**kept, "PYTHONPATH": path, "GPUKUBE_SANDBOX_STATE": state, **changes}
+
+
+def start_process(info: SandboxInfo, *words: str | Path, **environ: str) -> subprocess.Popen[str]:
+    """Start `gpukube --sandbox ...` as a process of its own, in a group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpukube", "--sandbox", *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(info.state_dir, environ),
+        cwd=ROOT,
+    )
+
+
+def run_process(info: SandboxInfo, *words: str | Path, **environ: str) -> Result:
+    """Run it to its end."""
+    process = start_process(info, *words, **environ)
+    out, err = process.communicate(timeout=60)
+    return Result(process.returncode, out, err)
+
+
+def pool_states(info: SandboxInfo, cluster: str = "train") -> dict[str, str]:
+    """Give the pools of an emulated cluster with the state that AKS shows."""
+    clusters = daemon.status(info)["clusters"]
+    assert isinstance(clusters, list)
+    return {pool["name"]: pool["state"] for entry in clusters if entry["name"] == cluster for pool in entry["pools"]}
+
+
+def eventually(check: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
+    """Wait until something is so, looking often."""
+    until = time.monotonic() + patience_s
+    while not check():
+        assert time.monotonic() < until, "it did not become so"
+        time.sleep(0.03)
+
+
+class Cluster:
+    """The emulated cluster, as somebody with kubectl has it.
+
+    Args:
+        info: The sandbox; it holds one cluster of this name.
+        name: Name of the cluster.
+    """
+
+    def __init__(self, info: SandboxInfo, name: str = "train") -> None:
+        document = kubeconfig(info)["kubeconfig"]
+        assert isinstance(document, dict)
+        contexts = [entry["name"] for entry in document["contexts"] if str(entry["name"]).endswith(name)]
+        config = KubeConfig.from_dict({**document, "current-context": contexts[0]})
+        self.client = Client(config, trust_env=False)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+
+    def nodes(self, pool: str) -> list[Node]:
+        """List the nodes of an AKS pool."""
+        return sorted(self.client.list(Node, labels={"kubernetes.azure.com/agentpool": pool}), key=_name)
+
+    def devices(self, pool: str) -> list[dict[str, int]]:
+        """Give nvidia.com/* of status.allocatable of the pool's nodes, names without the domain and zeros left out."""
+        return [dict(_devices(node)) for node in self.nodes(pool)]
+
+    def daemonset(self, name: str = PLUGIN, namespace: str = NAMESPACE) -> DaemonSet:
+        """Read a DaemonSet."""
+        return self.client.get(DaemonSet, name, namespace=namespace)
+
+    def tolerations(self) -> list[Document]:
+        """Read the tolerations of the plugin's pods."""
+        pod = self.daemonset().to_dict()["spec"]["template"]["spec"]
+        return list(pod.get("tolerations", []))
+
+    def plugin_pods(self) -> list[str]:
+        """List the pods of the device plugin proper."""
+        found = self.client.list(Pod, namespace=NAMESPACE)
+        return [_name(pod) for pod in found if _owner(pod) == PLUGIN]
+
+    def delete_pod(self, name: str) -> None:
+        """Delete a pod; its DaemonSet makes another."""
+        self.client.delete(Pod, name, namespace=NAMESPACE)
+
+    def config(self) -> dict[str, str]:
+        """Read the entries of the plugin's ConfigMap."""
+        return self.client.get(ConfigMap, CONFIG_MAP, namespace=NAMESPACE).data or {}
+
+    def entry_of(self, pool: str) -> str:
+        """Read which entry of the ConfigMap the nodes of a pool ask for."""
+        labels = [(node.metadata.labels if node.metadata else None) or {} for node in self.nodes(pool)]
+        return str(labels[0]["nvidia.com/device-plugin.config"])
+
+    def patch_config(self, entries: Mapping[str, str | None]) -> None:
+        """Change entries of the plugin's ConfigMap; None removes one."""
+        self._patch(ConfigMap, CONFIG_MAP, {"data": dict(entries)})
+
+    def patch_daemonset(self, change: Document, name: str = PLUGIN) -> None:
+        """Merge a change into the plugin's DaemonSet."""
+        self._patch(DaemonSet, name, change)
+
+    def delete_daemonset(self) -> None:
+        """Delete the plugin's DaemonSet."""
+        self.client.delete(DaemonSet, PLUGIN, namespace=NAMESPACE)
+
+    def delete_config_map(self) -> None:
+        """Delete the plugin's ConfigMap."""
+        self.client.delete(ConfigMap, CONFIG_MAP, namespace=NAMESPACE)
+
+    def delete_release_records(self) -> None:
+        """Delete Helm's records, as `helm uninstall` does in the end."""
+        for secret in self.client.list(Secret, namespace=NAMESPACE, labels={"owner": "helm"}):
+            self.client.delete(Secret, _name(secret), namespace=NAMESPACE)
+
+    def label_nodes(self, pool: str, **labels: str | None) -> None:
+        """Change labels of all nodes of a pool, as kubectl label does; None removes one."""
+        for node in self.nodes(pool):
+            self.client.patch(Node, _name(node), {"metadata": {"labels": labels}}, patch_type=PatchType.MERGE)
+
+    def _patch(self, kind: type[NamespacedResource], name: str, change: Document) -> None:
+        self.client.patch(kind, name, change, namespace=NAMESPACE, patch_type=PatchType.MERGE)
+
+
+def _name(item: Node | Pod | Secret) -> str:
+    return str(item.metadata.name) if item.metadata else ""
+
+
+def _owner(pod: Pod) -> str:
+    owners = (pod.metadata.ownerReferences if pod.metadata else None) or []
+    return owners[0].name if owners else ""
+
+
+def _devices(node: Node) -> Iterator[tuple[str, int]]:
+    allocatable = (node.status.allocatable if node.status else None) or {}
+    for name, count in sorted(allocatable.items()):
+        if name.startswith("nvidia.com/") and int(count):
+            yield name.removeprefix("nvidia.com/"), int(count)
+
+
+def edited_spec(example: str, directory: Path, edit: Callable[[Document], object]) -> Path:
+    """Copy an example with a change made to its data."""
+    document = yaml.safe_load((EXAMPLES / f"{example}.yaml").read_text())
+    edit(document)
+    path = directory / "pools.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path

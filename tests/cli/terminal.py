@@ -1,0 +1,118 @@
+"""gpukube on a terminal of 80 columns, for what it does there only: asking, live rows, colour.
+
+Lives here: a pseudo-terminal around one process. Must not live here: assertions about what it shows.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from typing import TYPE_CHECKING, Self
+
+from tests.cli.harness import ROOT, environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpukube.sandbox.daemon import SandboxInfo
+
+__all__ = ["Terminal"]
+
+PATIENCE_S = 30.0
+_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def _take_terminal() -> None:
+    """Make standard input the controlling terminal, so that its Ctrl-C reaches the process."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Terminal:
+    """A terminal in which one command line runs.
+
+    Args:
+        info: The sandbox.
+        words: The command line behind `gpukube --sandbox`.
+        environ: Variables to add, or with "" to take away.
+    """
+
+    def __init__(self, info: SandboxInfo, *words: str | Path, **environ: str) -> None:
+        self.seen = ""
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        variables = environment(info.state_dir, {"TERM": "xterm", **environ})
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "gpukube", "--sandbox", *map(str, words)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={name: value for name, value in variables.items() if value and name != "COLUMNS"},
+            cwd=ROOT,
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - no other thread runs here while it forks
+        )
+        os.close(slave)
+
+    def __enter__(self) -> Self:
+        """Hand out the terminal."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process, should it still run."""
+        self._process.kill()
+        self._process.wait(10)
+        os.close(self._master)
+
+    @property
+    def text(self) -> str:
+        """What was written, without codes for colours and movements."""
+        return _CODES.sub("", self.seen).replace("\r", "")
+
+    @property
+    def line(self) -> str:
+        """What stands in the line of the cursor: whatever was written after it was last cleared."""
+        return _CODES.sub("", re.split(r"\n|\x1b\[2K", self.seen)[-1]).replace("\r", "")
+
+    def wait_for_redrawing(self) -> None:
+        """Wait longer than live rows stand still (a quarter of a second)."""
+        until = time.monotonic() + 0.6
+        while time.monotonic() < until:
+            self._read()
+
+    def expect(self, words: str) -> None:
+        """Read until something is shown."""
+        until = time.monotonic() + PATIENCE_S
+        while words not in self.text:
+            assert time.monotonic() < until, self.text
+            assert self._read(), self.text
+
+    def type(self, words: str) -> None:
+        """Answer."""
+        os.write(self._master, words.encode())
+
+    def end(self) -> int:
+        """Read to the end and give the exit code."""
+        until = time.monotonic() + PATIENCE_S
+        while self._read():
+            assert time.monotonic() < until, self.text
+        return self._process.wait(10)
+
+    def _read(self) -> bool:
+        """Read what there is; False once the process has closed the terminal."""
+        ready, _, _ = select.select([self._master], [], [], 0.2)
+        if not ready:
+            return self._process.poll() is None
+        try:
+            piece = os.read(self._master, 65536)
+        except OSError:  # Linux says EIO when the last writer has gone
+            return False
+        self.seen += piece.decode(errors="replace")
+        return bool(piece)
