@@ -63,13 +63,13 @@ def _answer(request: Request) -> dict[str, object]:
     import helm_python  # noqa: PLC0415 -- 0.2 s and 64 MiB, only in this process
 
     verbs: dict[str, Callable[[Request], dict[str, object]]] = {
-        "version": lambda _request: {"version": str(helm_python.helm_sdk_version())},
+        "version": lambda _request: {},
         "pull": _pull,
         "upgrade": _upgrade,
         "uninstall": _uninstall,
     }
     try:
-        return verbs[request["verb"]](request)
+        return {**verbs[request["verb"]](request), "helm": str(helm_python.helm_sdk_version())}
     except helm_python.HelmError as error:
         return {"error": str(getattr(error, "detail", "") or error), "kind": type(error).__name__}
     finally:

@@ -50,10 +50,13 @@ class HelmSdk:
     def __init__(self, environ: Mapping[str, str], deadline_s: float = DEADLINE_S) -> None:
         self._environ = dict(environ)
         self._deadline_s = deadline_s
+        self._said = ""
 
     def version(self) -> str:
         """See Engine."""
-        return f"helm {text(self._ask('version', {}), 'version')} embedded"
+        if not self._said:  # every answer brings it: usually this takes no process of its own
+            self._ask("version", {})
+        return f"helm {self._said} embedded"
 
     def pull(self, source: ChartSource, directory: Path) -> Path:
         """See Engine."""
@@ -115,7 +118,9 @@ class HelmSdk:
                     fix="check that cluster and chart repository answer; then run again: it repairs what was cut off",
                     code="helm-timeout",
                 ) from error
-        return _read(ended, where, request)
+        answer = _read(ended, where, request)
+        self._said = text(answer, "helm")
+        return answer
 
 
 def _read(ended: Ended, where: Where, request: Mapping[str, object]) -> Tree:

@@ -87,6 +87,9 @@ def apply_release(
 ) -> HelmAnswer | None:
     """Bring the release to what is needed, also when others change it at the same time.
 
+    Helm reports success even where it could not write that its change has ended (helm.sh/helm 4.2 pkg/action: it
+    logs "failed to record the release"); the record is read, and the change is made again.
+
     Args:
         helm: The release's keeper.
         kube: Its cluster.
@@ -98,7 +101,8 @@ def apply_release(
 
     Raises:
         Conflict: Others kept changing it.
-        HelmError, AccessError, ClusterError: As Helm.
+        HelmError: As Helm; or its record stays open.
+        AccessError, ClusterError: As Helm.
     """
     answer: HelmAnswer | None = None
     for attempt in range(_ATTEMPTS):
@@ -113,8 +117,16 @@ def apply_release(
             continue
         history = release_history(kube, RELEASE_NAME, NAMESPACE)
         missed = [item for item in history if plan.revision < item.revision < answer.revision and not item.pending]
-        if not missed:
+        is_open = any(item.pending and item.revision == answer.revision for item in history)
+        if not missed and not is_open:
             return answer
+        if is_open and attempt == _ATTEMPTS - 1:
+            raise HelmError(
+                f"Helm changed the release and could not note it {_ATTEMPTS} times",
+                where=_WHERE,
+                fix=f"check that Secrets of namespace {NAMESPACE} can be updated; then run again",
+                code="release-open",
+            )
         plan = replan(missed)
     return answer
 

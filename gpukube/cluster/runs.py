@@ -3,8 +3,9 @@
 Lives here: marks and their locks. Must not live here: Helm, releases.
 
 A run that changes the release writes its mark into the release's record as a label, and it and its child hold a lock
-on a file of that name. A record that says "pending" with a mark whose file is here and unlocked was left by a run that
-was killed on this machine. Any other mark may be a run somewhere else that is at work right now; only time tells.
+on a file of that name. A record that says "pending" with a mark whose file is here and unlocked was left by a run of
+this machine that has ended: killed, or by a Helm that could not close its record. Any other mark may be a run
+somewhere else that is at work right now; only time tells.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class RunBook:
 
     @contextmanager
     def run(self) -> Iterator[Mark | None]:
-        """Mark a run; the mark goes when the run ended well and stays, unlocked, when it did not.
+        """Mark a run; the mark stays, unlocked, when it has ended, however it did, and is swept by later runs.
 
         Yields:
             None where nothing can be written: the run goes on without a mark.
@@ -68,8 +69,6 @@ class RunBook:
             return
         try:
             yield mark
-            with suppress(OSError):
-                (self._directory / mark.name).unlink()
         finally:
             os.close(mark.handle)
 

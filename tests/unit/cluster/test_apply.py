@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -12,7 +12,7 @@ from gpukube.cluster.keeper import apply_release
 from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
 from gpukube.cluster.plugin import Surroundings, chart_values, plan_release
 from gpukube.cluster.sighting import Sighting
-from gpukube.errors import Conflict
+from gpukube.errors import Conflict, HelmError
 from tests.unit.cluster.builders import SINGLE, SLICED, desire, entries_of, installed, release_of, release_secret
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class FakeCluster:
     revisions: list[Mapping[str, object]] = field(default_factory=list)
     sneak: list[Mapping[str, object]] = field(default_factory=list)
     refuse: int = 0
+    open_ends: int = 0
+    pending: bool = False
     written: list[ReleasePlan] = field(default_factory=list)
 
     # as Helm
@@ -46,10 +48,14 @@ class FakeCluster:
         if self.refuse or expected_revision != len(self.revisions):
             self.refuse = max(0, self.refuse - 1)
             raise Conflict("moved", code="release-moved")
+        if self.pending:  # repaired: the record that was never closed goes
+            self.revisions.pop()
         self.revisions += self.sneak  # after the check, before the write
         self.sneak = []
         self.revisions.append(plan.values)
         self.written.append(plan)
+        self.pending = self.open_ends > 0
+        self.open_ends -= self.pending
         return HelmAnswer(len(self.revisions), "deployed", "")
 
     def uninstall(self) -> bool:
@@ -62,15 +68,28 @@ class FakeCluster:
     ) -> tuple[Mapping[str, object], ...]:
         assert (namespace, name, superseded) == (NAMESPACE, RELEASE_NAME, True)
         return tuple(
-            release_secret({"name": name, "namespace": namespace, "version": place, "config": dict(values)})
+            release_secret(
+                {
+                    "name": name,
+                    "namespace": namespace,
+                    "version": place,
+                    "config": dict(values),
+                    "info": {"status": self.status_of(place)},
+                }
+            )
             for place, values in enumerate(self.revisions, 1)
         )
+
+    def status_of(self, place: int) -> str:
+        if place < len(self.revisions):
+            return "superseded"
+        return "pending-install" if self.pending else "deployed"
 
     def seen(self) -> Sighting:
         if not self.revisions:
             return Sighting()
         live = release_of(self.revisions[-1], revision=len(self.revisions))
-        return installed([CUT], history=(live,))
+        return installed([CUT], history=(replace(live, status=self.status_of(live.revision)),))
 
 
 def run(fake: FakeCluster, plan: ReleasePlan) -> HelmAnswer | None:
@@ -125,6 +144,21 @@ def test_apply_when_others_never_stop_then_conflict() -> None:
     with pytest.raises(Conflict):
         run(fake, fresh(fake))
     assert fake.written == []
+
+
+def test_apply_when_helm_could_not_close_its_record_then_changed_again() -> None:
+    fake = FakeCluster(open_ends=1)
+    answer = run(fake, fresh(fake))
+    assert answer is not None
+    assert (len(fake.written), len(fake.revisions), fake.pending) == (2, 1, False)
+
+
+def test_apply_when_the_record_stays_open_then_said_so() -> None:
+    fake = FakeCluster(open_ends=99)
+    with pytest.raises(HelmError) as caught:
+        run(fake, fresh(fake))
+    assert caught.value.diagnostics[0].code == "release-open"
+    assert len(fake.written) == 4
 
 
 CASES: dict[str, Callable[[], FakeCluster]] = {
