@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpukube.sandbox import daemon
+from tests.chaos.boundaries import Undisturbed
 from tests.chaos.stage import HELM_AGENT, Forge, Stage
 
 if TYPE_CHECKING:
@@ -17,27 +16,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
 SPEED = 5000.0
-
-
-@dataclass(frozen=True)
-class Undisturbed:
-    """What a run that nothing disturbs asks for, and leaves.
-
-    Attributes:
-        arm: Requests to ARM, method and path.
-        ours: Numbers, within the requests to Kubernetes, of those of our own client.
-        helm: Likewise of Helm.
-        kube: Requests to Kubernetes, method and path.
-        objects: What Helm has made.
-        seconds: How long it took.
-    """
-
-    arm: list[tuple[str, str]]
-    kube: list[tuple[str, str]]
-    ours: list[int]
-    helm: list[int]
-    objects: set[str]
-    seconds: float
 
 
 @pytest.fixture(scope="session")
@@ -69,9 +47,7 @@ def undisturbed(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: py
     """Record one undisturbed run."""
     daemon.reset(running_sandbox)
     with Stage(running_sandbox, forge, tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("tmp")) as stage:
-        began = time.monotonic()
         ended = stage.create()
-        seconds = time.monotonic() - began
         assert ended.code == 0, ended.said
         requests = daemon.requests_since(running_sandbox)
         objects = stage.objects()
@@ -84,5 +60,4 @@ def undisturbed(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: py
         ours=[at for at, agent in enumerate(agents, 1) if not agent.startswith(HELM_AGENT)],
         helm=[at for at, agent in enumerate(agents, 1) if agent.startswith(HELM_AGENT)],
         objects=objects,
-        seconds=seconds,
     )

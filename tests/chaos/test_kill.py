@@ -15,21 +15,15 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from gpukube.sandbox import daemon
+from tests.chaos.boundaries import BEFORE_HELM, HELM_CALLS, OURS, POOL_API, helm_call
 
 if TYPE_CHECKING:
-    from tests.chaos.conftest import Undisturbed
+    from tests.chaos.boundaries import Undisturbed
     from tests.chaos.stage import Stage
 
 Action = Literal["hang", "hang-after"]
 
-OURS = 29
-"""Requests of our own client to Kubernetes in an undisturbed run."""
-BEFORE_HELM = 16
-"""Those until Helm runs for the first time: one look, permissions, the version."""
 MOST_HELM = 90
-
-POOL_API = {"put": 3, "first poll": 4, "list": -2, "get": -1}
-"""Requests to ARM from the first change on: place among all of them (the number of polls varies)."""
 
 
 def kill_and_repeat(
@@ -98,32 +92,12 @@ def test_create_when_killed_at_a_call_of_the_cluster_then_converges(
         daemon.reset(stage.info)
 
 
-SAMPLE = {
-    "dry run": ("GET", "/openapi/v3", 0),
-    "install begins": ("GET", "/version", 3),
-    "first custom resource definition": ("PATCH", "/customresourcedefinitions/", 0),
-    "release record": ("POST", "/secrets", 0),
-    "first object": ("PATCH", "/serviceaccounts/", 0),
-    "config": ("PATCH", "/configmaps/gpukube-nvidia-device-plugin-configs", 0),
-    "last object": ("PATCH", "/deployments/", 1),
-    "release record is closed": ("PUT", "/secrets/", 0),
-}
-"""A spread of Helm's requests: method, part of the path, which of those."""
-
-
-def sampled(undisturbed: Undisturbed, case: str) -> int:
-    """Number of a request of the sample, within the requests to Kubernetes."""
-    wanted, part, which = SAMPLE[case]
-    calls = [(at, *undisturbed.kube[at - 1]) for at in undisturbed.helm]
-    return [at for at, method, path in calls if method == wanted and part in path][which]
-
-
-@pytest.mark.parametrize("case", SAMPLE)
+@pytest.mark.parametrize("case", HELM_CALLS)
 def test_create_when_the_machine_dies_while_helm_runs_then_converges(
     stage: Stage, undisturbed: Undisturbed, case: str
 ) -> None:
-    for action in actions_at(SAMPLE[case][0]):
-        kill_and_repeat(stage, undisturbed, ("kube", sampled(undisturbed, case)), action, machine=True)
+    for action in actions_at(HELM_CALLS[case].method):
+        kill_and_repeat(stage, undisturbed, ("kube", helm_call(undisturbed, HELM_CALLS[case])), action, machine=True)
         daemon.reset(stage.info)
 
 
@@ -131,11 +105,11 @@ def test_create_when_the_machine_dies_while_helm_runs_then_converges(
 def test_create_when_killed_alone_while_helm_runs_on_then_converges(
     stage: Stage, undisturbed: Undisturbed, case: str
 ) -> None:
-    kill_and_repeat(stage, undisturbed, ("kube", sampled(undisturbed, case)), "hang", machine=False)
+    kill_and_repeat(stage, undisturbed, ("kube", helm_call(undisturbed, HELM_CALLS[case])), "hang", machine=False)
 
 
 def test_create_when_helm_of_a_killed_run_still_works_then_waited_for(stage: Stage, undisturbed: Undisturbed) -> None:
-    nth = sampled(undisturbed, "release record is closed")
+    nth = helm_call(undisturbed, HELM_CALLS["release record is closed"])
     daemon.add_fault(stage.info, "hang", service="kube", nth=nth)
     first = stage.start_create()
     stage.wait_until(stage.struck)
@@ -149,7 +123,7 @@ def test_create_when_helm_of_a_killed_run_still_works_then_waited_for(stage: Sta
 def test_create_when_a_run_elsewhere_may_still_work_then_said_and_ended_by_an_interrupt(
     stage: Stage, undisturbed: Undisturbed
 ) -> None:
-    daemon.add_fault(stage.info, "hang-after", service="kube", nth=sampled(undisturbed, "release record"))
+    daemon.add_fault(stage.info, "hang-after", service="kube", nth=helm_call(undisturbed, HELM_CALLS["release record"]))
     assert stage.kill_at_fault(stage.start_create(), with_children=True)
     elsewhere = replace(stage, home=stage.tmp)  # another machine: none of this one's marks
     second = elsewhere.start_create()

@@ -1,0 +1,98 @@
+"""One fault at any call of `pool create`: the run, or the next one, converges, and a failure says what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox import daemon
+from tests.chaos.boundaries import BEFORE_HELM, HELM_CALLS, OURS, POOL_API, helm_call
+
+if TYPE_CHECKING:
+    from tests.chaos.boundaries import Undisturbed
+    from tests.chaos.stage import Stage
+
+FAULTS: dict[str, dict[str, object]] = {
+    "429": {"action": "status", "status": 429, "headers": {"Retry-After": "1"}},
+    "500": {"action": "status", "status": 500},
+    "503": {"action": "status", "status": 503},
+    "drop-before": {"action": "drop-before"},
+    "drop-after": {"action": "drop-after"},
+}
+KINDS = tuple(FAULTS)
+HELM_FAULTS = {
+    "dry run": "503",
+    "first custom resource definition": "drop-before",
+    "release record": "drop-after",
+    "first object": "429",
+    "config": "500",
+    "last object": "drop-after",
+    "release record is closed": "500",
+}
+
+
+def disturb(stage: Stage, undisturbed: Undisturbed, service: str, nth: int, kind: str) -> None:
+    """Let one request meet one fault; when the run does not get over it by itself, run again."""
+    parts = dict(FAULTS[kind])
+    daemon.add_fault(stage.info, str(parts.pop("action")), service=service, nth=nth, **parts)
+    ended = stage.create()
+    stage.require_polite(ended)
+    assert stage.struck()
+    daemon.clear_faults(stage.info)
+    if ended.code != 0:
+        ended = stage.create()
+    stage.require_converged(ended, undisturbed.objects)
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_create_when_a_read_of_the_cloud_fails_then_converges(stage: Stage, undisturbed: Undisturbed, at: int) -> None:
+    disturb(stage, undisturbed, "arm", at + 1, KINDS[at])
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"), [*((case, KINDS[at]) for at, case in enumerate(POOL_API)), ("put", "drop-after")]
+)
+def test_create_when_a_call_of_the_pool_api_fails_then_converges(
+    stage: Stage, undisturbed: Undisturbed, case: str, kind: str
+) -> None:
+    nth = range(1, len(undisturbed.arm) + 1)[POOL_API[case]]
+    disturb(stage, undisturbed, "arm", nth, kind)
+
+
+def test_create_when_every_call_before_helm_fails_in_a_row_then_nothing_was_changed(
+    stage: Stage, undisturbed: Undisturbed
+) -> None:
+    for nth in range(1, BEFORE_HELM + 1):
+        parts = dict(FAULTS[KINDS[nth % len(KINDS)]])
+        daemon.add_fault(stage.info, str(parts.pop("action")), service="kube", nth=nth, **parts)
+        ended = stage.create()
+        stage.require_polite(ended)
+        assert ended.code == 1, ended.said
+        assert (stage.pools(), stage.releases()) == ({"nodepool1": 1}, [])
+        daemon.clear_faults(stage.info)
+    stage.require_converged(stage.create(), undisturbed.objects)
+
+
+@pytest.mark.parametrize("at", range(BEFORE_HELM, OURS))
+def test_create_when_a_call_of_the_cluster_fails_then_converges(
+    stage: Stage, undisturbed: Undisturbed, at: int
+) -> None:
+    disturb(stage, undisturbed, "kube", undisturbed.ours[at], KINDS[at % len(KINDS)])
+
+
+@pytest.mark.parametrize("case", HELM_FAULTS)
+def test_create_when_a_call_of_helm_fails_then_converges(stage: Stage, undisturbed: Undisturbed, case: str) -> None:
+    disturb(stage, undisturbed, "kube", helm_call(undisturbed, HELM_CALLS[case]), HELM_FAULTS[case])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("service", "at"), [*(("arm", at) for at in range(12)), *(("kube", at) for at in range(120))])
+def test_create_when_any_call_meets_any_fault_then_converges(
+    stage: Stage, undisturbed: Undisturbed, service: str, at: int, kind: str
+) -> None:
+    calls = undisturbed.arm if service == "arm" else undisturbed.kube
+    if at >= len(calls):
+        pytest.skip(f"an undisturbed run makes {len(calls)} calls of {service}")
+    disturb(stage, undisturbed, service, at + 1, kind)
