@@ -28,7 +28,7 @@ class Fault:
     """One fault.
 
     Attributes:
-        service: "arm", "kube" or "any".
+        service: "arm", "aws", "charts", "kube" or "any".
         method: HTTP method, "" for any.
         path: Regular expression searched in path and query.
         nth: First match that it strikes, counted from 1.
@@ -148,13 +148,19 @@ class FaultBook:
         Raises:
             Refusal: The failure is one that the service notices at once.
         """
+        fault = self.operation(cluster.name, pool, kind)
+        if fault is None:
+            return None
+        if not fault.code:
+            return Failure(None, delay_s=fault.seconds)
+        detail = planned_failure(fault.code, fault.message, cluster, pool, size)
+        return Failure(detail, fault.after_nodes, fault.seconds)
+
+    def operation(self, cluster: str, pool: str, kind: str) -> Fault | None:
+        """The fault that strikes an operation of any cloud, which is about to start; None when none does."""
         for fault in self.faults:
-            if fault.action != "operation" or not _names(fault, cluster.name, pool, kind) or not fault.strikes():
-                continue
-            if not fault.code:
-                return Failure(None, delay_s=fault.seconds)
-            detail = planned_failure(fault.code, fault.message, cluster, pool, size)
-            return Failure(detail, fault.after_nodes, fault.seconds)
+            if fault.action == "operation" and _names(fault, cluster, pool, kind) and fault.strikes():
+                return fault
         return None
 
 

@@ -30,6 +30,8 @@ __all__ = ["LoggedRequest", "RequestLog", "TransportKeeper", "Watched"]
 _BODY_LIMIT = 256 * 1024
 _SHOWN_HEADERS = frozenset({"if-match", "if-none-match", "content-type", "user-agent"})
 _KEPT_REQUESTS = 20_000
+_KEPT_BODIES = frozenset({"arm", "aws"})
+_FORM = "application/x-www-form-urlencoded"
 
 _Address = tuple[object, object]
 _transports: dict[_Address, asyncio.Transport] = {}
@@ -62,7 +64,7 @@ class LoggedRequest:
 
     Attributes:
         status: 0 until answered, and for ever when the connection was cut.
-        body: JSON body of a request to ARM; for other bodies only the digest is kept.
+        body: Body of a request to ARM or AWS, JSON or form; for other bodies only the digest is kept.
         fault: Actions of the faults that struck it, joined by "+".
         seconds: Wall seconds until it was answered; 0 while it runs.
     """
@@ -135,13 +137,23 @@ class Watched:
         service: Its name in log and faults.
         log: Where requests are noted.
         faults: What shall go wrong.
+        worded: How the service words a fault of action "status": from the fault, the request and its body to headers
+            and content.
     """
 
-    def __init__(self, app: ASGIApp, service: str, log: RequestLog, faults: FaultBook) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        service: str,
+        log: RequestLog,
+        faults: FaultBook,
+        worded: Callable[[Fault, Scope, bytes], tuple[dict[str, str], bytes]] | None = None,
+    ) -> None:
         self._app = app
         self._service = service
         self._log = log
         self._faults = faults
+        self._worded = worded or _as_json
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, unless a fault strikes it."""
@@ -151,7 +163,7 @@ class Watched:
         entry = self._log.add(self._service, scope)
         received = await _read_body(receive)
         _note_body(entry, received.body)
-        target = f"{scope['path']}?{scope['query_string'].decode()}"
+        target = f"{scope['path']}?{scope['query_string'].decode()}{_action_of(scope, received.body)}"
         faults = self._faults.for_request(self._service, scope["method"], target)
         answer = _Sender(send, entry)
         entry.fault = "+".join(fault.action for fault in faults)
@@ -165,7 +177,7 @@ class Watched:
     async def _strike(self, fault: Fault, scope: Scope, received: _Received, answer: _Sender) -> None:
         match fault.action:
             case "status":
-                await _send_status(fault, answer)
+                await _send_status(fault, answer, *self._worded(fault, scope, received.body))
             case "drop-before":
                 await _cut(scope)
             case "drop-after":
@@ -247,16 +259,31 @@ def _note_body(entry: LoggedRequest, body: bytes) -> None:
     if not body:
         return
     entry.digest = hashlib.sha256(body).hexdigest()
-    if entry.service == "arm" and len(body) <= _BODY_LIMIT:
-        try:
-            entry.body = json.loads(body)
-        except ValueError:
-            entry.body = None
+    if entry.service not in _KEPT_BODIES or len(body) > _BODY_LIMIT:
+        return
+    if entry.headers.get("content-type", "").startswith(_FORM):
+        entry.body = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+        return
+    try:
+        entry.body = json.loads(body)
+    except ValueError:
+        entry.body = None
 
 
-async def _send_status(fault: Fault, answer: _Sender) -> None:
-    content = json.dumps(fault.answer()).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(content)), **fault.headers}
+def _action_of(scope: Scope, body: bytes) -> str:
+    """The action that a form names (the query protocols of AWS), as if it stood in the query; patterns see it there."""
+    is_form = any(name == b"content-type" and value.startswith(_FORM.encode()) for name, value in scope["headers"])
+    action = dict(parse_qsl(body.decode(errors="replace"))).get("Action") if is_form else None
+    return f"Action={action}" if action else ""
+
+
+def _as_json(fault: Fault, scope: Scope, body: bytes) -> tuple[dict[str, str], bytes]:
+    del scope, body
+    return {"content-type": "application/json"}, json.dumps(fault.answer()).encode()
+
+
+async def _send_status(fault: Fault, answer: _Sender, worded: dict[str, str], content: bytes) -> None:
+    headers = {**worded, "content-length": str(len(content)), **fault.headers}
     raw = [(name.lower().encode(), str(value).encode()) for name, value in headers.items()]
     await answer.pass_on({"type": "http.response.start", "status": fault.status, "headers": raw})
     await answer.pass_on({"type": "http.response.body", "body": content})
