@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from gpukube.sandbox.kube import discovery, problems, subresources, tables
+from gpukube.sandbox.kube import discovery, openapi_v2, problems, subresources, tables
 from gpukube.sandbox.kube.objects import labels
 from gpukube.sandbox.kube.patches import patch_object
 from gpukube.sandbox.kube.problems import ApiProblem
@@ -77,6 +77,9 @@ class _Api:
         if parts in (["api"], ["apis"]) and discovery.AGGREGATED in accept:
             whole = discovery.aggregated(list(self._store.kinds.values()), core=parts == ["api"])
             return Response(json.dumps(whole), media_type=discovery.AGGREGATED)
+        if parts == ["openapi", "v2"]:
+            body, form = openapi_v2.encoded(self._store.kinds.values(), accept)
+            return Response(body, media_type=form)
         found = self._document(parts)
         if found is not None and not found:
             raise problems.no_such_path()

@@ -146,7 +146,7 @@ def _place(group: str, version: str) -> str:
 
 
 def openapi(kinds: Collection[Kind], parts: list[str]) -> JsonObject:
-    """Answer a path below /openapi; version 3 only, empty for what does not exist."""
+    """Answer a path below /openapi/v3; empty for what does not exist."""
     match parts:
         case ["openapi", "v3"]:
             return _openapi_root(kinds)

@@ -17,7 +17,7 @@ from gpukube.sandbox.kube.problems import ApiProblem, bad_request
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["check_applied", "check_sent", "findings"]
+__all__ = ["check_applied", "check_sent", "field_hints", "findings", "model_of"]
 
 _MODULES: dict[str, str] = {
     "": "core_v1",
@@ -36,19 +36,21 @@ _STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"
 
 
 @functools.cache
-def _model(group: str, kind: str) -> type | None:
+def model_of(group: str, kind: str) -> type | None:
+    """Find the class of a type; None for a type that is not checked."""
     module = _MODULES.get(group)
     return getattr(importlib.import_module(f"lightkube.models.{module}"), kind, None) if module else None
 
 
 @functools.cache
-def _hints(model: type) -> dict[str, Any]:
+def field_hints(model: type) -> dict[str, Any]:
+    """Map the fields of a class, named as in JSON, to their type hints."""
     return {name.rstrip("_"): hint for name, hint in get_type_hints(model).items()}
 
 
 def findings(group: str, kind: str, obj: JsonObject) -> list[tuple[str, str]]:
     """List field path and fault ("unknown", or the type that was expected) of what the type does not declare."""
-    model = _model(group, kind)
+    model = model_of(group, kind)
     found: list[tuple[str, str]] = []
     if model:
         _walk(obj, model, "", found)
@@ -81,7 +83,7 @@ def _walk_object(value: Any, model: type, path: str, found: list[tuple[str, str]
     if not isinstance(value, dict):
         found.append((path, "map"))
         return
-    hints = _hints(model)
+    hints = field_hints(model)
     for key, item in value.items():
         if key in hints:
             _walk(item, hints[key], f"{path}.{key}", found)

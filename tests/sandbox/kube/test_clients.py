@@ -347,7 +347,7 @@ def request(served: Served, method: str, path: str, body: object = None, *, toke
         ("POST", "/api/v1/namespaces", {"metadata": {"name": "BAD"}}, (422, "Invalid")),
         ("POST", "/api/v1/namespaces", {"kind": "Pod"}, (400, "BadRequest")),
         ("GET", "/api/v1/pods?labelSelector=a%20in%20b", None, (400, "BadRequest")),
-        ("GET", "/openapi/v2", None, (404, "NotFound")),
+        ("GET", "/openapi/v4", None, (404, "NotFound")),
     ],
 )
 def test_request_when_refused_then_status_object(

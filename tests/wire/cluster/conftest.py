@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import httpx2
 import pytest
 import uvicorn
 from starlette.applications import Starlette
@@ -137,7 +136,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture(params=["cli", "embedded"])
-def engine(request: pytest.FixtureRequest, environ: dict[str, str], live: Live, tmp_path: Path) -> Engine:
+def engine(request: pytest.FixtureRequest, environ: dict[str, str]) -> Engine:
     """Give one way of running Helm after the other; the same tests hold for both."""
     if request.param == "embedded":
         pytest.importorskip("helm_python", reason="the embedded Helm is not installed (gpukube[helm])")
@@ -145,19 +144,7 @@ def engine(request: pytest.FixtureRequest, environ: dict[str, str], live: Live, 
     program = os.environ.get("GPUKUBE_TEST_HELM") or shutil.which("helm")
     if not program:
         pytest.skip("no helm on PATH, and GPUKUBE_TEST_HELM names none")
-    return HelmCli(_fit_for(live, program, tmp_path), "v3.6.2", environ, deadline_s=60)
-
-
-def _fit_for(live: Live, program: str, directory: Path) -> str:
-    """Helm before 3.12 validates against OpenAPI v2; where the API has none, that check alone is turned off."""
-    with httpx2.Client(verify=False) as client:
-        if client.get(f"{live.url}/openapi/v2", headers={"Authorization": f"Bearer {TOKEN}"}).is_success:
-            return program
-    wrapper = directory / "helm"
-    checks = 'case "$1" in upgrade|install) set -- "$@" --disable-openapi-validation ;; esac'
-    wrapper.write_text(f'#!/bin/sh\n{checks}\nexec "{program}" "$@"\n')
-    wrapper.chmod(0o755)
-    return str(wrapper)
+    return HelmCli(program, "v3.6.2", environ, deadline_s=60)
 
 
 @pytest.fixture
