@@ -98,10 +98,13 @@ def stderr_console() -> Console:
 
 
 def _console(stream: TextIO) -> Console:
-    """Make a console; in a pipe lines are as long as they are, so tables get room."""
-    interactive = False if os.environ.get("CI") else None
-    console = Console(file=stream, highlight=False, force_interactive=interactive, emoji=False)
-    if not console.is_terminal:
+    """Make a console; in a pipe lines are as long as they are, so tables get room.
+
+    FORCE_COLOR asks for colour in a pipe, not for a terminal's width and redrawing, which rich would take it for.
+    """
+    live = stream.isatty() and not os.environ.get("CI")
+    console = Console(file=stream, highlight=False, force_interactive=None if live else False, emoji=False)
+    if not stream.isatty():
         console.width = PIPE_WIDTH
     return console
 
@@ -110,5 +113,5 @@ def _print(lines: Iterable[Line], stream: TextIO) -> None:
     """Print; words are wrapped on a terminal only, because in a pipe a line is a record."""
     console = _console(stream)
     for line in lines:
-        keep_whole = not console.is_terminal and not isinstance(line, Table)
+        keep_whole = not stream.isatty() and not isinstance(line, Table)
         console.print(Text(line) if isinstance(line, str) else line, soft_wrap=keep_whole)

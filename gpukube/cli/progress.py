@@ -25,7 +25,7 @@ STYLES = {"done": "green", "failed": "red", "wait": "yellow", "verify": "cyan"}
 
 def progress_on(console: Console) -> LiveRows | PlainLines:
     """Choose the form that fits the stream."""
-    return LiveRows(console) if console.is_terminal else PlainLines(console)
+    return LiveRows(console) if console.is_interactive else PlainLines(console)
 
 
 class PlainLines:

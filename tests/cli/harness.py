@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,9 +141,10 @@ def environment(state: str, changes: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "PYTHONPATH": path, "GPUKUBE_SANDBOX_STATE": state, **changes}
 
 
-def start_process(info: SandboxInfo, *words: str | Path, **environ: str) -> subprocess.Popen[str]:
-    """Start `gpukube --sandbox ...` as a process of its own, in a group of its own."""
-    return subprocess.Popen(
+@contextmanager
+def start_process(info: SandboxInfo, *words: str | Path, **environ: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `gpukube --sandbox ...` as a process of its own; it does not outlive the block."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "gpukube", "--sandbox", *map(str, words)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -151,13 +153,18 @@ def start_process(info: SandboxInfo, *words: str | Path, **environ: str) -> subp
         env=environment(info.state_dir, environ),
         cwd=ROOT,
     )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def run_process(info: SandboxInfo, *words: str | Path, **environ: str) -> Result:
     """Run it to its end."""
-    process = start_process(info, *words, **environ)
-    out, err = process.communicate(timeout=60)
-    return Result(process.returncode, out, err)
+    with start_process(info, *words, **environ) as process:
+        out, err = process.communicate(timeout=60)
+        return Result(process.returncode, out, err)
 
 
 def pool_states(info: SandboxInfo, cluster: str = "train") -> dict[str, str]:

@@ -1,0 +1,101 @@
+"""Waiting has an end: a timeout, or Ctrl-C. The cloud keeps working, and the same command takes it up again."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox import daemon
+from tests.cli.harness import EXAMPLES, Cluster, Gpukube, eventually, pool_states, start_process
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.daemon import SandboxInfo
+
+CUSTOM = EXAMPLES / "aks-custom-taint.yaml"
+FOR_EVER = 1e6  # sandbox seconds
+
+
+@pytest.fixture
+def slow_cloud(sandbox: SandboxInfo) -> SandboxInfo:
+    """A cloud that takes its time over the next pool."""
+    daemon.add_fault(sandbox, "operation", seconds=FOR_EVER)
+    return sandbox
+
+
+def test_create_when_the_timeout_passes_then_seven_and_the_way_to_resume(
+    slow_cloud: SandboxInfo, gpukube: Gpukube
+) -> None:
+    late = gpukube("pool", "create", "-f", CUSTOM, "--timeout", "0.01")
+    assert late.code == 7
+    assert "error[timeout]: gave up waiting: t4custom is still" in late.out
+    assert "fix: the cloud keeps working; to resume: gpukube --sandbox pool create -f " in late.out
+    assert pool_states(slow_cloud)["t4custom"] == "Creating"
+
+
+def test_create_when_resumed_then_it_waits_for_the_same_pool_and_proves_it(
+    slow_cloud: SandboxInfo, gpukube: Gpukube, cluster: Cluster
+) -> None:
+    assert gpukube("pool", "create", "-f", CUSTOM, "--timeout", "0.01").code == 7
+    shown = gpukube("pool", "plan", "-f", CUSTOM)
+    assert "matches; the cloud is still working on it (Creating)" in shown.out
+    daemon.configure(slow_cloud, speed=FOR_EVER * 2)
+    done = gpukube("pool", "create", "-f", CUSTOM)
+    assert (done.code, gpukube.writes()) == (0, []), done.out
+    assert cluster.devices("t4custom") == [{"gpu": 1}]
+
+
+def test_create_when_interrupted_then_130_and_the_cloud_keeps_working(
+    slow_cloud: SandboxInfo, gpukube: Gpukube
+) -> None:
+    with start_process(slow_cloud, "pool", "create", "-f", CUSTOM) as process:
+        eventually(lambda: "t4custom" in pool_states(slow_cloud))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "not-attempted train-aks/t4custom  stopped waiting for it" in out
+    resume = f"gpukube --sandbox pool create -f {CUSTOM}"
+    assert f"stopped waiting; the cloud keeps working. To resume: {resume}\n" in err
+    assert "Traceback" not in err
+    assert pool_states(slow_cloud)["t4custom"] == "Creating"
+    daemon.configure(slow_cloud, speed=FOR_EVER * 2)
+    eventually(lambda: pool_states(slow_cloud)["t4custom"] == "Succeeded")
+
+
+def test_delete_when_interrupted_then_130_and_the_pool_still_goes(gpukube: Gpukube, sandbox: SandboxInfo) -> None:
+    gpukube.made("-f", CUSTOM)
+    daemon.add_fault(sandbox, "operation", seconds=FOR_EVER, kind="delete")
+    with start_process(sandbox, "pool", "delete", "t4custom", "-f", CUSTOM, "--yes") as process:
+        eventually(lambda: pool_states(sandbox)["t4custom"] == "Deleting")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, "To resume: gpukube --sandbox pool delete t4custom" in err) == (130, True), err
+    daemon.configure(sandbox, speed=FOR_EVER * 2)
+    eventually(lambda: "t4custom" not in pool_states(sandbox))
+
+
+def test_verify_when_interrupted_then_130(gpukube: Gpukube, sandbox: SandboxInfo) -> None:
+    gpukube.made("-f", CUSTOM)
+    daemon.tamper(sandbox, "train", "t4custom", count=0)
+    mark = len(daemon.requests_since(sandbox))
+    with start_process(sandbox, "pool", "verify", "-f", CUSTOM, "--timeout", "5") as process:
+        eventually(lambda: sum("/nodes" in str(r["path"]) for r in daemon.requests_since(sandbox, mark)) > 1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, "To resume: gpukube --sandbox pool verify" in err) == (130, True), err
+
+
+def test_plan_when_interrupted_twice_while_the_cloud_hangs_then_130_at_once(
+    gpukube: Gpukube, sandbox: SandboxInfo
+) -> None:
+    daemon.add_fault(sandbox, "hang", service="arm")
+    with start_process(sandbox, "pool", "plan", "-f", CUSTOM) as process:
+        eventually(lambda: daemon.requests_since(sandbox))
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # two signals at once would be one
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err.splitlines()[-1], "Traceback" in err) == (130, "gpukube: interrupted", False)
