@@ -106,6 +106,13 @@ class Provider(Protocol):
     def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
         """Make the call that repairs a pool of ours that failed at creation, or None when it must be deleted first."""
 
+    def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
+        """Make the call that a fresh pool still needs because creation could not carry it, or None.
+
+        Asked again after each such call, and for every pool of ours that create finds: a run that was killed in
+        between is completed by the next.
+        """
+
     def update_row(self, change: Change) -> UpdateRow:
         """Say what changing this field does. Every key of Desired.fields has a row."""
 
@@ -133,6 +140,15 @@ class Cloud(Protocol):
 
     def pools(self) -> tuple[Observed, ...]:
         """List every pool of the cluster, of all owners, all pages."""
+
+    def complete(self, desired: Desired) -> Desired:
+        """Fill in what only the live cluster knows (a role, subnets, a zone) and the user left open.
+
+        Reads only. Returns the argument where nothing is open.
+
+        Raises:
+            SpecError: What is open has no answer or several; names the candidates.
+        """
 
     def send(self, request: Request) -> Operation:
         """Start a change and return at once.

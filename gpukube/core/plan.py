@@ -111,7 +111,7 @@ def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> 
         "two-pools",
         target.where,
         f"{names} both carry the mark of this pool: an unfinished replacement",
-        fix=f"delete the one that is no longer wanted: gpukube pool delete --cluster {target.cluster.key} NAME",
+        fix=f"delete the one that is no longer wanted: gpukube pool delete -f FILE --cluster {target.cluster.key} NAME",
     )
     return PoolPlan(
         target.cluster, target.pool, target.name, "conflict", problem.message, desired, matches[0], (), (), (problem,)

@@ -16,9 +16,9 @@ from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 
 if TYPE_CHECKING:
     from gpukube.core.values import Locator
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalogue import GpuModel, Machine
     from gpukube.spec.load import LoadedSpec
-    from gpukube.spec.model import Cluster, Pool, ProviderName
+    from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName
 
 __all__ = ["GPU_TAINT", "cluster_refs", "promise_of", "resolve_targets"]
 
@@ -92,42 +92,36 @@ def _provider(loaded: LoadedSpec, cluster: ClusterRef) -> ProviderName:
 
 def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Diagnostic]) -> Machine:
     written = pool.instance_type_on(_provider(loaded, cluster))
+    model = _model(pool.gpu, locator) if pool.gpu else None
     try:
-        if written is None:
-            return _machine_for_gpu(pool, cluster, locator)
-        machine = require_machine(cluster.provider, written)
-        _check_gpu_agrees(pool, machine, locator)
+        if written is None and pool.gpu and model:
+            return resolve_machine(cluster.provider, model, pool.gpu.count).machine
+        machine = require_machine(cluster.provider, written or "")  # one of the two is there: spec.rules, no-machine
     except CatalogueError as error:
         path = "gpu" if written is None else "instanceType"
         raise _Refused(_diagnostic(error, path, cluster, locator)) from error
+    if pool.gpu and model:
+        _check_gpu_agrees(pool.gpu, model, machine, locator)
     if reason := warn_reason(machine):
         found.append(_status_warning(reason, locator))
     return machine
 
 
-def _machine_for_gpu(pool: Pool, cluster: ClusterRef, locator: Locator) -> Machine:
-    if pool.gpu is None:
-        where = locator.at("instanceType")
-        message = f"{pool.name} names no instance type for {cluster.provider}, which {cluster.key} needs"
-        raise _Refused(
-            Diagnostic(
-                "no-instance-type", where, message, fix=f"add {cluster.provider}: TYPE, or gpu: {{model, count}}"
-            )
-        )
-    model = parse_model(pool.gpu.model)
-    return resolve_machine(cluster.provider, model, pool.gpu.count).machine
+def _model(gpu: Gpu, locator: Locator) -> GpuModel:
+    try:
+        return parse_model(gpu.model)
+    except CatalogueError as error:
+        where = locator.at("gpu.model")
+        raise _Refused(Diagnostic(error.code, where, error.message, fix=error.fix, why=error.why)) from error
 
 
-def _check_gpu_agrees(pool: Pool, machine: Machine, locator: Locator) -> None:
-    if pool.gpu is None:
-        return
-    model = parse_model(pool.gpu.model)
-    if model != machine.model or not machine.has_gpus(pool.gpu.count):
+def _check_gpu_agrees(gpu: Gpu, model: GpuModel, machine: Machine, locator: Locator) -> None:
+    if model != machine.model or not machine.has_gpus(gpu.count):
         raise _Refused(
             Diagnostic(
                 "gpu-and-type",
                 locator.at("instanceType"),
-                f"{machine.name} has {machine.gpus:g} x {machine.model}, but gpu asks for {pool.gpu.count} x {model}",
+                f"{machine.name} has {machine.gpus:g} x {machine.model}, but gpu asks for {gpu.count} x {model}",
                 fix="drop one of gpu and instanceType, or make them agree",
             )
         )
@@ -150,7 +144,7 @@ def _diagnostic(error: CatalogueError, path: str, cluster: ClusterRef, locator: 
 def _sharing_path(pool: Pool) -> str:
     if pool.sharing.mig is not None:
         return "sharing.mig.profile"
-    return "sharing"
+    return "sharing.mps.replicas" if pool.sharing.mps else "sharing"
 
 
 def _sharing(pool: Pool) -> Sharing:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["create_pools"]
 
+FOLLOW_UPS = 5
+"""Calls that a fresh pool may still need at the most: a guard against a provider that is never content."""
+
 
 def create_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
     """Create the missing pools of all clusters, clusters side by side."""
@@ -150,3 +153,14 @@ def _settle(desired: Desired, session: Session, run: Run) -> None:
     plan = plan_pool(session.provider, desired, session.cloud.pools())
     name = plan.observed.name if plan.observed else desired.target.name
     wait.for_operation(session.cloud, Operation(name, "create"))
+    for _ in range(FOLLOW_UPS):
+        request = _missing(desired, session)
+        if request is None:
+            return
+        wait.for_operation(session.cloud, wait.send(session.cloud, request))
+
+
+def _missing(desired: Desired, session: Session) -> Request | None:
+    """Ask what the pool still lacks that its creation could not carry."""
+    observed = plan_pool(session.provider, desired, session.cloud.pools()).observed
+    return session.provider.follow_up(desired, observed) if observed else None

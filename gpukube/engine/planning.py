@@ -89,7 +89,7 @@ def _plan_cluster(session: Session, prepared: Prepared, run: Run, *, skip_cluste
     run.tell("check", "asks the cloud", key)
     facts = session.cloud.identify()
     live = session.cloud.pools()
-    desired = prepared.desired[key]
+    desired = tuple(session.cloud.complete(wanted) for wanted in prepared.desired[key])
     pools = tuple(plan_pool(session.provider, wanted, live) for wanted in desired)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
     outside = ClusterPlan(session.cluster, facts, pools, live, undeclared)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from gpukube.core.owners import solve_ownership
+from gpukube.core.owners import needs_operator, solve_ownership
 from gpukube.core.resolve import cluster_refs, promise_of, resolve_targets
 from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
 from gpukube.provider import load_provider
@@ -70,13 +70,16 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepar
     """
     found: list[Diagnostic] = []
     clusters = _clusters(specs, found)
-    desired: dict[str, list[Desired]] = {key: [] for key in clusters}
+    targets: list[Target] = []
     for spec in specs:
-        targets, problems = resolve_targets(spec)
+        resolved, problems = resolve_targets(spec)
+        targets += resolved
         found += problems
-        for target in targets:
-            if wanted := _desire(target, found):
-                desired[target.cluster.key].append(wanted)
+    operated = _operated(targets)
+    desired: dict[str, list[Desired]] = {key: [] for key in clusters}
+    for target in targets:
+        if wanted := _desire(target, found, operator=target.cluster.key in operated):
+            desired[target.cluster.key].append(wanted)
     found += _same_name_twice(desired)
     if any(d.severity == "error" for d in found):
         raise SpecError.of(dict.fromkeys(found))
@@ -107,14 +110,24 @@ def _clusters(specs: Sequence[LoadedSpec], found: list[Diagnostic]) -> dict[str,
     return clusters
 
 
-def _desire(target: Target, found: list[Diagnostic]) -> Desired | None:
+def _operated(targets: Sequence[Target]) -> set[str]:
+    """Find the clusters that one of their pools makes a cluster of the GPU Operator."""
+    found = set()
+    for target in targets:
+        provider = _provider(target, [])
+        if provider is not None and needs_operator(target, provider.stack(target)):
+            found.add(target.cluster.key)
+    return found
+
+
+def _desire(target: Target, found: list[Diagnostic], *, operator: bool) -> Desired | None:
     """Check and translate one target; None when it has errors, which are added to `found`."""
     provider = _provider(target, found)
     if provider is None:
         return None
     problems = provider.check(target)
     found += problems
-    ownership = solve_ownership(target, provider.stack(target))
+    ownership = solve_ownership(target, provider.stack(target), operator=operator)
     if isinstance(ownership, Diagnostic):
         found.append(ownership)
         return None

@@ -142,6 +142,10 @@ class FakeProvider:
         """Repeat the creation over a failed pool."""
         return Request(self.name, "repair", {**desired.create.params, "etag": observed.etag})
 
+    def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
+        """Creation carries everything here."""
+        del desired, observed
+
     def update_row(self, change: Change) -> UpdateRow:
         """Labels, tags, taints and sizes in place; the rest by replacement."""
         in_place = change.field.startswith(("labels[", "tags[", "nodes.", "taints"))
@@ -170,6 +174,10 @@ class FakeCloud:
     def pools(self) -> tuple[Observed, ...]:
         """List all pools."""
         return tuple(self._world.pools.values())
+
+    def complete(self, desired: Desired) -> Desired:
+        """Nothing is open here."""
+        return desired
 
     def send(self, request: Request) -> Operation:
         """Start a change; queued faults strike first."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from azure.core.pipeline import PipelineResponse
     from azure.core.rest import HttpResponse
 
-    from gpukube.core.values import ClusterRef, KubeAccess, Observed, Request, Settings
+    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
     from gpukube.provider import Cloud
     from gpukube_aks.sdk import AksSdk, Credential
 
@@ -188,6 +188,10 @@ class AksCloud:
         """List every pool of the cluster."""
         with explained(self._cluster.key):
             return tuple(observe_pool(pool.as_dict()) for pool in self._sdk.agent_pools.list(*self._path))
+
+    def complete(self, desired: Desired) -> Desired:
+        """Nothing is left open: AKS fills in subnet, image and disk by itself, in ways that are no drift."""
+        return desired
 
     def send(self, request: Request) -> Operation:
         """Start a change; a delete of a missing pool is an operation that `poll` finds done."""

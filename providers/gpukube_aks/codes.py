@@ -12,7 +12,6 @@ __all__ = ["CODES", "FAILURE_CODES"]
 CODES: Final[dict[str, str]] = {
     "aks-name": "The pool's name is not one AKS takes.",
     "aks-name-length": "The pool's name leaves no room for the suffix of a replacement.",
-    "aks-size-retired": "Azure has retired the VM size.",
     "aks-node-count": "A pool cannot have so many nodes.",
     "aks-zone": "A zone is not written as Azure numbers them.",
     "aks-disk-size": "The node disk is too small.",

@@ -118,7 +118,7 @@ _TABLE: tuple[_Row, ...] = (
         "BadRequest",
         CloudError,
         "AKS does not accept this size",
-        "choose another size: gpukube catalog list --provider aks",
+        "choose another size of the region: az vm list-skus --location REGION --size Standard_N",
         "size-refused",
         r"restricted by AKS",
     ),

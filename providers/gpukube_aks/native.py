@@ -9,6 +9,7 @@ test compares them with the installed SDK, so that a new property is noticed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -188,16 +189,18 @@ def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> It
     elif isinstance(shape, tuple):
         if value not in shape:
             fix = f"write one of {', '.join(shape)}"
-            yield Diagnostic("aks-native-value", locator.at(path), f"{path} is {_shown(value)}", fix=fix)
+            says = f"{path} is {_shown(value)}, which is not one of its values"
+            yield Diagnostic("aks-native-value", locator.at(path), says, fix=fix)
     elif not _fits(value, shape):
         says = f"{path} is {_shown(value)}; {_JSON_TYPES[shape][1]} is needed"
-        yield Diagnostic("aks-native-value", locator.at(path), says, fix=f"write {_JSON_TYPES[shape][1]}")
+        yield Diagnostic("aks-native-value", locator.at(path), says, fix=_rewrite(value, shape))
 
 
 def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator: Locator) -> Iterator[Diagnostic]:
     if not isinstance(value, Mapping):
-        fix = f"write a mapping of {', '.join(sorted(shape)[:5])}"
-        yield Diagnostic("aks-native-value", locator.at(path), f"{path} is {_shown(value)}", fix=fix)
+        says = f"{path} is {_shown(value)}; a mapping is needed"
+        fix = f"write a mapping with {_some(shape, 5)}"
+        yield Diagnostic("aks-native-value", locator.at(path), says, fix=fix)
         return
     for name, member in value.items():
         inner = f"{path}.{name}"
@@ -219,7 +222,24 @@ def _fits(value: object, shape: str) -> bool:
 
 def _nearest(name: str, known: Mapping[str, Shape]) -> str:
     near = get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"write {near[0]}" if near else f"write one of {', '.join(sorted(known)[:12])}"
+    return f"write {near[0]}" if near else f"write {_some(known, 12)}"
+
+
+def _some(known: Mapping[str, Shape], most: int) -> str:
+    """Name the choices, at most so many of them."""
+    names = sorted(known)
+    more = f" ({len(names) - most} more in Azure's agentPools reference)" if len(names) > most else ""
+    return f"one of {', '.join(names[:most])}{more}" if len(names) > 1 else names[0]
+
+
+def _rewrite(value: object, shape: str) -> str:
+    """Offer the value itself where only its quotes are wrong."""
+    if shape == "str" and isinstance(value, (int, float)):
+        return f'write "{json.dumps(value)}", in quotes'
+    unquoted = {"int": str.isdecimal, "bool": ("true", "false").__contains__}.get(shape)
+    if isinstance(value, str) and unquoted is not None and unquoted(value):
+        return f"write {value}, without quotes"
+    return f"write {_JSON_TYPES[shape][1]}"
 
 
 def _shown(value: object) -> str:

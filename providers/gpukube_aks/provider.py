@@ -107,6 +107,10 @@ class AksProvider:
         """PUT a failed pool again, guarded by its etag: AKS keeps it and reconciles."""
         return translate_recreate(desired, observed)
 
+    def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
+        """Nothing: a PUT carries the whole pool."""
+        del desired, observed
+
     def update_row(self, change: Change) -> UpdateRow:
         """Say what changing this field does."""
         return find_row(change)

@@ -38,7 +38,10 @@ _DEEPEST_DISCOUNT = 0.9  # docs: virtual-machines/spot-vms, "up to 90 %"
 _ZONES = ("1", "2", "3")
 _DISK_TYPES = ("Managed", "Ephemeral")
 _KUBERNETES_LABELS = ("kubelet.kubernetes.io", "node.kubernetes.io", "node-role.kubernetes.io")
-_RETIRED_TAGS = ("skipgpudriverinstall", "enablemanagedgpuexperience")
+_DRIVER_TAGS = {
+    "skipgpudriverinstall": "AKS refuses the old skip tag since 2025-08-14 (Azure/AKS#4925)",
+    "enablemanagedgpuexperience": "AKS reads it from the machine's tags when a node starts (Azure/AgentBaker)",
+}
 _RESERVATION = re.compile(
     r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Compute/capacityReservationGroups/[^/]+",
     re.IGNORECASE,
@@ -55,13 +58,15 @@ def _at(target: Target, mapping: str, key: str) -> Where:
 
 
 def _name(target: Target) -> Iterator[Diagnostic]:
-    where = target.locator.at("name" if target.name == target.pool else "names.aks")
+    own = target.name != target.pool
+    where = target.locator.at("names.aks" if own else "name")
     if not _NAME.fullmatch(target.name):
         yield Diagnostic(
             "aks-name",
             where,
             f'"{target.name}" is not an AKS pool name',
-            fix="write 1 to 12 lower-case letters and digits, a letter first, or add names: {aks: ...}",
+            fix="write 1 to 12 lower-case letters and digits, a letter first"
+            + ("" if own else ", or add names: {aks: NAME}"),
         )
     elif len(target.name) > _NAME_WITH_SUFFIX:
         yield Diagnostic(
@@ -71,16 +76,6 @@ def _name(target: Target) -> Iterator[Diagnostic]:
             fix="write at most 10 characters",
             why="a replacement stands beside the old pool under a name with a suffix",
             severity="warning",
-        )
-
-
-def _machine(target: Target) -> Iterator[Diagnostic]:
-    if target.machine.status == "retired":
-        yield Diagnostic(
-            "aks-size-retired",
-            target.locator.at("instanceType"),
-            f"{target.machine.name} is retired",
-            fix="choose a current size: gpukube catalog list --provider aks",
         )
 
 
@@ -96,7 +91,9 @@ def _nodes(target: Target) -> Iterator[Diagnostic]:
 
 def _too_many(target: Target, path: str, count: int) -> Diagnostic:
     fix = f"write at most {_MOST_NODES}, or split the pool"
-    return Diagnostic("aks-node-count", target.locator.at(path), f"{path} is {count}", fix=fix)
+    return Diagnostic(
+        "aks-node-count", target.locator.at(path), f"{path} is {count}, more than a pool can have", fix=fix
+    )
 
 
 def _zones(target: Target) -> Iterator[Diagnostic]:
@@ -111,10 +108,12 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB:
         fix = f"write {_LEAST_DISK_GIB} or more"
-        yield Diagnostic("aks-disk-size", target.locator.at("disk.sizeGiB"), f"disk.sizeGiB is {size}", fix=fix)
+        says = f"disk.sizeGiB is {size}, less than AKS takes"
+        yield Diagnostic("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     if kind is not None and kind not in _DISK_TYPES:
         fix = f"write {' or '.join(_DISK_TYPES)}"
-        yield Diagnostic("aks-disk-type", target.locator.at("disk.type"), f'disk.type is "{kind}"', fix=fix)
+        says = f'disk.type is "{kind}", which AKS does not have'
+        yield Diagnostic("aks-disk-type", target.locator.at("disk.type"), says, fix=fix)
 
 
 def _mig(target: Target) -> Iterator[Diagnostic]:
@@ -178,13 +177,15 @@ def _unready(target: Target) -> Iterator[Diagnostic]:
     if not target.nodes.autoscaled or target.nodes.minimum == 0:
         return
     cut, slicing = target.sharing.mig, target.sharing.slicing
-    if (cut is not None and cut.strategy == "mixed") or (slicing is not None and slicing.rename):
+    mixed, renamed = cut is not None and cut.strategy == "mixed", slicing is not None and slicing.rename
+    if mixed or renamed:
+        other = " and ".join(["strategy: single"] * mixed + ["renameByDefault: false"] * renamed)
         yield Diagnostic(
             "aks-autoscaler-unready",
             target.locator.at("nodes.autoscaling"),
-            "the autoscaler counts GPU nodes without nvidia.com/gpu as unready, and stops after three of them",
-            fix="write strategy: single without renameByDefault, or a fixed nodes.count",
-            why="kubernetes/autoscaler#7050, kubernetes/autoscaler#8095",
+            "the autoscaler counts GPU nodes without nvidia.com/gpu as unready, and stops scaling after three of them",
+            fix=f"write {other}, or a fixed nodes.count",
+            why="it knows GPUs by that name only (kubernetes/autoscaler#7050, kubernetes/autoscaler#8095)",
             severity="warning",
         )
 
@@ -205,7 +206,8 @@ def _spot(target: Target) -> Iterator[Diagnostic]:
     where, on_demand = target.locator.at("capacity.maxPrice"), target.machine.price_usd_h
     if price <= 0 or round(price, _PRICE_DECIMALS) != price:
         fix = f"write a number above 0 with at most {_PRICE_DECIMALS} decimals, or leave it out"
-        yield Diagnostic("aks-spot-price", where, f"capacity.maxPrice is {price}", fix=fix)
+        says = f"capacity.maxPrice is {price}, which is not a price AKS takes"
+        yield Diagnostic("aks-spot-price", where, says, fix=fix)
     elif on_demand is not None and price < on_demand * (1 - _DEEPEST_DISCOUNT):
         yield Diagnostic(
             "aks-spot-floor",
@@ -222,14 +224,14 @@ def _labels(target: Target) -> Iterator[Diagnostic]:
         prefix, _, name = key.rpartition("/")
         reason = _label_reason(prefix, name)
         if reason:
-            fix = "choose a prefix of your own"
+            fix = f"choose a prefix of your own, such as example.com/{name}"
             where = _at(target, "labels", key)
             yield Diagnostic("aks-label", where, f'AKS refuses the label "{key}"', fix=fix, why=reason)
 
 
 def _label_reason(prefix: str, name: str) -> str:
     if _within(prefix, SYSTEM_PREFIX):
-        return "kubernetes.azure.com/ is kept for the labels of AKS (docs: aks/use-labels)"
+        return "kubernetes.azure.com/ is kept for the labels of AKS (learn.microsoft.com/azure/aks/use-labels)"
     if (_within(prefix, "kubernetes.io") or _within(prefix, "k8s.io")) and prefix not in _KUBERNETES_LABELS:
         return "of kubernetes.io and k8s.io only kubelet., node. and node-role.kubernetes.io are free (Azure/AKS#2866)"
     if not prefix and name == "agentpool":
@@ -251,13 +253,13 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
                 "aks-taint-value",
                 where,
                 f'the taint "{taint.key}" has no value',
-                fix=f'write a value, such as "{taint.key}=true:{taint.effect}"',
+                fix='add one, such as value: "true"',
                 why="az and the cluster autoscaler take key=value:Effect only",
             )
         if _within(taint.key.rpartition("/")[0], SYSTEM_PREFIX):
             says = f'AKS refuses the taint "{taint.key}"'
             why = "kubernetes.azure.com/ is kept for the taints of AKS; a Spot pool gets its own by itself"
-            fix = "choose a prefix of your own"
+            fix = "take it away, or choose a prefix of your own, such as example.com/NAME"
             yield Diagnostic("aks-taint", where, says, fix=fix, why=why)
         if taint.key in keys[:index]:
             says = f'two taints have the key "{taint.key}"'
@@ -269,13 +271,13 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
 
 def _tags(target: Target) -> Iterator[Diagnostic]:
     for key in target.tags:
-        if key.lower() in _RETIRED_TAGS:
+        if why := _DRIVER_TAGS.get(key.lower()):
             yield Diagnostic(
                 "aks-tag",
                 _at(target, "tags", key),
                 f'the tag "{key}" decides on the driver behind the back of the pool',
                 fix="take it away; driver.owner and devicePlugin.owner say who installs what",
-                why="AKS refuses the old skip tag since 2025-08-14 (Azure/AKS#4925)",
+                why=why,
             )
 
 
@@ -294,10 +296,11 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
     """AKS-managed GPU nodes: a plugin with fixed flags, run by the node's service manager."""
     if target.plugin_owner != "cloud":
         return
-    where, sharing = target.locator.at("devicePlugin.owner"), target.sharing
+    where, sharing, slicing = target.locator.at("devicePlugin.owner"), target.sharing, target.sharing.slicing
     excluded = {
         "nodes.autoscaling": target.nodes.autoscaled,
-        "sharing.timeSlicing and sharing.mps": sharing.slicing is not None,
+        "sharing.timeSlicing": slicing is not None and slicing.mode == "time-slicing",
+        "sharing.mps": slicing is not None and slicing.mode == "mps",
         "sharing.mig": sharing.mig is not None,
     }
     for feature, used in excluded.items():
@@ -306,16 +309,17 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
                 "aks-managed",
                 where,
                 f"devicePlugin.owner is cloud, which excludes {feature}",
-                fix="write devicePlugin.owner: auto",
+                fix=f"write devicePlugin.owner: auto, or take {feature} away",
                 why="AKS runs its plugin with fixed flags, without the autoscaler, and its MIG strategy is settable in "
-                "preview versions of the API only (docs: aks/aks-managed-gpu-nodes)",
+                "preview versions of the API only (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
             )
     yield Diagnostic(
         "aks-managed-preview",
         where,
         "AKS-managed GPU nodes may need the preview feature ManagedGPUExperiencePreview on the subscription",
-        fix="write devicePlugin.owner: auto, or register the feature",
-        why="docs: aks/aks-managed-gpu-nodes; Azure/AKS#5035 has the state of it",
+        fix="write devicePlugin.owner: auto, or run az feature register --namespace Microsoft.ContainerService "
+        "--name ManagedGPUExperiencePreview",
+        why="whether the flag is still needed is told in Azure/AKS#5035",
         severity="warning",
     )
 
@@ -324,19 +328,19 @@ def _native_values(target: Target) -> Iterator[Diagnostic]:
     pods, group = target.native.get("maxPods"), target.native.get("capacityReservationGroupID")
     if isinstance(pods, int) and pods > _MOST_PODS:
         where = target.locator.at("aks.maxPods")
-        yield Diagnostic("aks-native-value", where, f"aks.maxPods is {pods}", fix=f"write at most {_MOST_PODS}")
+        says = f"aks.maxPods is {pods}, more than AKS allows"
+        yield Diagnostic("aks-native-value", where, says, fix=f"write at most {_MOST_PODS}")
     if isinstance(group, str) and not _RESERVATION.fullmatch(group):
         yield Diagnostic(
             "aks-native-value",
             target.locator.at("aks.capacityReservationGroupID"),
-            f'aks.capacityReservationGroupID is "{group}"',
-            fix="write the ARM id, /subscriptions/.../providers/Microsoft.Compute/capacityReservationGroups/NAME",
+            f'aks.capacityReservationGroupID is "{group}"; an ARM id is needed',
+            fix="write /subscriptions/ID/resourceGroups/NAME/providers/Microsoft.Compute/capacityReservationGroups/NAME",
         )
 
 
 _CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
     _name,
-    _machine,
     _nodes,
     _zones,
     _disk,
