@@ -37,6 +37,7 @@ _TARGET = Target(
     capacity=Capacity("on-demand"),
     zones=(),
     disk=Disk(None, None),
+    image="",
     sharing=Sharing(),
     taints=(GPU_TAINT,),
     gpu_taint=True,

@@ -47,6 +47,7 @@ class _Row:
     answer: Advertiser | None
     says: str
     fix: str = ""
+    why: str = ""
 
 
 _TABLE: tuple[_Row, ...] = (
@@ -77,6 +78,7 @@ _TABLE: tuple[_Row, ...] = (
         None,
         "the cloud runs its own device plugin on these nodes; the chart would be a second one",
         fix="write devicePlugin.owner: cloud, or take the field away that makes the cloud run its own",
+        why="exactly one component may register nvidia.com/* on a node",
     ),
     _Row(
         "none",
@@ -141,7 +143,7 @@ def solve_ownership(target: Target, stack: NodeStack, *, operator: bool = False)
             target.locator.at("devicePlugin.owner"),
             f"{target.where}: {row.says.format(asked=target.plugin_owner)}",
             fix=row.fix,
-            why="exactly one component may register nvidia.com/* on a node",
+            why=row.why,
         )
     if row.answer not in ("chart", "operator"):
         return Ownership(stack.driver, row.answer, "", {}, row.says)

@@ -186,6 +186,7 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         capacity=Capacity(pool.capacity.type, pool.capacity.max_price),
         zones=pool.zones,
         disk=disk,
+        image=pool.image or "",
         sharing=_sharing(pool),
         taints=_taints(pool),
         gpu_taint=pool.gpu_taint,

@@ -150,6 +150,7 @@ class Target:
         cluster: Where it goes.
         name: Name in the cloud's API.
         machine: Resolved instance type.
+        image: The cloud's own name of a node image family; "" for its default.
         taints: Taints the spec asks for, the GPU taint included when gpu_taint is set.
         labels, tags: The user's own, without those gpukube adds.
         native: The escape hatch of this provider, as written.
@@ -166,6 +167,7 @@ class Target:
     capacity: Capacity
     zones: tuple[str, ...]
     disk: Disk
+    image: str
     sharing: Sharing
     taints: tuple[Taint, ...]
     gpu_taint: bool

@@ -303,6 +303,11 @@ class PoolSettings(SpecModel):
     capacity: Capacity = Field(default=Capacity(), description="How the machines are bought.")
     zones: Texts = Field(default=(), description="Zones by the cloud's own names; the cloud's choice when empty.")
     disk: Disk | None = Field(default=None, description="Operating system disk; the cloud's default when not given.")
+    image: Text | None = Field(
+        default=None,
+        description="Node image by the cloud's own family name (EKS: al2023 or bottlerocket); its default when empty.",
+        examples=["bottlerocket"],
+    )
     sharing: Sharing = Field(
         default=Sharing(), description="How one GPU serves several containers; whole GPUs when empty."
     )

@@ -145,6 +145,7 @@ class FakeProvider:
     def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
         """Creation carries everything here."""
         del desired, observed
+        return None
 
     def update_row(self, change: Change) -> UpdateRow:
         """Labels, tags, taints and sizes in place; the rest by replacement."""

@@ -14,6 +14,7 @@ CODES: Final[dict[str, str]] = {
     "aks-name-length": "The pool's name leaves no room for the suffix of a replacement.",
     "aks-node-count": "A pool cannot have so many nodes.",
     "aks-zone": "A zone is not written as Azure numbers them.",
+    "aks-image": "AKS has no image families; osSKU is a native property.",
     "aks-disk-size": "The node disk is too small.",
     "aks-disk-type": "AKS has no such disk type.",
     "aks-mig-size": "AKS makes no MIG instances on this VM size.",

@@ -110,6 +110,7 @@ class AksProvider:
     def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
         """Nothing: a PUT carries the whole pool."""
         del desired, observed
+        return None
 
     def update_row(self, change: Change) -> UpdateRow:
         """Say what changing this field does."""

@@ -104,6 +104,17 @@ def _zones(target: Target) -> Iterator[Diagnostic]:
             yield Diagnostic("aks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
 
 
+def _image(target: Target) -> Iterator[Diagnostic]:
+    if target.image:
+        yield Diagnostic(
+            "aks-image",
+            target.locator.at("image"),
+            f'AKS has no image families to choose from, and image is "{target.image}"',
+            why="a pool's operating system is its property osSKU",
+            fix="write aks: {osSKU: AzureLinux}, or leave image out",
+        )
+
+
 def _disk(target: Target) -> Iterator[Diagnostic]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB:
@@ -335,7 +346,8 @@ def _native_values(target: Target) -> Iterator[Diagnostic]:
             "aks-native-value",
             target.locator.at("aks.capacityReservationGroupID"),
             f'aks.capacityReservationGroupID is "{group}"; an ARM id is needed',
-            fix="write /subscriptions/ID/resourceGroups/NAME/providers/Microsoft.Compute/capacityReservationGroups/NAME",
+            fix="write /subscriptions/ID/resourceGroups/NAME/providers/Microsoft.Compute/"
+            "capacityReservationGroups/NAME",
         )
 
 
@@ -343,6 +355,7 @@ _CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
     _name,
     _nodes,
     _zones,
+    _image,
     _disk,
     _mig,
     _autoscaling,

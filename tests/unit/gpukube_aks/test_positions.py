@@ -43,7 +43,7 @@ pools.yaml:7:11: error[aks-name]: "aks-mignode" is not an AKS pool name
 pools.yaml:10:32: error[aks-mixed-from-zero]: nodes.autoscaling.min is 0 with the mixed strategy: the pool would never \
 leave zero
 pools.yaml:11:13: error[aks-zone]: "eastus-1" is not a zone of Azure
-pools.yaml:12:21: error[aks-disk-size]: disk.sizeGiB is 20
+pools.yaml:12:21: error[aks-disk-size]: disk.sizeGiB is 20, less than AKS takes
 pools.yaml:13:30: error[aks-mig-profile]: AKS cannot cut A100-80GB to "1g.20gb"
 pools.yaml:15:34: error[aks-label]: AKS refuses the label "kubernetes.azure.com/mode"
 pools.yaml:16:34: error[aks-tag]: the tag "SkipGPUDriverInstall" decides on the driver behind the back of the pool

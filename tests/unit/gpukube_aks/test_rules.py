@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +14,6 @@ from gpukube_aks.codes import CODES
 from tests.builders import make_target
 
 if TYPE_CHECKING:
-    from gpukube.core.values import Target
     from gpukube.errors import Diagnostic, Severity
 
 T4 = "Standard_NC4as_T4_v3"
@@ -55,7 +54,6 @@ BROKEN = (
         severity="warning",
         changes={"name": "a2345678901"},
     ),
-    Case("retired size", "aks-size-retired", "instanceType", "retired", machine="retired"),
     Case(
         "1001 nodes",
         "aks-node-count",
@@ -70,6 +68,7 @@ BROKEN = (
         "1001",
         changes={"nodes": Nodes(1, 1, 1001, autoscaled=True)},
     ),
+    Case("an image family", "aks-image", "image", '"bottlerocket"', changes={"image": "bottlerocket"}),
     Case("zone with its region", "aks-zone", "zones[1]", "eastus-2", changes={"zones": ("1", "eastus-2")}),
     Case("zone 4", "aks-zone", "zones[0]", '"4"', changes={"zones": ("4",)}),
     Case("disk of 29 GiB", "aks-disk-size", "disk.sizeGiB", "29", changes={"disk": Disk(29, None)}),
@@ -204,7 +203,7 @@ BROKEN = (
         "taint without value",
         "aks-taint-value",
         "taints[0]",
-        "dedicated=true",
+        'value: "true"',
         changes={"taints": (GPU_TAINT, Taint("dedicated", "", "NoSchedule"))},
     ),
     Case(
@@ -232,7 +231,7 @@ BROKEN = (
         "managed tag",
         "aks-tag",
         'tags["EnableManagedGPUExperience"]',
-        "#4925",
+        "AgentBaker",
         changes={"tags": {"EnableManagedGPUExperience": "true"}},
     ),
     Case(
@@ -338,14 +337,7 @@ BROKEN = (
 
 
 def check(machine: str, changes: dict[str, object]) -> list[Diagnostic]:
-    if machine == "retired":
-        return AksProvider().check(retired())
     return AksProvider().check(make_target(machine, **changes))
-
-
-def retired() -> Target:
-    target = make_target(T4)
-    return replace(target, machine=replace(target.machine, status="retired"))
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
