@@ -57,7 +57,8 @@ def test_boundaries_when_compared_with_an_undisturbed_run_then_none_is_left_out(
     assert len([at for at in undisturbed.ours if at < undisturbed.helm[0]]) == BEFORE_HELM
     assert len(undisturbed.helm) <= MOST_HELM
     assert [method for method, _ in undisturbed.arm[:4]] == ["GET", "GET", "POST", "PUT"]
-    assert all("/operations/" in path for _, path in undisturbed.arm[4:-2])
+    assert all("/operations/" in path for _, path in undisturbed.arm[4:-3])
+    assert [path.rpartition("/")[2] for _, path in undisturbed.arm[-3:]] == ["agentPools", "a100mig", "agentPools"]
 
 
 def test_create_when_killed_at_every_call_before_the_first_change_in_a_row_then_converges(
