@@ -5,6 +5,7 @@ Start-up matters here: this module and the command modules import typer and the 
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import traceback
@@ -68,6 +69,8 @@ def run(arguments: Sequence[str]) -> int:
         The exit code. Wrong usage is 4, never 2: 2 means drift to CI scripts.
     """
     verbose = "-v" in arguments or "--verbose" in arguments
+    if "_GPUKUBE_COMPLETE" in os.environ:
+        _complete_plainly()
     try:
         line = shlex.join(["gpukube", *arguments])
         command = typer.main.get_command(app)
@@ -87,6 +90,13 @@ def run(arguments: Sequence[str]) -> int:
         _confess(error, verbose=verbose)
         return ExitCode.ERROR
     return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _complete_plainly() -> None:
+    """Keep typer from loading rich at every Tab in zsh and fish, to take markup out of help texts that have none."""
+    from typer import _completion_classes
+
+    _completion_classes._sanitize_help_text = lambda text: text  # noqa: SLF001 - typer has no setting for it
 
 
 def _usage(error: typer.TyperException) -> int:

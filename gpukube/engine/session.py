@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.kube import connect_kube
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ class Session:
     def kube(self) -> Kube:
         """Connect to the cluster's Kubernetes API, once; the first call shows whether it can be reached."""
         if self._kube is None:
+            from gpukube.cluster.kube import connect_kube  # noqa: PLC0415 - its client is not loaded to validate a spec
+
             self._kube = connect_kube(self.access(), self.settings.kube_timeout_s)
         return self._kube
 

@@ -1,0 +1,154 @@
+"""What each way of starting loads: by the names of modules, so that a slow machine changes nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "aks-mig-single.yaml"
+HEAVY = frozenset(
+    {"pydantic", "pydantic_core", "rich", "azure", "yaml", "lightkube", "httpx2", "msgspec", "helm_python"}
+)
+SERVERS = frozenset({"starlette", "uvicorn", "cryptography"})
+
+REPORT = """
+import atexit, os, sys
+
+def report():
+    with open(os.environ["MODULES"], "w") as file:
+        file.write("\\n".join(sorted(sys.modules)))
+
+atexit.register(report)
+"""
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Loader:
+    return Loader(tmp_path)
+
+
+class Loader:
+    """Runs gpukube in a process of its own and says what it loaded.
+
+    Args:
+        directory: For the files of the run.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        (directory / "sitecustomize.py").write_text(REPORT)
+
+    def __call__(self, *words: str, exit_code: int = 0, environ: Mapping[str, str] | None = None) -> set[str]:
+        """Run, and give the names of all modules at the end."""
+        path = os.pathsep.join((str(self._directory), str(ROOT), str(ROOT / "providers")))
+        listing = self._directory / "modules"
+        done = subprocess.run(
+            [sys.executable, "-m", "gpukube", *words],
+            env={**os.environ, "PYTHONPATH": path, "MODULES": str(listing), **(environ or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == exit_code, done.stderr
+        self.out = done.stdout
+        return set(listing.read_text().split())
+
+
+def of(modules: set[str], package: str) -> set[str]:
+    """Pick the modules of a package."""
+    return {name for name in modules if name == package or name.startswith(f"{package}.")}
+
+
+def packages(modules: set[str]) -> set[str]:
+    """Give the top-level names."""
+    return {name.partition(".")[0] for name in modules}
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version_when_asked_for_then_nothing_is_loaded_but_the_front_door(flag: str, loaded: Loader) -> None:
+    modules = loaded(flag)
+    assert loaded.out.startswith("gpukube ")
+    assert of(modules, "gpukube") == {"gpukube"}  # __main__ runs under that name
+    assert not packages(modules) & {"typer", "click", "argparse", "dataclasses", "importlib_metadata", *HEAVY}
+
+
+HELP = {
+    "top": ("--help",),
+    "group": ("pool", "--help"),
+    "command": ("pool", "create", "--help"),
+    "nested": ("pool", "plan", "diff", "--help"),
+    "validate": ("validate", "-h"),
+    "sandbox": ("sandbox", "up", "--help"),
+}
+
+
+@pytest.mark.parametrize("name", HELP)
+def test_help_when_shown_then_no_spec_no_screen_no_cloud(name: str, loaded: Loader) -> None:
+    modules = loaded(*HELP[name])
+    assert "Usage: gpukube" in loaded.out
+    assert not packages(modules) & (HEAVY | SERVERS)
+    assert packages(of(modules, "gpukube") | of(modules, "gpukube_aks")) == {"gpukube"}
+    rooms = {module.split(".")[1] for module in of(modules, "gpukube") if "." in module}
+    assert rooms == {"cli", "errors"}
+
+
+SHELLS = {
+    "bash": ({"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube pool cr", "COMP_CWORD": "2"}, "create"),
+    "zsh": ({"_GPUKUBE_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "gpukube pool cr"}, "create"),
+    "fish": (
+        {
+            "_GPUKUBE_COMPLETE": "complete_fish",
+            "_TYPER_COMPLETE_ARGS": "gpukube pool cr",
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        },
+        "create",
+    ),
+    "options": (
+        {"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube pool create --par", "COMP_CWORD": "3"},
+        "--parallelism",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_completion_when_asked_by_a_shell_then_answered_without_loading_anything(name: str, loaded: Loader) -> None:
+    environ, expected = SHELLS[name]
+    modules = loaded(environ=environ)
+    assert expected in loaded.out
+    assert not packages(modules) & (HEAVY | SERVERS)
+
+
+def test_validate_when_run_then_no_sdk_no_cluster_client_no_server(loaded: Loader) -> None:
+    modules = loaded("validate", "-f", str(EXAMPLE), "-o", "json")
+    assert not packages(modules) & ({"azure", "lightkube", "httpx2", "helm_python", "boto3", "google"} | SERVERS)
+    assert not of(modules, "gpukube.sandbox")
+    assert of(modules, "gpukube_aks")  # the pure half has spoken
+
+
+def test_wrong_usage_when_told_then_no_sdk(loaded: Loader) -> None:
+    assert not packages(loaded("pool", "creat", exit_code=4)) & HEAVY
+
+
+def test_plan_when_run_then_one_sdk_and_no_server(loaded: Loader) -> None:
+    modules = loaded(
+        "pool",
+        "plan",
+        "-f",
+        str(EXAMPLE),
+        "--skip-cluster",
+        exit_code=1,
+        environ={"GPUKUBE_AKS_ENDPOINT": "http://127.0.0.1:9"},
+    )
+    assert "azure" in packages(modules)
+    assert not packages(modules) & {"boto3", "botocore", "google", "helm_python", "starlette", "uvicorn"}
+    assert not of(modules, "gpukube.sandbox")
