@@ -1,0 +1,66 @@
+"""Every example is right, is planned without a word of warning that is not meant, is created, and is proven."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from tests.cli.harness import EXAMPLES, Cluster, Gpukube
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = sorted(EXAMPLES.glob("*.yaml"))
+NEEDED = {"aks-mig-single", "aks-mig-mixed", "aks-timeslicing", "aks-spot-autoscaling", "aks-custom-taint"}
+
+
+def by_name(file: Path) -> str:
+    return file.stem
+
+
+def test_examples_when_listed_then_those_promised_are_there() -> None:
+    assert {file.stem for file in FILES} >= NEEDED
+
+
+def test_examples_when_all_are_loaded_together_then_no_two_clash(gpukube: Gpukube) -> None:
+    together = gpukube("validate", "-f", EXAMPLES, "-o", "json")
+    assert (together.code, together.json()["pools"] >= len(FILES)) == (0, True), together.err
+
+
+@pytest.mark.parametrize("file", FILES, ids=by_name)
+def test_example_when_read_then_it_says_what_it_shows(file: Path) -> None:
+    assert file.read_text("utf-8").startswith("# ")
+
+
+@pytest.mark.parametrize("file", FILES, ids=by_name)
+def test_example_when_followed_then_valid_planned_created_proven_the_same_and_gone(
+    file: Path, gpukube: Gpukube
+) -> None:
+    assert gpukube("validate", "-f", file).code == 0
+    planned = gpukube("pool", "plan", "-f", file, "-o", "json")
+    assert planned.code == 0
+    assert {pool["action"] for pool in planned.pools()} == {"create"}
+    created = gpukube("pool", "create", "-f", file, "-o", "json")
+    assert created.code == 0, created.out + created.err
+    promised = {pool["pool"]: pool["devices"] for pool in planned.pools()}
+    inside = Cluster(gpukube.info)
+    for pool in created.pools():
+        per_node = {name.removeprefix("nvidia.com/"): n for name, n in promised[pool["pool"]]["perNode"].items()}
+        shown = inside.devices(pool["name"])
+        assert shown
+        assert all(devices == per_node for devices in shown)
+    inside.close()
+    assert gpukube("pool", "plan", "diff", "-f", file).code == 0
+    names = [pool["name"] for pool in yaml.safe_load(file.read_text("utf-8"))["pools"]]
+    assert gpukube("pool", "delete", *names, "-f", file, "--yes").code == 0
+    assert gpukube("pool", "plan", "-f", file, "-o", "json").pools()[0]["action"] == "create"
+
+
+def test_examples_when_created_side_by_side_on_one_cluster_then_one_release_serves_all(gpukube: Gpukube) -> None:
+    together = gpukube("pool", "create", "-f", EXAMPLES, "-o", "json")
+    assert together.code == 0, together.out + together.err
+    assert {pool["proof"]["status"] for pool in together.pools()} == {"proven"}
+    again = gpukube("pool", "create", "-f", EXAMPLES)
+    assert (again.code, gpukube.writes()) == (0, [])

@@ -1,0 +1,190 @@
+"""The wheel as users get it: the packages and their data, no tests, the extras and the entry points."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube import __version__
+
+if TYPE_CHECKING:
+    from email.message import Message
+
+ROOT = Path(__file__).parents[2]
+RUN = """
+import sys, gpukube
+from gpukube.__main__ import main
+print(gpukube.__file__)
+sys.exit(main(["validate", "-f", sys.argv[1]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build it once, with what is installed: no network."""
+    directory = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(directory), str(ROOT)],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    (built,) = directory.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+def metadata_of(wheel: Path, name: str) -> str:
+    """Read a file of the wheel's .dist-info."""
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = [n for n in archive.namelist() if n.endswith(f".dist-info/{name}")]
+        return archive.read(path).decode()
+
+
+def test_wheel_when_built_then_two_packages_and_nothing_else(names: list[str]) -> None:
+    tops = {name.partition("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"gpukube", "gpukube_aks"}
+    assert not [
+        name for name in names if "test_" in name or "/tests/" in name or name.endswith((".pyc", "conftest.py"))
+    ]
+
+
+def tracked(folder: str) -> list[str]:
+    """List the files of a folder, without caches."""
+    base = ROOT / folder
+    return sorted(
+        str(path.relative_to(base.parent))
+        for path in base.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+@pytest.mark.parametrize("folder", ["gpukube", "providers/gpukube_aks"])
+def test_wheel_when_built_then_every_file_of_the_packages_is_in_it(folder: str, names: list[str]) -> None:
+    assert set(tracked(folder)) <= set(names)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpukube/py.typed",
+        "gpukube_aks/py.typed",
+        "gpukube/gpu/data/instances.json",
+        "gpukube/gpu/data/mig.json",
+        "gpukube/sandbox/charts/nvidia-device-plugin/Chart.yaml",
+        "gpukube/sandbox/charts/nvidia-device-plugin/templates/_names.tpl",
+    ],
+)
+def test_wheel_when_built_then_data_and_marks_are_in_it(name: str, names: list[str]) -> None:
+    assert name in names
+
+
+def test_entry_points_when_read_then_the_command_and_the_provider(wheel: Path) -> None:
+    lines = [line.replace(" ", "") for line in metadata_of(wheel, "entry_points.txt").splitlines() if line]
+    assert lines == [
+        "[console_scripts]",
+        "gpukube=gpukube.__main__:main",
+        "[gpukube.providers]",
+        "aks=gpukube_aks:AksProvider",
+    ]
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    return Parser().parsestr(metadata_of(wheel, "METADATA"))
+
+
+def requirements(metadata: Message, extra: str) -> set[str]:
+    """Give the names of the libraries that an extra brings; "" for those always there."""
+    found = set()
+    for text in metadata.get_all("Requires-Dist") or []:
+        head, _, marker = text.partition(";")
+        mine = f"extra == '{extra}'" in marker if extra else "extra ==" not in marker
+        if mine:
+            found.add(head.split("[")[0].strip().split(">")[0].split("<")[0].split("=")[0].strip().lower())
+    return found
+
+
+EXTRAS = {
+    "": {"typer", "rich", "pydantic", "pyyaml", "lightkube", "httpx2", "msgspec", "platformdirs"},
+    "aks": {"azure-mgmt-containerservice", "azure-identity", "azure-core"},
+    "helm": {"helm-python-sdk"},
+    "sandbox": {"starlette", "uvicorn", "cryptography", "httpx"},
+}
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_extra_when_read_then_brings_these_libraries_only(extra: str, metadata: Message) -> None:
+    assert requirements(metadata, extra) == EXTRAS[extra]
+
+
+def test_extra_all_when_read_then_every_extra_but_the_developers(metadata: Message) -> None:
+    all_of_it = requirements(metadata, "all")
+    assert all_of_it == {"gpukube"} or all_of_it == EXTRAS["aks"] | EXTRAS["helm"] | EXTRAS["sandbox"]
+    assert set(metadata.get_all("Provides-Extra") or []) == {"aks", "helm", "sandbox", "all", "dev"}
+
+
+def test_embedded_helm_when_read_then_pinned_and_only_where_its_wheel_exists(metadata: Message) -> None:
+    (line,) = [
+        text
+        for text in metadata.get_all("Requires-Dist") or []
+        if text.startswith("helm-python-sdk") and "extra == 'helm'" in text
+    ]
+    assert "==" in line.partition(";")[0]
+    assert "sys_platform == 'linux'" in line
+    assert "platform_machine == 'x86_64'" in line
+
+
+def test_metadata_when_read_then_version_python_and_licence(metadata: Message, names: list[str]) -> None:
+    assert (metadata["Name"], metadata["Version"]) == ("gpukube", __version__)
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert [name for name in names if name.endswith("licenses/LICENSE")]
+
+
+def test_wheel_when_on_the_path_alone_then_the_command_runs_and_finds_its_data(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            RUN,
+            str(ROOT / "examples" / "aks-mig-single.yaml"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == [str(tmp_path / "gpukube" / "__init__.py"), "ok: 1 pool on 1 cluster"], (
+        done.stderr
+    )
+
+
+def test_public_names_when_declared_then_they_exist() -> None:
+    for path in (ROOT / "gpukube" / "api.py", ROOT / "gpukube" / "provider.py", ROOT / "gpukube" / "errors.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        names = next(
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+        )
+        module = __import__(f"gpukube.{path.stem}", fromlist=["__all__"])
+        assert [name for name in names if not hasattr(module, name)] == []
+        assert len(names) == len(set(names))
