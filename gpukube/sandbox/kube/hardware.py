@@ -112,12 +112,15 @@ _RTX_PRO_6000 = {
 
 _TABLE: tuple[GpuModel, ...] = (
     GpuModel("T4-16GB", "Tesla-T4", 15360, "turing", (7, 5), {}),
+    GpuModel("T4G-16GB", "NVIDIA-T4G", 15360, "turing", (7, 5), {}),
     GpuModel("V100-16GB", "Tesla-V100-PCIE-16GB", 16384, "volta", (7, 0), {}),
     GpuModel("V100-32GB", "Tesla-V100-SXM2-32GB", 32768, "volta", (7, 0), {}),
     GpuModel("A10-24GB", "NVIDIA-A10", 23028, "ampere", (8, 6), {}),
     GpuModel("A10G-24GB", "NVIDIA-A10G", 23028, "ampere", (8, 6), {}),
     GpuModel("L4-24GB", "NVIDIA-L4", 23034, "ada-lovelace", (8, 9), {}),
     GpuModel("L40S-48GB", "NVIDIA-L40S", 46068, "ada-lovelace", (8, 9), {}),
+    # AWS names no MIG profiles of it yet; the product name is unconfirmed
+    GpuModel("RTXPRO4500-32GB", "NVIDIA-RTX-PRO-4500-Blackwell-Server-Edition", 32623, "blackwell", (12, 0), {}),
     GpuModel("A30-24GB", "NVIDIA-A30", 24576, "ampere", (8, 0), _A30),
     GpuModel(
         "A100-40GB",

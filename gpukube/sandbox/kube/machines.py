@@ -50,7 +50,9 @@ class Machine:
         self.up = True
         gpu = self.shape.gpu
         if gpu and gpu.host_plugin:
-            self.register(HOST_SERVICE, advertise(gpu, Settings(mig_strategy=gpu.host_strategy)).resources, frozenset())
+            settings = Settings(mig_strategy=gpu.host_strategy, sharing=gpu.host_sharing)
+            found = advertise(gpu, settings, mps_daemon=True)  # a service that shares by MPS starts its daemon itself
+            self.register(HOST_SERVICE, found.resources, found.limited)
 
     def register(self, owner: str, resources: Mapping[str, int], limited: frozenset[str]) -> None:
         """A plugin registers; for a name that is known already, the last registration wins."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpukube.sandbox.kube.pluginconfig import Sharing
+
 __all__ = ["GpuShape", "NodeShape", "Taint"]
 
 MigStrategy = Literal["none", "single", "mixed"]
@@ -46,6 +48,7 @@ class GpuShape:
         driver: The NVIDIA driver is on the host.
         host_plugin: The node advertises by a service of its own: AKS managed GPU, Bottlerocket.
         host_strategy: MIG strategy of that service.
+        host_sharing: Replicas that service gives each device.
     """
 
     model: str
@@ -55,6 +58,7 @@ class GpuShape:
     driver: bool = True
     host_plugin: bool = False
     host_strategy: MigStrategy = "none"
+    host_sharing: Sharing | None = None
 
     def per_gpu(self) -> tuple[tuple[str, ...] | None, ...]:
         """Say what each GPU is cut into: None is MIG off, () is MIG on without instances."""
