@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpukube.spec.codes import CODES
 from gpukube.spec.schema import json_schema
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ the environment, `$${` is a literal `${`. `--set pools[0].nodes.count=2` (or `po
 `defaults` is merged under every pool: maps are merged, lists replaced, and a pool that chooses another way (autoscaling
 instead of count, another kind of sharing) drops the default one.
 
-An unknown key is an error with the nearest known one. Native fields under `eks`, `aks` and `gke` are merged into the
-request last; one that gpukube cannot judge the change of is refused.
+An unknown key is an error with the nearest known one; [codes.md](codes.md) has every error and warning. Native fields
+under `eks`, `aks` and `gke` are merged into the request last; one that gpukube cannot judge the change of is refused.
 """
 
 
@@ -37,7 +36,6 @@ def spec_page() -> str:
     for name, title in (("AksCluster", "AKS cluster"), ("EksCluster", "EKS cluster"), ("GkeCluster", "GKE cluster")):
         parts += [f"## {title}\n", _table(_rows(definitions[name], definitions))]
     parts += ["## Pool\n", _table(_rows(definitions["Pool"], definitions))]
-    parts += ["## Codes of errors and warnings\n", _table((f"`{code}`", text) for code, text in sorted(CODES.items()))]
     return "\n".join(parts).rstrip() + "\n"
 
 

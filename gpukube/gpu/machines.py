@@ -113,7 +113,7 @@ _REFUSED: Final[tuple[tuple[str, str, str], ...]] = (
 _WARNED: Final[dict[Status, str]] = {
     "legacy": "is of a former generation; the cloud may have few of them",
     "preview": "is in preview",
-    "unknown": "has no page that says whether it is current",
+    "unknown": "may be retired: no page of the cloud says whether it is current",
 }
 
 
@@ -182,9 +182,20 @@ def _unknown(provider: str, name: str) -> CatalogueError:
         return CatalogueError(
             f'"{name}" is not how {provider} spells this instance type', fix=f"write {same[0]}", code="instance-type"
         )
+    if elsewhere := [m for m in machines() if m.name.casefold() == name.casefold() and m.provider != provider]:
+        return _of_another_cloud(elsewhere[0], provider, name)
     return CatalogueError(
         f'"{name}" is no GPU instance type of {provider} in the catalogue of {catalogue_date()}',
         fix=f"write {choices[0]}, or a near one: {', '.join(choices[1:4])}",
+        code="instance-type",
+    )
+
+
+def _of_another_cloud(machine: Machine, provider: str, name: str) -> CatalogueError:
+    gpu = f"gpu: {{model: {machine.model}, count: {machine.devices}}}"
+    return CatalogueError(
+        f'"{name}" is an instance type of {machine.provider}, not of {provider}',
+        fix=f"write {gpu} instead, or instanceType: {{{machine.provider}: {machine.name}, {provider}: TYPE}}",
         code="instance-type",
     )
 

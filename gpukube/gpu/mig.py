@@ -112,7 +112,7 @@ def find_profile(model: GpuModel, text: str) -> MigProfile:
     if not known:
         raise CatalogueError(
             f"{model} cannot be cut with MIG",
-            why="the chip has no MIG; timeSlicing and mps share it otherwise",
+            why="the chip has no MIG; timeSlicing or mps can share it",
             fix=f"drop sharing.mig, or choose a model that has MIG: {', '.join(_sold_mig_models())}",
             code="mig-capable",
         )

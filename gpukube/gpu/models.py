@@ -102,7 +102,8 @@ def parse_model(text: str) -> GpuModel:
             fix=f"write {one_of(sizes)}",
             code="gpu-model",
         )
-    choices = nearest(text, (model.name for model in MODELS if model.sold))
+    words = {word: model.name for model in reversed(MODELS) if model.sold for word in (model.name, model.chip)}
+    choices = list(dict.fromkeys(words[word] for word in nearest(text, words)))
     raise CatalogueError(
         f'"{text}" is no GPU model of the catalogue',
         fix=f"write {choices[0]}, or one of {', '.join(choices[1:])}",

@@ -128,7 +128,7 @@ def test_refuse_reason_when_another_cloud_then_none(name: str) -> None:
         ("aks", "Standard_ND40rs_v2", "Standard_ND40rs_v2 is of a former generation"),
         ("eks", "g5.xlarge", "(previous generation at EC2 since 2026-08)"),
         ("gke", "g4-standard-6", "g4-standard-6 is in preview ("),
-        ("aks", "Standard_NC16ads_A10_v4", "has no page that says whether it is current"),
+        ("aks", "Standard_NC16ads_A10_v4", "no page of the cloud says whether it is current"),
     ],
 )
 def test_warn_reason_when_the_status_is_not_current_then_says_so(provider: str, name: str, words: str | None) -> None:

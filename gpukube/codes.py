@@ -1,0 +1,118 @@
+"""Every code of an error or warning outside the spec room and the providers, with the sentence docs/codes.md prints.
+
+Lives here: the tables, by what the code is about, and nothing else. Codes of the spec are in `gpukube.spec.codes`, a
+provider's own in its package. Codes are stable: they may be added, never renamed or given a new meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["CLASSES", "CLUSTERS", "COMMANDS", "GPUS", "HELM", "LIVE_POOLS", "POOLS", "STEPS"]
+
+GPUS: Final[dict[str, str]] = {
+    "gpu-model": "No GPU of the catalogue has this name, or two sizes of it have.",
+    "instance-type": "The catalogue has no GPU instance type of this name for the cloud.",
+    "instance-type-refused": "The instance type is retired, or its GPUs are not ones that gpukube drives.",
+    "no-machine": "The cloud sells no instance type with so many GPUs of this model.",
+    "mig-capable": "The GPU, or this machine's, cannot be cut with MIG.",
+    "mig-profile": "The GPU has no such MIG profile.",
+    "mps-with-mig": "MPS and MIG do not go together.",
+    "sharing-replicas": "A GPU cannot be shared by so many replicas, or by so few.",
+}
+"""What the GPU catalogue refuses (`gpukube.gpu`)."""
+
+POOLS: Final[dict[str, str]] = {
+    "gpu-and-type": "A pool says both gpu and instanceType, and they contradict each other.",
+    "instance-status": "The instance type is of a former generation, in preview, or perhaps retired.",
+    "owner": "Nobody, or two components, would advertise the GPUs of a pool, or the one asked for is not supported.",
+    "cluster-twice": "Two specs define one cluster key differently.",
+    "name-twice": "Two pools of specs loaded one by one would have one name on one cluster.",
+    "no-provider": "No installed package knows the cloud that a cluster names.",
+    "no-match": "--cluster or --pool matches nothing in the spec.",
+}
+"""What stands against pools on their clusters, before any call (`core.resolve`, `core.owners`, `engine.prepare`)."""
+
+LIVE_POOLS: Final[dict[str, str]] = {
+    "foreign-pool": "A pool of this name is live and belongs to somebody else.",
+    "two-pools": "Two live pools carry the mark of one pool: a replacement was not finished.",
+    "refused-change": "A field differs from the live pool and cannot be changed.",
+    "cluster-not-ready": "The cloud says that the cluster is stopped or busy with itself.",
+    "no-pool": "No live pool has the name, and no spec declares it.",
+    "not-ours": "The pool to delete carries somebody else's mark, or none.",
+    "protected": "The pool to delete is protected against deletion.",
+}
+"""What stands against a change of live pools."""
+
+CLUSTERS: Final[dict[str, str]] = {
+    "cluster-unreachable": "The Kubernetes API cannot be reached.",
+    "cluster-timeout": "The Kubernetes API did not answer in time.",
+    "cluster-answer": "The Kubernetes API answered with an error.",
+    "not-kubernetes": "What answers is not a Kubernetes API.",
+    "kubeconfig": "A kubeconfig cannot be read or has no such context.",
+    "kube-credentials": "The credentials that a kubeconfig names could not be had.",
+    "kube-unauthorized": "The Kubernetes API does not accept our credentials.",
+    "kube-forbidden": "The Kubernetes API does not allow us what was tried.",
+    "kube-permissions": "Our identity lacks permissions in the cluster that a run will need.",
+    "foreign-advertiser": "Something else in the cluster could advertise GPUs on the nodes of a pool.",
+    "nfd-taint": "The node-feature-discovery that is there does not tolerate the taints of a pool.",
+}
+"""What the Kubernetes API of a cluster says, and what was found in it."""
+
+HELM: Final[dict[str, str]] = {
+    "missing-helm": "There is neither a helm command nor the embedded Helm.",
+    "helm-old": "The helm command is older than what is needed.",
+    "helm-timeout": "Helm did not end in time.",
+    "helm-crash": "The embedded Helm ended without an answer.",
+    "helm-field-conflict": "An object of the release was edited by hand.",
+    "helm-ownership": "An object of the chart exists already and belongs to something else.",
+    "release-busy": "Another Helm run is changing the release.",
+    "release-moved": "Another run changed the release at the same moment.",
+    "release-open": "Helm changed the release and could not write down that it did.",
+    "chart-not-found": "The chart cannot be had.",
+    "chart-dependency": "The chart directory lacks its dependency.",
+    "chart-values": "The chart, or the Kubernetes API, refuses the values.",
+    "chart-rendered": "The chart renders something else than gpukube counts on.",
+}
+"""The device-plugin release: getting the chart, running Helm."""
+
+STEPS: Final[dict[str, str]] = {
+    "unproven": "The nodes of a pool do not show what was promised.",
+    "step-node": "Nodes of the pool are not in the cluster yet.",
+    "step-ready": "A node is not Ready.",
+    "step-advertiser-label": "A node lacks the label that the release's affinity asks for.",
+    "step-config-label": "A node lacks the label that chooses its plugin configuration, or it names another one.",
+    "step-config-entry": "The plugin configuration lacks the pool's entry, or the entry says something else.",
+    "step-placement": "The plugin may not run on a node: a taint, a selector or an affinity keeps it away.",
+    "step-plugin-pod": "The plugin's pod on a node is missing, not ready, or crashes.",
+    "step-features": "A node lacks the feature labels that something on it waits for.",
+    "step-geometry": "The GPUs of a node are not cut as declared.",
+    "step-count": "A node shows another number of devices than promised.",
+    "step-stale-name": "A node still shows devices under the name of a former sharing.",
+}
+"""What `verify` says: the step that is missing on the way to the promised devices, in the order of the steps."""
+
+COMMANDS: Final[dict[str, str]] = {
+    "no-file": "No spec is given with -f.",
+    "output-format": "The format after -o is not one that gpukube writes.",
+    "confirmation": "A deletion needs --yes where there is no terminal to ask on.",
+    "sandbox-provider": "The sandbox does not emulate this cloud.",
+    "defect": "gpukube itself went wrong.",
+}
+"""The command line."""
+
+CLASSES: Final[dict[str, str]] = {
+    "error": "Anything else that went wrong.",
+    "spec": "Anything else that is wrong in the spec or on the command line.",
+    "access": "The credentials are missing, refused, or somebody else's than the spec names.",
+    "capacity": "The cloud has no such machine at this place now.",
+    "quota": "The account may not have more of these machines.",
+    "timeout": "The deadline passed; the cloud keeps working, and the same command resumes.",
+    "conflict": "Something is somebody else's, busy, or changed at the same moment.",
+    "cloud": "A cloud's API, or the sandbox, refused or failed.",
+    "cluster": "Anything else that went wrong with the Kubernetes API of a cluster.",
+    "helm": "Anything else that Helm refuses.",
+    "stale-plan": "What a saved plan saw is no longer there.",
+    "missing-extra": "A library is not installed; the fix names the extra that brings it.",
+}
+"""What an error carries that has no narrower code: one for each class of `gpukube.errors`."""

@@ -1,0 +1,77 @@
+"""The tables of codes and the source agree: every code that a place gives is listed, every listed one is given."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from gpukube.errors import ExitCode
+from tools.code_sites import exit_codes, find_sites
+from tools.codes_docs import TABLES
+
+LISTED = {code for table in TABLES.values() for code in table}
+SHARED = {
+    "no-machine": "a pool that names no machine, and a machine that no cloud sells",
+    "kubeconfig": "whoever reads it",
+    **dict.fromkeys(("access", "capacity", "quota", "cloud"), "a class's own code, which Azure's answers carry too"),
+}
+"""Codes that stand in two tables."""
+
+
+@pytest.fixture(scope="module")
+def exits() -> dict[str, tuple[ExitCode, ...]]:
+    return exit_codes()
+
+
+def test_source_when_it_gives_a_code_then_a_table_lists_it(exits: dict[str, tuple[ExitCode, ...]]) -> None:
+    assert sorted(exits.keys() - LISTED) == []
+
+
+def test_tables_when_they_list_a_code_then_the_source_gives_it(exits: dict[str, tuple[ExitCode, ...]]) -> None:
+    assert sorted(LISTED - exits.keys()) == []
+
+
+def test_source_when_a_code_is_no_literal_then_the_search_knows_where_it_comes_from() -> None:
+    assert [site for site in find_sites() if not site.code] == []
+
+
+def test_tables_when_two_list_a_code_then_it_is_known() -> None:
+    counted = Counter(code for table in TABLES.values() for code in table)
+    assert {code for code, count in counted.items() if count > 1} == SHARED.keys()
+
+
+@pytest.mark.parametrize("code", sorted(LISTED))
+def test_code_when_listed_then_is_kebab_case(code: str) -> None:
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code)
+
+
+@pytest.mark.parametrize("says", [says for table in TABLES.values() for says in table.values()])
+def test_sentence_when_printed_then_is_one(says: str) -> None:
+    assert says.endswith(".")
+    assert "\n" not in says
+    assert "|" not in says
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("yaml-syntax", [ExitCode.BAD_INPUT]),
+        ("mig-profile", [ExitCode.BAD_INPUT]),
+        ("no-provider", [ExitCode.BAD_INPUT]),
+        ("instance-status", [ExitCode.DONE]),
+        ("aks-spot-floor", [ExitCode.DONE]),
+        ("nfd-taint", [ExitCode.DONE]),
+        ("foreign-pool", [ExitCode.ERROR]),
+        ("step-geometry", [ExitCode.ERROR]),
+        ("defect", [ExitCode.ERROR]),
+        ("tenant", [ExitCode.ACCESS]),
+        ("zone-not-offered", [ExitCode.CAPACITY]),
+        ("timeout", [ExitCode.TIMED_OUT]),
+    ],
+)
+def test_exit_codes_when_read_from_the_source_then_are_those_of_the_run(
+    code: str, expected: list[ExitCode], exits: dict[str, tuple[ExitCode, ...]]
+) -> None:
+    assert list(exits[code]) == expected

@@ -1,0 +1,81 @@
+"""Every code that `gpukube validate` can show has a folder under tests/messages: bad.yaml -> expected.txt.
+
+A folder is named by its code, or `code.case` for one more way to get there. arguments.json holds what a command line
+adds: paths, sets, environ, clusters and pools (filters); loads is for the library, which may load more than once.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TypedDict, cast
+
+import pytest
+
+from gpukube import api
+from gpukube.codes import GPUS, POOLS
+from gpukube.errors import SpecError, render_diagnostics
+from gpukube.spec.codes import CODES as SPEC_CODES
+from gpukube_aks.codes import CODES as AKS_CODES
+
+FOLDERS = Path(__file__).parents[1] / "messages"
+STYLE_FORBIDS = ("invalid", "failed to", "please", "pydantic", "https://", "Input should")
+SHADOWED = {
+    "mps-with-mig": "the spec's own rule mps-mig speaks first; this one is for callers without a spec",
+    "aks-mig-size": "mig-capable speaks first as long as AKS cuts every size that the catalogue says it does",
+}
+"""Codes that are found for targets no spec leads to. Each has its case in its room's tests."""
+REACHABLE = tuple(dict.fromkeys((*SPEC_CODES, *GPUS, *POOLS, *AKS_CODES)))
+CASES = tuple(sorted(folder.name for folder in FOLDERS.iterdir()))
+
+
+class Arguments(TypedDict, total=False):
+    paths: list[str]
+    loads: list[list[str]]
+    sets: list[str]
+    environ: dict[str, str]
+    clusters: list[str]
+    pools: list[str]
+
+
+def validate(folder: Path) -> str:
+    """Say what the user is told: all findings of a spec with errors, else its warnings."""
+    file = folder / "arguments.json"
+    given = cast("Arguments", json.loads(file.read_text("utf-8")) if file.exists() else {})
+    loads = given.get("loads", [given.get("paths", ["bad.yaml"])])
+    sets, environ = given.get("sets", []), given.get("environ", {})
+    filters = api.Filters(tuple(given.get("clusters", [])), tuple(given.get("pools", [])))
+    try:
+        specs = [spec for paths in loads for spec in api.load(paths, sets=sets, environ=environ)]
+        return render_diagnostics(api.prepare(specs, filters).warnings)
+    except SpecError as error:
+        return error.render()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_spec_when_validated_then_says_what_is_expected(
+    case: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    folder = FOLDERS / case
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.stdin", None)
+    said = validate(folder) + "\n"
+    if request.config.getoption("--update", default=False):
+        (folder / "expected.txt").write_text(said, "utf-8")
+    assert f"[{case.partition('.')[0]}]: " in said
+    assert said == (folder / "expected.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_message_when_shown_then_keeps_the_house_form(case: str) -> None:
+    said = (FOLDERS / case / "expected.txt").read_text("utf-8")
+    assert not [word for word in STYLE_FORBIDS if word in said]
+    for line in said.splitlines():
+        assert not line.endswith((".", " ")) or line.endswith("...")
+    assert said.count("error[") + said.count("warning[") == said.count("    fix: ")
+
+
+def test_codes_when_validate_can_show_them_then_each_has_a_folder() -> None:
+    folders = {case.partition(".")[0] for case in CASES}
+    assert sorted(set(REACHABLE) - folders) == sorted(SHADOWED)
+    assert sorted(folders - set(REACHABLE)) == []

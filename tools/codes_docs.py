@@ -1,0 +1,75 @@
+"""Write docs/codes.md from the tables of codes: `python -m tools.codes_docs`. A test compares: the page cannot rot."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpukube import codes
+from gpukube.errors import ExitCode
+from gpukube.spec.codes import CODES as SPEC_CODES
+from gpukube_aks.codes import CODES as AKS_CODES
+from gpukube_aks.codes import FAILURE_CODES as AKS_FAILURES
+from tools.code_sites import exit_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["PAGE", "TABLES", "codes_page"]
+
+ROOT: Final = Path(__file__).parent.parent
+PAGE: Final = ROOT / "docs" / "codes.md"
+CASES: Final = "tests/messages"
+OTHER_CASE: Final = {("GPUs and machines", "no-machine"): "no-machine.not-sold"}
+"""A code of two tables has a case for each: (heading, code) -> folder of the second."""
+
+TABLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "The spec": SPEC_CODES,
+    "GPUs and machines": codes.GPUS,
+    "Pools on their clusters": codes.POOLS,
+    "AKS: what it would refuse": AKS_CODES,
+    "AKS: what Azure answers": AKS_FAILURES,
+    "Live pools": codes.LIVE_POOLS,
+    "The Kubernetes API": codes.CLUSTERS,
+    "Helm and the chart": codes.HELM,
+    "Proving the devices": codes.STEPS,
+    "The command line": codes.COMMANDS,
+    "Where no narrower code fits": codes.CLASSES,
+}
+"""Every table of codes by its heading, in the order of a run."""
+
+HEAD: Final = """# Errors and warnings
+
+<!-- Written by tools/codes_docs.py from the tables of codes; edit those, not this page. -->
+
+Every message is `where: error[code]: what is wrong`, then `why:` where it is not plain, and `fix:`. Codes are stable:
+scripts may rely on them (`-o json` has them too), the wording may change. A linked code leads to what it looks like.
+
+The last column is the exit code of a run that ends with this error alone; a run in which some pools or clusters
+succeeded ends with 3. A warning does not change the exit code.
+"""
+
+
+def codes_page() -> str:
+    """Render the whole page."""
+    exits = exit_codes()
+    parts = [HEAD]
+    for title, table in TABLES.items():
+        rows = [f"| {_shown(title, code)} | {says} | {_exits(exits[code])} |" for code, says in table.items()]
+        parts += [f"## {title}\n", "| Code | Meaning | Exit |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _shown(title: str, code: str) -> str:
+    case = f"{CASES}/{OTHER_CASE.get((title, code), code)}/expected.txt"
+    return f"[`{code}`](../{case})" if (ROOT / case).exists() else f"`{code}`"
+
+
+def _exits(found: Sequence[ExitCode]) -> str:
+    return " or ".join("warning" if code is ExitCode.DONE else str(int(code)) for code in found)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(codes_page(), "utf-8")
+    sys.stdout.write(f"wrote {PAGE.name}\n")
