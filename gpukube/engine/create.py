@@ -119,7 +119,9 @@ def _try_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     fresh = plan.action == "create"
     if fresh:
         _send_all(plan.requests, desired, session, run)
-    _settle(desired, session, run)
+        _settle(desired, session, run)
+    else:
+        fresh = _settle_or_remake(desired, session, run)
     proof = prove(desired, session, run)
     outcome: Outcome = "done" if fresh else "unchanged"
     return PoolReport(plan.pool, plan.name, outcome, "created" if fresh else plan.why, proof=proof)
@@ -138,6 +140,24 @@ def _send_all(requests: Sequence[Request], desired: Desired, session: Session, r
                 raise
             return
         wait.for_operation(session.cloud, operation)
+
+
+def _settle_or_remake(desired: Desired, session: Session, run: Run) -> bool:
+    """Wait for a pool that was there; one that somebody's deletion took away meanwhile is made anew.
+
+    Returns:
+        Whether it was made anew.
+    """
+    try:
+        _settle(desired, session, run)
+    except CloudError:
+        plan = plan_pool(session.provider, desired, session.cloud.pools())
+        if plan.observed is not None:
+            raise
+        _send_all(plan.requests, desired, session, run)
+        _settle(desired, session, run)
+        return True
+    return False
 
 
 def _is_ours_now(desired: Desired, session: Session) -> bool:

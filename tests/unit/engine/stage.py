@@ -1,0 +1,107 @@
+"""A cluster in memory for the tests of the engine: the fake cloud, and an inside that depends on the time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from gpukube.cluster.chart import ChartSource
+from gpukube.core.plan import plan_pool
+from gpukube.core.values import ClusterFacts, Settings
+from gpukube.engine.planning import ClusterPlan
+from gpukube.engine.run import Pace, Run
+from gpukube.engine.session import Session
+from gpukube.errors import GpukubeError
+from gpukube.testing.clock import ManualClock
+from gpukube.testing.fakes import FakeProvider, FakeWorld
+from tests.builders import CLUSTER
+from tests.unit.cluster.builders import installed, node_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.core.values import Desired
+    from gpukube.engine.events import Event
+
+PACE = Pace(timeout_s=600, poll_s=5, settle_s=60, verify_s=300)
+RESUME = "gpukube pool create -f pools.yaml"
+
+
+@dataclass
+class FakeKube:
+    """What is seen inside, at any time, whatever is asked for; an error is raised by every list."""
+
+    clock: ManualClock
+    seen_at: Callable[[float], Sighting | GpukubeError]
+
+    def _seen(self) -> Sighting:
+        seen = self.seen_at(self.clock.now())
+        if isinstance(seen, GpukubeError):
+            raise seen
+        return seen
+
+    def nodes(self) -> object:
+        return self._seen().nodes
+
+    def daemonsets(self) -> object:
+        return self._seen().daemonsets
+
+    def deployments(self) -> object:
+        return self._seen().deployments
+
+    def pods(self, *_asked: object) -> object:
+        return self._seen().pods
+
+    def config_map(self, *_asked: object) -> object:
+        return self._seen().config_map
+
+    def release_secrets(self, *_asked: object, **_how: object) -> tuple[()]:
+        return ()
+
+    def object_names(self, *_asked: object) -> None:
+        return None
+
+    def resource_slices(self) -> tuple[()]:
+        return ()
+
+    def close(self) -> None:
+        return None
+
+
+@dataclass
+class Stage:
+    """One cluster, one run."""
+
+    pools: list[Desired]
+    clock: ManualClock = field(default_factory=ManualClock)
+    world: FakeWorld = field(default_factory=FakeWorld)
+    seen_at: Callable[[float], Sighting | GpukubeError] | None = None
+    said: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.provider = FakeProvider({CLUSTER.key: self.world})
+        self.session = self.open_session()
+        self.run = Run(Settings(), ChartSource(), os.environ, RESUME, PACE, clock=self.clock, listen=self.said.append)
+
+    def open_session(self) -> Session:
+        kube = FakeKube(self.clock, self.seen_at or self._all_well)
+        cloud = self.provider.connect(CLUSTER, Settings())
+        return Session(CLUSTER, self.provider, cloud, Settings(), None, cast("Kube", kube))
+
+    def plan(self) -> ClusterPlan:
+        live = self.session.cloud.pools()
+        plans = tuple(plan_pool(self.provider, wanted, live) for wanted in self.pools)
+        return ClusterPlan(CLUSTER, ClusterFacts("nowhere-1", "1.34.2", ready=True, status="Running"), plans, live)
+
+    def sent(self) -> list[str]:
+        return [request.operation for request in self.world.requests]
+
+    def messages(self) -> list[str]:
+        return [event.message for event in self.said]
+
+    def _all_well(self, _now: float) -> Sighting:
+        nodes = [node_of(pool, f"node-{at}") for at, pool in enumerate(self.pools)]
+        return installed(self.pools, *nodes)

@@ -1,0 +1,95 @@
+"""Deleting when calls are refused, answers are lost, and pools are not for deletion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.engine.create import create_pools
+from gpukube.engine.delete import delete_pools, plan_deletion
+from gpukube.errors import CloudError, Conflict, SpecError
+from gpukube.testing.clock import ManualClock
+from tests.builders import CLUSTER
+from tests.unit.cluster.builders import SINGLE, desire
+from tests.unit.engine.stage import RESUME, Stage
+
+if TYPE_CHECKING:
+    from gpukube.engine.report import PoolReport
+
+CUT = desire(sharing=SINGLE)
+OWNERS = (CUT.target.owner,)
+LOST = CloudError("the answer was lost", fix="run it again")
+BUSY = Conflict("another operation runs", code="busy", fix="wait")
+
+
+@pytest.fixture
+def stage() -> Stage:
+    made = Stage([CUT])
+    create_pools([made.plan()], {CLUSTER.key: made.session}, made.run)
+    made.world.requests.clear()
+    return made
+
+
+def delete(stage: Stage) -> PoolReport:
+    deletion = plan_deletion([stage.plan()], OWNERS, [CUT.target.pool])
+    (report,) = delete_pools(deletion, {CLUSTER.key: stage.session}, stage.run)
+    (pool,) = report.pools
+    return pool
+
+
+def test_delete_when_the_call_fails_then_said_and_the_next_run_deletes(stage: Stage) -> None:
+    stage.world.fail_next(LOST)
+    first = delete(stage)
+    assert (first.outcome, first.error, first.resume) == ("failed", LOST, RESUME)
+    assert delete(stage).outcome == "done"
+    assert stage.world.pools == {}
+
+
+def test_delete_when_the_cluster_is_busy_then_waited_for(stage: Stage) -> None:
+    stage.world.fail_next(BUSY)
+    assert delete(stage).outcome == "done"
+    assert "waits: another operation runs" in stage.messages()
+
+
+def test_delete_when_stopped_while_busy_then_the_way_to_resume(stage: Stage) -> None:
+    for _ in range(100):
+        stage.world.fail_next(BUSY)
+    stage.run = replace(stage.run, clock=ManualClock(stop_at=20))
+    report = delete(stage)
+    assert (report.outcome, report.resume) == ("not-attempted", RESUME)
+    assert CUT.target.name in stage.world.pools
+
+
+def test_delete_when_it_is_gone_already_then_content(stage: Stage) -> None:
+    delete(stage)
+    stage.world.requests.clear()
+    assert delete(stage).outcome == "unchanged"
+    assert stage.sent() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [({"owner": "", "pool": ""}, "not-ours"), ({"owner": "others"}, "not-ours"), ({"protected": True}, "protected")],
+)
+def test_delete_when_it_may_not_be_deleted_then_nothing_is_sent(
+    stage: Stage, changes: dict[str, object], code: str
+) -> None:
+    live = stage.world.pools[CUT.target.name]
+    stage.world.pools[CUT.target.name] = replace(live, **changes)  # type: ignore[arg-type]  # test data
+    with pytest.raises(Conflict) as caught:
+        plan_deletion([stage.plan()], OWNERS, [CUT.target.name])
+    assert caught.value.diagnostics[0].code == code
+
+
+def test_delete_when_the_name_is_unknown_then_said(stage: Stage) -> None:
+    with pytest.raises(SpecError) as caught:
+        plan_deletion([stage.plan()], OWNERS, ["other"])
+    assert caught.value.diagnostics[0].code == "no-pool"
+
+
+def test_delete_when_a_cluster_could_not_be_asked_then_its_error(stage: Stage) -> None:
+    with pytest.raises(CloudError) as caught:
+        plan_deletion([replace(stage.plan(), error=LOST)], OWNERS, [CUT.target.pool])
+    assert caught.value is LOST

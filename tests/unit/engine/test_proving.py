@@ -1,0 +1,75 @@
+"""Waiting for proof: what may pass by itself gets its time, what stays broken is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.engine.clock import Stopped
+from gpukube.engine.proving import prove
+from gpukube.errors import ClusterError
+from gpukube.testing.clock import ManualClock
+from tests.unit.cluster.builders import SINGLE, desire, installed, node_of
+from tests.unit.engine.stage import PACE, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.cluster.sighting import Sighting
+
+CUT = desire(sharing=SINGLE)
+WELL = installed([CUT], node_of(CUT))
+NO_NODE = installed([CUT])
+NO_ENTRY = replace(WELL, config_map={})
+NO_ANSWER = ClusterError("the Kubernetes API does not answer", fix="wait")
+
+
+def until(end: float, first: Sighting | ClusterError) -> Callable[[float], Sighting | ClusterError]:
+    """See one thing until that second, and that all is well from then on."""
+    return lambda now: first if now < end else WELL
+
+
+@pytest.mark.parametrize("first", [NO_NODE, NO_ENTRY, NO_ANSWER], ids=["waiting", "broken", "no answer"])
+def test_prove_when_it_mends_itself_in_time_then_proven(first: Sighting | ClusterError) -> None:
+    stage = Stage([CUT], seen_at=until(PACE.settle_s - 10, first))
+    assert prove(CUT, stage.session, stage.run).total == {"nvidia.com/gpu": 56}
+    assert stage.messages()
+
+
+def test_prove_when_broken_for_good_then_told_long_before_the_limit() -> None:
+    stage = Stage([CUT], seen_at=until(1e9, NO_ENTRY))
+    with pytest.raises(ClusterError) as caught:
+        prove(CUT, stage.session, stage.run)
+    assert caught.value.diagnostics[0].code == "step-config-entry"
+    assert PACE.settle_s <= stage.clock.now() < PACE.settle_s + 2 * PACE.poll_s
+
+
+def test_prove_when_it_is_broken_now_and_then_then_the_time_counts_anew() -> None:
+    stage = Stage([CUT], seen_at=lambda now: WELL if now > 200 else NO_NODE if 40 < now < 50 else NO_ENTRY)
+    with pytest.raises(ClusterError):
+        prove(CUT, stage.session, stage.run)
+    assert stage.clock.now() > PACE.settle_s + 40
+
+
+def test_prove_when_no_node_comes_then_given_up_at_the_limit() -> None:
+    stage = Stage([CUT], seen_at=until(1e9, NO_NODE))
+    with pytest.raises(ClusterError) as caught:
+        prove(CUT, stage.session, stage.run)
+    assert caught.value.diagnostics[0].code == "step-node"
+    assert stage.clock.now() == PACE.verify_s
+
+
+def test_prove_when_the_cluster_never_answers_then_its_own_error() -> None:
+    stage = Stage([CUT], seen_at=until(1e9, NO_ANSWER))
+    with pytest.raises(ClusterError) as caught:
+        prove(CUT, stage.session, stage.run)
+    assert caught.value is NO_ANSWER
+
+
+def test_prove_when_stopped_then_at_once() -> None:
+    stage = Stage([CUT], ManualClock(stop_at=12), seen_at=until(1e9, NO_NODE))
+    with pytest.raises(Stopped):
+        prove(CUT, stage.session, stage.run)
+    assert stage.clock.now() == 12
