@@ -88,3 +88,12 @@ def test_delete_when_the_creation_was_killed_then_deleted_and_made_again(
     require_deleted(stage, start_delete(stage).wait())
     daemon.configure(stage.info, pace={"allocate_s": 40.0})
     stage.require_converged(stage.create(), undisturbed.objects)
+
+
+def test_create_when_a_killed_deletion_still_goes_on_then_made_anew(stage: Stage, undisturbed: Undisturbed) -> None:
+    make_pool(stage)
+    daemon.configure(stage.info, pace={"drain_s": 5000.0})  # 1 s: the creation meets the pool while it goes
+    daemon.add_fault(stage.info, "hang-after", service="arm", nth=CALLS.index("delete") + 1)
+    assert stage.kill_at_fault(start_delete(stage), with_children=True)
+    daemon.configure(stage.info, pace={"drain_s": 20.0})
+    stage.require_converged(stage.create(), undisturbed.objects)
