@@ -20,7 +20,7 @@ from gpukube.errors import ExitCode, GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Site", "exit_codes", "find_sites"]
+__all__ = ["Site", "exit_codes", "find_sites", "sites_of"]
 
 ROOT: Final = Path(__file__).parent.parent
 ROOMS: Final = ("gpukube", "providers")
@@ -75,8 +75,13 @@ def find_sites() -> tuple[Site, ...]:
         site
         for path, name in named.items()
         if not name.startswith(NOT_PRODUCT) and path.name != "codes.py"
-        for site in _Module(name, ast.parse(path.read_text("utf-8"))).sites()
+        for site in sites_of(name, path.read_text("utf-8"))
     )
+
+
+def sites_of(file: str, source: str) -> tuple[Site, ...]:
+    """Search one file, named as from the root of the repository."""
+    return tuple(_Module(file, ast.parse(source)).sites())
 
 
 def exit_codes() -> dict[str, tuple[ExitCode, ...]]:

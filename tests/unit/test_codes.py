@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from gpukube.errors import ExitCode
-from tools.code_sites import exit_codes, find_sites
+from tools.code_sites import exit_codes, find_sites, sites_of
 from tools.codes_docs import TABLES
 
 LISTED = {code for table in TABLES.values() for code in table}
@@ -40,6 +40,36 @@ def test_source_when_a_code_is_no_literal_then_the_search_knows_where_it_comes_f
 def test_tables_when_two_list_a_code_then_it_is_known() -> None:
     counted = Counter(code for table in TABLES.values() for code in table)
     assert {code for code, count in counted.items() if count > 1} == SHARED.keys()
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "expected"),
+    [
+        ("gpukube/a.py", 'Diagnostic("new", where, "m")', [("new", ExitCode.BAD_INPUT)]),
+        ("gpukube/a.py", 'Diagnostic("new", where, "m", severity="warning")', [("new", ExitCode.DONE)]),
+        ("gpukube/cluster/a.py", 'Diagnostic(code="new", where=where)', [("new", ExitCode.ERROR)]),
+        ("gpukube/a.py", 'raise errors.QuotaError("m", code="new")', [("new", ExitCode.CAPACITY)]),
+        ("gpukube/a.py", 'raise Conflict("m")', []),
+        ("gpukube/a.py", "raise Conflict('m', code='a' if x else 'b')", [("a", ExitCode.ERROR), ("b", ExitCode.ERROR)]),
+        ("gpukube/a.py", "Diagnostic(kind, where, 'm')", [("", ExitCode.BAD_INPUT)]),
+        ("gpukube/a.py", "Diagnostic(f'other-{kind}', where, 'm')", [("", ExitCode.BAD_INPUT)]),
+        (
+            "gpukube/a.py",
+            "class _Row:\n    says: str\n    makes: type\n    code: str\n_Row('m', AccessError, 'new')",
+            [("new", ExitCode.ACCESS)],
+        ),
+        (
+            "gpukube/a.py",
+            "def say(self, code, text):\n    return Diagnostic(code, where, text)\nself.say('new', 'm')",
+            [("new", ExitCode.BAD_INPUT)],
+        ),
+        ("gpukube/a.py", "log('Diagnostic', code='new')", []),
+    ],
+)
+def test_search_when_a_place_gives_a_code_then_finds_it(
+    file: str, source: str, expected: list[tuple[str, ExitCode]]
+) -> None:
+    assert [(site.code, site.exit_code) for site in sites_of(file, source)] == expected
 
 
 @pytest.mark.parametrize("code", sorted(LISTED))
