@@ -113,6 +113,7 @@ class Forge:
             if "code" in answer:
                 self.codes[answer["pid"]] = answer["code"]
             else:
+                self.codes.pop(answer["pid"], None)  # process ids come again
                 self._pids.put(answer["pid"])
 
 
