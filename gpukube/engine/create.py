@@ -89,7 +89,8 @@ def _require_workable(plan: ClusterPlan) -> None:
 
 def _nothing_done(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:
     message = "not attempted: see the error of its cluster" if error else "not attempted: stopped before it began"
-    pools = tuple(PoolReport(pool.pool, pool.name, "not-attempted", message) for pool in plan.pools)
+    targets = [wanted.target for wanted in plan.desired]
+    pools = tuple(PoolReport(target.pool, target.name, "not-attempted", message) for target in targets)
     return ClusterReport(plan.cluster, pools, error=error)
 
 
