@@ -89,8 +89,9 @@ def _require_workable(plan: ClusterPlan) -> None:
 
 def _nothing_done(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:
     message = "not attempted: see the error of its cluster" if error else "not attempted: stopped before it began"
-    targets = [wanted.target for wanted in plan.desired]
-    pools = tuple(PoolReport(target.pool, target.name, "not-attempted", message) for target in targets)
+    planned = [(pool.pool, pool.name) for pool in plan.pools]
+    names = planned or [(wanted.target.pool, wanted.target.name) for wanted in plan.desired]
+    pools = tuple(PoolReport(pool, name, "not-attempted", message) for pool, name in names)
     return ClusterReport(plan.cluster, pools, error=error)
 
 

@@ -37,7 +37,6 @@ class ClusterPlan:
 
     Attributes:
         cluster: Which.
-        desired: The declared pools, also when nothing could be asked.
         facts: What the cloud says of it; None when it could not be asked.
         pools: Plans of the declared pools.
         live: All live pools, of all owners.
@@ -48,10 +47,10 @@ class ClusterPlan:
         unreachable: The error behind `unknown`; None when the inside was skipped or is known.
         diagnostics: Findings that concern more than one pool's API: foreign advertisers, cluster state.
         error: Why the cluster could not be planned at all.
+        desired: The declared pools, also when nothing could be asked.
     """
 
     cluster: ClusterRef
-    desired: tuple[Desired, ...] = ()
     facts: ClusterFacts | None = None
     pools: tuple[PoolPlan, ...] = ()
     live: tuple[Observed, ...] = ()
@@ -62,6 +61,7 @@ class ClusterPlan:
     unreachable: GpukubeError | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     error: GpukubeError | None = None
+    desired: tuple[Desired, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -81,7 +81,7 @@ def plan_clusters(
     }
     plans = run_all(tasks, run.parallelism)
     return tuple(
-        ClusterPlan(prepared.clusters[key], prepared.desired[key], error=plan)
+        ClusterPlan(prepared.clusters[key], error=plan, desired=prepared.desired[key])
         if isinstance(plan, GpukubeError)
         else plan
         for key, plan in plans.items()
@@ -96,7 +96,7 @@ def _plan_cluster(session: Session, prepared: Prepared, run: Run, *, skip_cluste
     desired = tuple(session.cloud.complete(wanted) for wanted in prepared.desired[key])
     pools = tuple(plan_pool(session.provider, wanted, live) for wanted in desired)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
-    outside = ClusterPlan(session.cluster, desired, facts, pools, live, undeclared)
+    outside = ClusterPlan(session.cluster, facts, pools, live, undeclared, desired=desired)
     if skip_cluster:
         return replace(outside, unknown="skipped (--skip-cluster)")
     run.tell("check", "looks into the cluster", key)
