@@ -96,7 +96,9 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
     try:
         if written is None and pool.gpu and model:
             return resolve_machine(cluster.provider, model, pool.gpu.count).machine
-        machine = require_machine(cluster.provider, written or "")  # one of the two is there: spec.rules, no-machine
+        asked = (model, pool.gpu.count) if pool.gpu and model else None
+        # One of the two is there: spec.rules, no-machine.
+        machine = require_machine(cluster.provider, written or "", asked)
     except CatalogueError as error:
         path = "gpu" if written is None else "instanceType"
         raise _Refused(_diagnostic(error, path, cluster, locator)) from error

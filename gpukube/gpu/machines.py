@@ -12,6 +12,7 @@ from functools import cache
 from math import isclose
 from typing import TYPE_CHECKING, Final, Literal, cast
 
+from gpukube.gpu.attached import ATTACHED, attach_gpus, find_host
 from gpukube.gpu.models import Arch, GpuModel, model_named
 from gpukube.gpu.refusal import CatalogueError, nearest
 from gpukube.gpu.tables import instance_table
@@ -133,13 +134,20 @@ def find_machine(provider: str, name: str) -> Machine | None:
     return found[0] if len(found) == 1 else None
 
 
-def require_machine(provider: str, name: str) -> Machine:
+def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None = None) -> Machine:
     """Find a machine by name, or say why it cannot be had.
+
+    Args:
+        provider: Of the machine.
+        name: The cloud's exact spelling.
+        gpu: Model and count that are asked for beside the name; read only where GPUs are attached to the machine.
 
     Raises:
         CatalogueError: instance-type-refused (retired, AMD, FPGA), or instance-type (unknown: the canonical
-            spelling if only the case differs, else the nearest names).
+            spelling if only the case differs, else the nearest names; GPUs that this machine cannot have).
     """
+    if host := find_host(provider, name):
+        return attach_gpus(host, [m for m in machines(provider) if m.name == ATTACHED], gpu)
     found = find_machine(provider, name)
     if found and found.status != "retired":
         return found

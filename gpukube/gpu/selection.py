@@ -15,6 +15,7 @@ from functools import cache
 from math import log2
 from typing import TYPE_CHECKING, Final
 
+from gpukube.gpu.attached import ATTACHED, attach_gpus, usual_host
 from gpukube.gpu.machines import Machine, Status, catalogue_date, machines
 from gpukube.gpu.refusal import CatalogueError, one_of
 
@@ -68,7 +69,14 @@ def resolve_machine(provider: str, model: GpuModel, count: float) -> Resolution:
             rejected += refused
     if not kept:
         raise _none_fits(provider, model, count, rejected)
-    return Resolution(kept[0], tuple(rejected))
+    return Resolution(_whole(kept[0]), tuple(rejected))
+
+
+def _whole(machine: Machine) -> Machine:
+    """Choose the machine that a GPU is attached to, where the catalogue has only the GPU."""
+    if machine.name != ATTACHED:
+        return machine
+    return attach_gpus(usual_host(machine.gpus), [machine], (machine.model, machine.gpus))
 
 
 def keep_deployable(candidates: Sequence[Machine]) -> Split:

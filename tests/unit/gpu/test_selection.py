@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from gpukube.gpu.attached import ATTACHED, usual_host
 from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, resolve_machine
 from gpukube.gpu.selection import (
     keep_deployable,
@@ -70,8 +73,9 @@ def test_resolve_when_retired_types_match_then_they_are_rejected_as_such() -> No
 def test_resolve_when_tried_for_every_row_then_kept_and_rejected_are_all_rows_of_that_kind(provider: str) -> None:
     for model, count in {(m.model, m.gpus) for m in machines(provider) if m.status in {"current", "legacy", "unknown"}}:
         resolution = resolve_machine(provider, model, count)
-        seen = {resolution.machine, *(m for m, _ in resolution.rejected)}
-        assert seen == {m for m in machines(provider) if m.model == model and m.gpus == count}
+        names = Counter(m.name for m in (resolution.machine, *(m for m, _ in resolution.rejected)))
+        rows = [m for m in machines(provider) if m.model == model and m.gpus == count]
+        assert names == Counter(usual_host(count).name if m.name == ATTACHED else m.name for m in rows)
         assert all(why for _, why in resolution.rejected)
 
 
