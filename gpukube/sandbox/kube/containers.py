@@ -16,11 +16,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Role", "arguments_of", "config_maps", "env_of", "mounted_config_map", "role_of"]
 
-Role = Literal["plain", "config-manager", "plugin", "gfd", "mps", "nfd-worker", "nfd-master", "nfd-prune", "nvidia-smi"]
+Role = Literal[
+    "plain",
+    "config-manager",
+    "plugin",
+    "gfd",
+    "mps",
+    "nfd-worker",
+    "nfd-master",
+    "nfd-prune",
+    "nvidia-smi",
+    "gke-plugin",
+]
 
 _PROGRAMS: dict[str, Role] = {
     "config-manager": "config-manager",
     "nvidia-device-plugin": "plugin",
+    "nvidia-gpu-device-plugin": "gke-plugin",
     "gpu-feature-discovery": "gfd",
     "mps-control-daemon": "mps",
     "nfd-worker": "nfd-worker",

@@ -115,6 +115,8 @@ _TABLE: tuple[GpuModel, ...] = (
     GpuModel("T4G-16GB", "NVIDIA-T4G", 15360, "turing", (7, 5), {}),
     GpuModel("V100-16GB", "Tesla-V100-PCIE-16GB", 16384, "volta", (7, 0), {}),
     GpuModel("V100-32GB", "Tesla-V100-SXM2-32GB", 32768, "volta", (7, 0), {}),
+    GpuModel("P100-16GB", "Tesla-P100-PCIE-16GB", 16280, "pascal", (6, 0), {}),
+    GpuModel("P4-8GB", "Tesla-P4", 7611, "pascal", (6, 1), {}),
     GpuModel("A10-24GB", "NVIDIA-A10", 23028, "ampere", (8, 6), {}),
     GpuModel("A10G-24GB", "NVIDIA-A10G", 23028, "ampere", (8, 6), {}),
     GpuModel("L4-24GB", "NVIDIA-L4", 23034, "ada-lovelace", (8, 9), {}),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.kube import nfd
 from gpukube.sandbox.kube.containers import arguments_of, env_of, mounted_config_map
 from gpukube.sandbox.kube.gfd import feature_labels
+from gpukube.sandbox.kube.gkeplugin import advertise_gke
 from gpukube.sandbox.kube.hardware import find_model
 from gpukube.sandbox.kube.objects import labels, name_of, namespace_of
 from gpukube.sandbox.kube.plugin import GPU, advertise, devices_of
@@ -78,6 +79,8 @@ async def start(process: Process) -> None:
         await _config_manager(process)
     elif role == "plugin":
         await _plugin(process)
+    elif role == "gke-plugin":
+        _gke_plugin(process)
     elif role == "gfd":
         await _gfd(process)
     elif role == "mps":
@@ -143,6 +146,14 @@ async def _plugin(process: Process) -> None:
     run.advertised = frozenset(found.resources)
     if found.retry:
         process.container.retry_at = process.now + _RETRY_S
+
+
+def _gke_plugin(process: Process) -> None:
+    machine, run = process.machine, process.run
+    found = advertise_gke(machine.shape.gpu)
+    process.log.extend(found.log)
+    machine.register(run.uid, found.resources, found.limited)
+    run.advertised = frozenset(found.resources)
 
 
 async def _gfd(process: Process) -> None:

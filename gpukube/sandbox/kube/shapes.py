@@ -49,6 +49,8 @@ class GpuShape:
         host_plugin: The node advertises by a service of its own: AKS managed GPU, Bottlerocket.
         host_strategy: MIG strategy of that service.
         host_sharing: Replicas that service gives each device.
+        partition: What GKE wrote on the node for its own plugin (gpu_config.json): MIG profile of every GPU, "" for
+            none; likewise `sharing`, "time-sharing" or "mps", and `clients` per device.
     """
 
     model: str
@@ -59,6 +61,9 @@ class GpuShape:
     host_plugin: bool = False
     host_strategy: MigStrategy = "none"
     host_sharing: Sharing | None = None
+    partition: str = ""
+    sharing: str = ""
+    clients: int = 0
 
     def per_gpu(self) -> tuple[tuple[str, ...] | None, ...]:
         """Say what each GPU is cut into: None is MIG off, () is MIG on without instances."""
