@@ -99,7 +99,8 @@ class _Control:
             "speed": world.clock.speed,
             "requests": {name: services.count(name) for name in sorted(set(services))} | {"total": world.log.count},
             "faults": len(world.faults.faults),
-            "clusters": [await _cluster_status(world, cluster) for cluster in world.aks.clusters.values()],
+            "clusters": [await _cluster_status(world, cluster) for cluster in world.aks.clusters.values()]
+            + await world.gke.status(),
         }
 
     async def reset(self, _: Request) -> Json:
@@ -135,7 +136,14 @@ class _Control:
 
     async def make_cluster(self, request: Request) -> Json:
         """Idempotent: a cluster that is there stays as it is."""
-        cluster, made = await self._world.ensure_cluster(_cluster_request(await _object(request)))
+        body = await _object(request)
+        if body.get("provider") == "gke":
+            self._world.gke.service()  # says what is not installed
+            from gpukube.sandbox.gke.steering import cluster_request  # noqa: PLC0415 - loads google-cloud-container
+
+            google, made = await self._world.ensure_gke_cluster(cluster_request(body))
+            return {"id": google.id, "created": made, "kubeUrl": google.kube_url}
+        cluster, made = await self._world.ensure_cluster(_cluster_request(body))
         return {"id": cluster.id, "created": made, "kubeUrl": cluster.kube_url}
 
     async def kubeconfig(self, _: Request) -> Json:
@@ -241,7 +249,7 @@ def _cluster_request(body: Json) -> ClusterRequest:
     known = {"provider", "subscription", "resourceGroup", "name", "kubernetesVersion", "location", "options"}
     _require_keys(body, known)
     if body.get("provider") != "aks":
-        message = f"provider is {body.get('provider')!r}; the sandbox has aks"
+        message = f"provider is {body.get('provider')!r}; the sandbox has aks, gke"
         raise ValueError(message)
     options: dict[str, object] = {}
     for name, value in _items(body, "options"):

@@ -29,6 +29,7 @@ __all__ = [
     "SandboxInfo",
     "add_cluster",
     "add_fault",
+    "add_gke_cluster",
     "call",
     "clear_faults",
     "configure",
@@ -227,6 +228,34 @@ def add_cluster(  # noqa: PLR0913 - the fields of a cluster
     """
     body: Json = {"provider": "aks", "subscription": subscription, "resourceGroup": resource_group, "name": name}
     body |= {"kubernetesVersion": kubernetes_version, "location": location, "options": dict(options or {})}
+    return call(info, "POST", "clusters", body)
+
+
+def add_gke_cluster(  # noqa: PLR0913 - the fields of a cluster
+    info: SandboxInfo,
+    project: str,
+    location: str,
+    name: str,
+    *,
+    kubernetes_version: str = "",
+    options: Mapping[str, object] | None = None,
+) -> Json:
+    """Make a GKE cluster with one pool of CPUs, or do nothing when it is there.
+
+    Args:
+        info: Which sandbox.
+        project: Project id.
+        location: A zone, or a region for a cluster in its zones a, b and c.
+        name: Cluster name.
+        kubernetes_version: "1.34", "1.34.1" or a whole GKE version; 1.34.1-gke.1829001 when empty.
+        options: cpuPool (true), releaseChannel ("REGULAR"), zones, autopilot, gpuQuota {metric: GPUs},
+            acceleratorZones {type: [zones]}, foreignPlugin.
+
+    Returns:
+        `{"id", "created", "kubeUrl"}`.
+    """
+    body: Json = {"provider": "gke", "project": project, "location": location, "name": name}
+    body |= {"kubernetesVersion": kubernetes_version, "options": dict(options or {})}
     return call(info, "POST", "clusters", body)
 
 

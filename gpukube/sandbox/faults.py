@@ -28,7 +28,7 @@ class Fault:
     """One fault.
 
     Attributes:
-        service: "arm", "aws", "charts", "kube" or "any".
+        service: "arm", "aws", "gke", "charts", "kube" or "any".
         method: HTTP method, "" for any.
         path: Regular expression searched in path and query.
         nth: First match that it strikes, counted from 1.

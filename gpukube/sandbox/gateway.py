@@ -45,13 +45,13 @@ class KubeGateway:
             return
         below = "/" + "/".join(parts[_PREFIX_PARTS + 1 :])
         raw = below.encode()
-        headers = _with_own_token(scope["headers"], self._world.aks.clusters[key])
+        headers = _with_own_token(scope["headers"], self._world.aks.clusters.get(key))
         await app({**scope, "path": below, "raw_path": raw, "root_path": "", "headers": headers}, receive, send)
 
 
-def _with_own_token(headers: list[tuple[bytes, bytes]], cluster: Cluster) -> list[tuple[bytes, bytes]]:
+def _with_own_token(headers: list[tuple[bytes, bytes]], cluster: Cluster | None) -> list[tuple[bytes, bytes]]:
     """On an Entra cluster a token for the AKS server application is as good as the cluster's own."""
-    if not cluster.options.aad:
+    if cluster is None or not cluster.options.aad:
         return headers
     return [
         (name, f"Bearer {cluster.token}".encode())

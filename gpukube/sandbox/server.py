@@ -22,6 +22,7 @@ from gpukube.sandbox.aks.identity import identity_routes
 from gpukube.sandbox.aks.routes import ArmApp
 from gpukube.sandbox.control import control_routes
 from gpukube.sandbox.gateway import KubeGateway
+from gpukube.sandbox.gke.worded import as_google
 from gpukube.sandbox.guard import refuse_non_loopback
 from gpukube.sandbox.kube.repository import repository_routes
 from gpukube.sandbox.state import SandboxInfo, hold_life_lock, remove_info, save_info
@@ -67,19 +68,23 @@ def serve(state_dir: Path, speed: float, idle_timeout_s: float = 0.0) -> int:
 
 async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     tls = make_tls(state_dir)
-    arm, arm_tls, kube = (_listen() for _ in range(3))
-    info = _describe(state_dir, speed, tls, {"arm": arm, "arm_tls": arm_tls, "kube": kube})
+    arm, arm_tls, kube, gke, gke_grpc = (_listen() for _ in range(5))
+    ports = {"arm": arm, "arm_tls": arm_tls, "kube": kube, "gke": gke, "gke_grpc": gke_grpc}
+    info = _describe(state_dir, speed, tls, ports)
     world = World(speed, tls.ca.read_bytes())
     world.kube_base = info.kube_url
     stopping = asyncio.Event()
     plain = _front(world, token_needed=False, own=control_routes(world, info.control_token, stopping.set))
     secure = _front(world, token_needed=True, own=[])
     gateway = Watched(KubeGateway(world), "kube", world.log, world.faults)
-    servers = [_Server(plain, None), _Server(secure, tls), _Server(gateway, tls)]
+    google = Watched(world.gke.rest, "gke", world.log, world.faults, as_google)
+    servers = [_Server(plain, None), _Server(secure, tls), _Server(gateway, tls), _Server(google, None)]
     tasks = [
         asyncio.create_task(server.serve(sockets=[listener]))
-        for server, listener in zip(servers, (arm, arm_tls, kube), strict=True)
+        for server, listener in zip(servers, (arm, arm_tls, kube, gke), strict=True)
     ]
+    world.gke.prepare(state_dir, info.gke_url)
+    await world.gke.tunnel.start(gke_grpc)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
@@ -87,6 +92,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     await _wait_for_end(stopping, world, idle_timeout_s)
     remove_info(state_dir)
     world.faults.clear()
+    await world.gke.stop()
     for server in servers:
         server.should_exit = True
     await asyncio.gather(*tasks)
@@ -125,6 +131,8 @@ def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, soc
         control_token=secrets.token_urlsafe(32),
         speed=speed,
         started=time.time(),
+        gke_url=f"http://{_HOST}:{port['gke']}",
+        gke_grpc=f"{_HOST}:{port['gke_grpc']}",
     )
 
 

@@ -40,6 +40,8 @@ class SandboxInfo:
         kube_url: Kubernetes APIs, without the path of a cluster.
         charts_url: Chart repository.
         ca_path: Certificate authority of the two https ports.
+        gke_url: GKE over http, for REST clients (`GPUKUBE_GKE_ENDPOINT`).
+        gke_grpc: GKE over gRPC without TLS, "127.0.0.1:40000".
         control_url: Control API.
         control_token: What the control API asks for.
         speed: Sandbox seconds per wall second at the start.
@@ -57,6 +59,8 @@ class SandboxInfo:
     control_token: str
     speed: float
     started: float
+    gke_url: str = ""
+    gke_grpc: str = ""
 
     def __repr__(self) -> str:
         """Without the token."""

@@ -30,7 +30,7 @@ __all__ = ["LoggedRequest", "RequestLog", "TransportKeeper", "Watched"]
 _BODY_LIMIT = 256 * 1024
 _SHOWN_HEADERS = frozenset({"if-match", "if-none-match", "content-type", "user-agent"})
 _KEPT_REQUESTS = 20_000
-_KEPT_BODIES = frozenset({"arm", "aws"})
+_KEPT_BODIES = frozenset({"arm", "aws", "gke"})
 _FORM = "application/x-www-form-urlencoded"
 
 _Address = tuple[object, object]
@@ -64,7 +64,7 @@ class LoggedRequest:
 
     Attributes:
         status: 0 until answered, and for ever when the connection was cut.
-        body: Body of a request to ARM or AWS, JSON or form; for other bodies only the digest is kept.
+        body: Body of a request to ARM, AWS or GKE, JSON or form; for other bodies only the digest is kept.
         fault: Actions of the faults that struck it, joined by "+".
         seconds: Wall seconds until it was answered; 0 while it runs.
     """

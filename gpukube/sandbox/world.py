@@ -19,6 +19,7 @@ from gpukube.sandbox.aks.pools import Pool, finish_defaults, with_defaults
 from gpukube.sandbox.aks.service import AksService, cluster_key
 from gpukube.sandbox.aks.throttle import Throttle
 from gpukube.sandbox.faults import FaultBook
+from gpukube.sandbox.gke.door import GkeDoor
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.kube.controlplane import find_assets
@@ -29,6 +30,9 @@ __all__ = ["ClusterRequest", "World"]
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+
+    from gpukube.sandbox.gke.clusters import Cluster as GkeCluster
+    from gpukube.sandbox.gke.making import GkeRequest
 
 SYSTEM_POOL = "nodepool1"
 _SYSTEM_SIZE = "Standard_D4s_v5"
@@ -59,6 +63,7 @@ class World:
         self.faults = FaultBook()
         self.log = RequestLog()
         self.aks = AksService(self.clock, self.faults.for_operation, Throttle(self.clock))
+        self.gke = GkeDoor(self.clock, self.faults, self.log)
         self.kube_apps: dict[str, ASGIApp] = {}
         self.kube_base = ""
         self._ca_pem = ca_pem
@@ -100,12 +105,30 @@ class World:
             options=wanted.options,
         )
 
+    async def ensure_gke_cluster(self, wanted: GkeRequest) -> tuple[GkeCluster, bool]:
+        """Give the GKE cluster, made with one pool of CPUs when it is not there; and whether it was made now.
+
+        Raises:
+            ValueError: google-cloud-container is not installed.
+        """
+        service = self.gke.service()
+        from gpukube.sandbox.gke.making import make_cluster  # noqa: PLC0415 - loads google-cloud-container
+
+        async with self._making:
+            if wanted.key in service.clusters:
+                return service.clusters[wanted.key], False
+            cluster = await make_cluster(service, wanted, self.kube_base, self._ca_pem, find_assets())
+            self.kube_apps[wanted.key] = make_app(cluster.kube)
+            return cluster, True
+
     async def reset(self) -> None:
         """Wipe everything: clusters, operations, faults, the log."""
         self.faults.clear()
-        clusters = list(self.aks.clusters.values())
+        kubes = [cluster.kube for cluster in self.aks.clusters.values()]
+        kubes += [cluster.kube for cluster in self.gke.clusters.values()]
         await self.aks.reset()
+        await self.gke.reset()
         self.kube_apps.clear()
-        for cluster in clusters:
-            await cluster.kube.stop()
+        for kube in kubes:
+            await kube.stop()
         self.log.clear()

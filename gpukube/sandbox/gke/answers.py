@@ -1,0 +1,93 @@
+"""Refusals of a Google API, as gRPC and as REST say them.
+
+Lives here: the exception that a rule raises, and the table between the two forms. Must not live here: rules.
+
+Source: google.rpc.Code (HTTP mapping); the REST body as gcloud and google-api-core read it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["HTTP_STATUS", "Json", "Refusal", "bad", "blocked", "code_of_status", "missing"]
+
+Json = dict[str, object]
+
+HTTP_STATUS: dict[str, int] = {
+    "OK": 200,
+    "CANCELLED": 499,
+    "UNKNOWN": 500,
+    "INVALID_ARGUMENT": 400,
+    "DEADLINE_EXCEEDED": 504,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "PERMISSION_DENIED": 403,
+    "UNAUTHENTICATED": 401,
+    "RESOURCE_EXHAUSTED": 429,
+    "FAILED_PRECONDITION": 400,
+    "ABORTED": 409,
+    "OUT_OF_RANGE": 400,
+    "UNIMPLEMENTED": 501,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "DATA_LOSS": 500,
+}
+"""Canonical code -> HTTP status (google/rpc/code.proto)."""
+
+_FIRST = {400: "INVALID_ARGUMENT", 409: "ABORTED", 500: "INTERNAL"}
+_REASONS = {
+    "INVALID_ARGUMENT": "badRequest",
+    "FAILED_PRECONDITION": "failedPrecondition",
+    "NOT_FOUND": "notFound",
+    "ALREADY_EXISTS": "alreadyExists",
+    "ABORTED": "aborted",
+    "PERMISSION_DENIED": "forbidden",
+    "UNAUTHENTICATED": "authError",
+    "RESOURCE_EXHAUSTED": "rateLimitExceeded",
+    "UNAVAILABLE": "backendError",
+    "INTERNAL": "backendError",
+}
+
+
+class Refusal(Exception):
+    """An answer that is an error.
+
+    Args:
+        code: Canonical code, "INVALID_ARGUMENT".
+        message: Its text.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    @property
+    def status(self) -> int:
+        """HTTP status."""
+        return HTTP_STATUS[self.code]
+
+    def body(self) -> Json:
+        """The JSON body over REST."""
+        reason = _REASONS.get(self.code, "unknown")
+        error = {"message": self.message, "domain": "global", "reason": reason}
+        return {"error": {"code": self.status, "message": self.message, "status": self.code, "errors": [error]}}
+
+
+def bad(message: str) -> Refusal:
+    """400 INVALID_ARGUMENT."""
+    return Refusal("INVALID_ARGUMENT", message)
+
+
+def blocked(message: str) -> Refusal:
+    """400 FAILED_PRECONDITION."""
+    return Refusal("FAILED_PRECONDITION", message)
+
+
+def missing(name: str) -> Refusal:
+    """404 NOT_FOUND of a resource."""
+    return Refusal("NOT_FOUND", f"Not found: {name}.")
+
+
+def code_of_status(status: int) -> str:
+    """The canonical code that an HTTP status stands for; the usual one where there are several."""
+    found = _FIRST.get(status)
+    return found or next((code for code, number in HTTP_STATUS.items() if number == status), "UNKNOWN")

@@ -1,0 +1,178 @@
+"""What the sandbox's own control API may do with the emulated GKE.
+
+Lives here: reading its documents, showing status, changes behind the user's back. Must not live here: its HTTP
+(`gpukube.sandbox.control`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from google.cloud import container_v1 as wire
+from google.protobuf import json_format
+
+from gpukube.sandbox.gke.clusters import ClusterOptions
+from gpukube.sandbox.gke.lifecycle import seed_pool
+from gpukube.sandbox.gke.making import GkeRequest
+from gpukube.sandbox.gke.nodes import retouch_node
+from gpukube.sandbox.gke.pools import Pool, clone, count_per_zone
+from gpukube.sandbox.gke.service import GkeService, pool_place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.sandbox.gke.answers import Json
+    from gpukube.sandbox.gke.clusters import Cluster
+
+__all__ = ["cluster_request", "cluster_status", "kubeconfig_entry", "tamper_pool"]
+
+_OPTIONS = {
+    "cpuPool": ("cpu_pool", bool),
+    "releaseChannel": ("release_channel", str),
+    "zones": ("zones", list),
+    "autopilot": ("autopilot", bool),
+    "gpuQuota": ("gpu_quota", dict),
+    "acceleratorZones": ("accelerator_zones", dict),
+    "foreignPlugin": ("foreign_plugin", bool),
+}
+_KNOWN = frozenset({"provider", "project", "location", "name", "kubernetesVersion", "options"})
+
+
+def cluster_request(body: Json) -> GkeRequest:
+    """Read POST /_sandbox/clusters.
+
+    Raises:
+        ValueError: An unknown key or option, or an option of the wrong type.
+        KeyError: Project, location or name is missing.
+    """
+    unknown = sorted(set(body) - _KNOWN)
+    given = body.get("options") or {}
+    if unknown or not isinstance(given, dict):
+        message = f"unknown keys {', '.join(unknown)}; known are {', '.join(sorted(_KNOWN))}"
+        raise ValueError(message)
+    options: dict[str, object] = {}
+    for name, value in given.items():
+        field, kind = _OPTIONS.get(name, ("", object))
+        if not field or not isinstance(value, kind):
+            message = f"no option {name!r} = {value!r}; there are {', '.join(_OPTIONS)}"
+            raise ValueError(message)
+        options[field] = tuple(value) if isinstance(value, list) else value
+    return GkeRequest(
+        project=str(body["project"]),
+        location=str(body["location"]),
+        name=str(body["name"]),
+        kubernetes_version=str(body.get("kubernetesVersion") or ""),
+        options=ClusterOptions(**options),  # type: ignore[arg-type] # types were checked against _OPTIONS
+    )
+
+
+async def cluster_status(cluster: Cluster) -> Json:
+    """A cluster as the status shows it."""
+    pools = [
+        {
+            "name": pool.name,
+            "state": pool.wire.status.name,
+            "machineType": pool.wire.config.machine_type,
+            "count": sum(count_per_zone(pool.wire)),
+            "nodes": pool.all_nodes(),
+        }
+        for pool in cluster.pools.values()
+    ]
+    nodes = await cluster.kube.api.list("nodes")
+    ready = sum(
+        any(one["type"] == "Ready" and one["status"] == "True" for one in node["status"].get("conditions") or ())
+        for node in nodes
+    )
+    return {
+        "provider": "gke",
+        "id": cluster.id,
+        "name": cluster.name,
+        "kubeUrl": cluster.kube_url,
+        "state": "RUNNING",
+        "readyNodes": ready,
+        "pools": pools,
+    }
+
+
+def kubeconfig_entry(cluster: Cluster) -> tuple[str, str, bytes, str]:
+    """Context name as gcloud writes it, server, authority and token."""
+    place = cluster.place
+    return f"gke_{place.project}_{place.location}_{place.cluster}", cluster.kube_url, cluster.ca_pem, cluster.kube.token
+
+
+async def tamper_pool(
+    service: GkeService, cluster: Cluster, name: str, changes: Mapping[str, object], *, delete: bool
+) -> None:
+    """Delete a pool, or set wire fields of it at once and without any check.
+
+    Args:
+        service: Where its operations are.
+        cluster: Where it is.
+        name: Pool.
+        changes: Fields of NodePool in their JSON form, such as `{"config": {"labels": {"a": "b"}}}`; a map or a message
+            is merged, a list takes the place of the one that is there. `status` sets the state. Labels, taints and count
+            reach the nodes.
+        delete: Take the pool and its nodes away.
+
+    Raises:
+        KeyError: There is no such pool.
+        ValueError: A field that a NodePool has not.
+    """
+    pool = cluster.pools[name]
+    if delete:
+        await _stop_operations(service, cluster, pool)
+        del cluster.pools[name]
+        for node in pool.all_nodes():
+            await cluster.kube.remove_node(node)
+        return
+    before, after = pool.wire, clone(pool.wire)
+    _merge(after, changes)
+    pool.wire = after
+    pool.touch()
+    await _fit(cluster, pool, before)
+
+
+def _merge(pool: wire.NodePool, changes: Mapping[str, object]) -> None:
+    message = wire.NodePool.pb(pool)
+    current = json_format.MessageToDict(message)
+    try:
+        wanted = json_format.ParseDict(_merged(current, changes), type(message)())
+    except json_format.ParseError as error:
+        raise ValueError(str(error)) from error
+    message.CopyFrom(wanted)
+
+
+def _merged(before: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    found = dict(before)
+    for key, value in changes.items():
+        below = found.get(key)
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, dict) and isinstance(below, dict):
+            found[key] = _merged(below, value)
+        else:
+            found[key] = value
+    return found
+
+
+async def _fit(cluster: Cluster, pool: Pool, before: wire.NodePool) -> None:
+    wanted = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
+    for zone, names in pool.nodes.items():
+        while len(names) > wanted.get(zone, 0):
+            await cluster.kube.remove_node(names.pop())
+    for node in pool.all_nodes():
+        await retouch_node(cluster.kube, node, before, pool.wire)
+    await seed_pool(cluster, pool, pool_place(cluster, pool))
+
+
+async def _stop_operations(service: GkeService, cluster: Cluster, pool: Pool) -> None:
+    """What works on a pool that vanishes ends with it."""
+    place = pool_place(cluster, pool)
+    for operation in service.operations.values():
+        if operation.is_running and operation.place == place and operation.task is not None:
+            operation.task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await operation.task
+            operation.end(service.clock.now())
