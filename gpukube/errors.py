@@ -57,7 +57,7 @@ SHOWN_AT_MOST = 50
 
 
 class ExitCode(IntEnum):
-    """What the process says when it ends. Documented in docs/exit-codes.md."""
+    """What the process says when it ends. Documented in README.md, per error code in docs/codes.md."""
 
     DONE = 0
     ERROR = 1

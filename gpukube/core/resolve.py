@@ -95,17 +95,18 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
     model = _model(pool.gpu, locator) if pool.gpu else None
     try:
         if written is None and pool.gpu and model:
-            return resolve_machine(cluster.provider, model, pool.gpu.count).machine
-        asked = (model, pool.gpu.count) if pool.gpu and model else None
-        # One of the two is there: spec.rules, no-machine.
-        machine = require_machine(cluster.provider, written or "", asked)
+            machine = resolve_machine(cluster.provider, model, pool.gpu.count).machine
+        else:
+            asked = (model, pool.gpu.count) if pool.gpu and model else None
+            # One of the two is there: spec.rules, no-machine.
+            machine = require_machine(cluster.provider, written or "", asked)
     except CatalogueError as error:
         path = "gpu" if written is None else "instanceType"
         raise _Refused(_diagnostic(error, path, cluster, locator)) from error
     if pool.gpu and model:
         _check_gpu_agrees(pool.gpu, model, machine, locator)
     if reason := warn_reason(machine):
-        found.append(_status_warning(reason, locator))
+        found.append(_status_warning(reason, "gpu" if written is None else "instanceType", locator))
     return machine
 
 
@@ -129,10 +130,10 @@ def _check_gpu_agrees(gpu: Gpu, model: GpuModel, machine: Machine, locator: Loca
         )
 
 
-def _status_warning(reason: str, locator: Locator) -> Diagnostic:
+def _status_warning(reason: str, path: str, locator: Locator) -> Diagnostic:
     return Diagnostic(
         "instance-status",
-        locator.at("instanceType"),
+        locator.at(path),
         reason,
         fix="check that it is offered to your account in this region",
         severity="warning",

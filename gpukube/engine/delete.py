@@ -107,7 +107,7 @@ def _require_deletable(cluster: ClusterRef, pool: Observed, owners: Sequence[str
             "it is protected against deletion",
             where=where,
             why="its live label gpukube.io/protect is true",
-            fix="write deletionProtection: false, apply it, then delete",
+            fix="take that label off the pool with the cloud's own tool, then delete it",
             code="protected",
         )
 

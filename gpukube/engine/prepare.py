@@ -88,7 +88,7 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepar
         for key, pools in desired.items()
         if filters.takes_cluster(key)
     }
-    _require_matches(filters, clusters, chosen)
+    _require_matches(filters, clusters, chosen, {target.pool for target in targets})
     return Prepared(
         owners=tuple(dict.fromkeys(spec.spec.metadata.name for spec in specs)),
         clusters={key: clusters[key] for key in chosen},
@@ -162,7 +162,10 @@ def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Diagnostic]:
 
 
 def _require_matches(
-    filters: Filters, clusters: Mapping[str, ClusterRef], desired: Mapping[str, tuple[Desired, ...]]
+    filters: Filters,
+    clusters: Mapping[str, ClusterRef],
+    desired: Mapping[str, tuple[Desired, ...]],
+    pools: set[str],
 ) -> None:
     if filters.clusters and not desired:
         known = ", ".join(clusters)
@@ -176,6 +179,6 @@ def _require_matches(
         raise SpecError(
             f"--pool {' '.join(filters.pools)} matches no pool of the spec",
             where=Where("--pool"),
-            fix="write the name of a pool, or a glob",
+            fix=f"choose from: {', '.join(sorted(pools))}",
             code="no-match",
         )
