@@ -66,7 +66,7 @@ def test_create_when_interrupted_then_130_and_the_cloud_keeps_working(
 
 def test_delete_when_interrupted_then_130_and_the_pool_still_goes(gpukube: Gpukube, sandbox: SandboxInfo) -> None:
     gpukube.made("-f", CUSTOM)
-    daemon.add_fault(sandbox, "operation", seconds=FOR_EVER, kind="delete")
+    daemon.add_fault(sandbox, "operation", seconds=FOR_EVER, kind="Deleting")
     with start_process(sandbox, "pool", "delete", "t4custom", "-f", CUSTOM, "--yes") as process:
         eventually(lambda: pool_states(sandbox)["t4custom"] == "Deleting")
         process.send_signal(signal.SIGINT)

@@ -72,8 +72,10 @@ def test_prepare_when_one_key_means_two_clusters_then_told_where(tmp_path: Path)
 
 
 def test_prepare_when_two_pools_would_be_one_in_the_cloud_then_told(tmp_path: Path) -> None:
-    assert wrong(tmp_path, spec(t4("one")), spec(t4("two", more="names: {aks: one}"), owner="b")) == [("name-twice", 8)]
-    assert wrong(tmp_path, spec(t4("one")), spec(t4("one"), owner="vision")) == [("name-twice", 8)]
+    assert wrong(tmp_path, spec(t4("one")), spec(t4("two", more="names: {aks: one}"), owner="b")) == [
+        ("duplicate-pool", 8)
+    ]
+    assert wrong(tmp_path, spec(t4("one")), spec(t4("one"), owner="vision")) == [("duplicate-pool", 8)]
 
 
 def test_prepare_when_several_pools_are_wrong_then_all_are_told_at_once(tmp_path: Path) -> None:
