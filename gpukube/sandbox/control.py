@@ -112,9 +112,12 @@ class _Control:
         return {}
 
     async def settings(self, request: Request) -> Json:
-        """`speed`, `throttling`, `limits` {name: [burst, per second]}, `pace` {name: sandbox seconds}, `pageSize`."""
+        """`speed`; AKS: `throttling`, `limits` {name: [burst, per second]}, `pageSize`, `pace` {name: sandbox seconds}.
+
+        GKE: `gkePace`.
+        """
         body, world = await _object(request), self._world
-        _require_keys(body, {"speed", "throttling", "limits", "pace", "pageSize"})
+        _require_keys(body, {"speed", "throttling", "limits", "pace", "pageSize", "gkePace"})
         if "speed" in body:
             world.clock.set_speed(float(str(body["speed"])))
         if "pageSize" in body:
@@ -132,6 +135,7 @@ class _Control:
                 message = f"no pace {name!r}; there are {', '.join(sorted(names))}"
                 raise ValueError(message)
             setattr(world.aks.pace, name, float(str(seconds)))
+        world.gke.set_pace({name: float(str(seconds)) for name, seconds in _items(body, "gkePace")})
         return {"speed": world.clock.speed, "throttling": world.aks.throttle.enabled}
 
     async def make_cluster(self, request: Request) -> Json:
@@ -150,7 +154,9 @@ class _Control:
         """One kubeconfig for all clusters with the clusters' own tokens, and the subscriptions there are."""
         clusters = list(self._world.aks.clusters.values())
         subscriptions = sorted({cluster.subscription for cluster in clusters})
-        return {"kubeconfig": merged_kubeconfig(clusters), "subscriptions": subscriptions}
+        document = merged_kubeconfig(clusters)
+        self._world.gke.add_contexts(document)
+        return {"kubeconfig": document, "subscriptions": subscriptions, "projects": self._world.gke.projects()}
 
     async def requests(self, request: Request) -> Json:
         after = int(request.query_params.get("after", "0"))
@@ -170,7 +176,10 @@ class _Control:
         clusters = _clusters_named(self._world, str(body.get("cluster", "")))
         for cluster in clusters:
             cluster.background = (until, str(body.get("state", "Updating")))
-        return {"clusters": len(clusters)}
+        google = self._world.gke.named(str(body.get("cluster", "")))
+        for one in google:
+            one.background = (until, str(body.get("state") or "operation-of-the-service"))
+        return {"clusters": len(clusters) + len(google)}
 
     async def list_faults(self, _: Request) -> Json:
         faults = [
@@ -184,6 +193,8 @@ class _Control:
         self._world.faults.clear()
         for cluster in self._world.aks.clusters.values():
             cluster.background = (0.0, "")
+        for google in self._world.gke.clusters.values():
+            google.background = (0.0, "")
         return {}
 
     async def tamper(self, request: Request) -> Json:
@@ -191,6 +202,11 @@ class _Control:
         body = await _object(request)
         _require_keys(body, {"cluster", "pool", "delete", "set"})
         clusters = _clusters_named(self._world, str(body["cluster"]))
+        google = self._world.gke.named(str(body["cluster"]))
+        if len(google) == 1 and not clusters:
+            changes = dict(_items(body, "set"))
+            await self._world.gke.tamper(google[0], str(body["pool"]), changes, delete=bool(body.get("delete")))
+            return {}
         if len(clusters) != 1:
             message = f"{len(clusters)} clusters are called {body['cluster']!r}"
             raise ValueError(message)
@@ -210,7 +226,10 @@ class _Control:
         clusters = _clusters_named(self._world, str(body.get("cluster", "")))
         for cluster in clusters:
             cluster.kube.denied = set(denied)
-        return {"clusters": len(clusters)}
+        google = self._world.gke.named(str(body.get("cluster", "")))
+        for one in google:
+            one.kube.denied = set(denied)
+        return {"clusters": len(clusters) + len(google)}
 
 
 async def _cluster_status(world: World, cluster: Cluster) -> Json:

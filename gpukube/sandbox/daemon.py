@@ -286,5 +286,8 @@ def deny(info: SandboxInfo, cluster: str, *denied: tuple[str, str]) -> None:
 
 
 def configure(info: SandboxInfo, **settings: object) -> Json:
-    """Set `speed`, `throttling`, `limits`, `pace`, `pageSize` of the running process; `reset` undoes all but speed."""
+    """Set `speed`, `throttling`, `limits`, `pace`, `pageSize`, `gkePace` of the running process.
+
+    `reset` undoes all but speed.
+    """
     return call(info, "POST", "settings", settings)

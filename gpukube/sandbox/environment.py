@@ -1,4 +1,4 @@
-"""The environment in which the official clients use the sandbox: `az`, `kubectl`, `helm`, the SDK.
+"""The environment in which the official clients use the sandbox: `az`, `gcloud`, `kubectl`, `helm`, the SDKs.
 
 Lives here: variables and the files they point to. Must not live here: starting anything. Standard library only.
 
@@ -64,6 +64,7 @@ def env(info: SandboxInfo) -> dict[str, str]:
         "no_proxy": _NO_PROXY,
         "KUBECONFIG": str(directory / "kubeconfig"),
         "GPUKUBE_AKS_ENDPOINT": info.arm_url,
+        **_google(info, document),
         "GPUKUBE_SANDBOX_STATE": info.state_dir,
     }
 
@@ -78,11 +79,36 @@ def names_to_unset(environment: Mapping[str, str], given: Mapping[str, str]) -> 
     return sorted(name for name in environment if is_credential(name) and name not in given)
 
 
+def _google(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:
+    """Variables for gcloud, for google-auth (a dummy service account, whose token endpoint is the sandbox's), and ours.
+
+    The files are there once a GKE cluster is; the emulated Kubernetes APIs take the same token.
+    """
+    home = Path(info.state_dir) / "google"
+    config = home / "gcloud"
+    config.mkdir(mode=0o700, parents=True, exist_ok=True)
+    projects = document.get("projects")
+    return {
+        "CLOUDSDK_CONFIG": str(config),
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER": f"{info.gke_url}/",
+        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(home / "token"),
+        "CLOUDSDK_CORE_PROJECT": str(projects[0]) if isinstance(projects, list) and projects else "gpukube-sandbox",
+        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
+        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "1",
+        "CLOUDSDK_CORE_DISABLE_FILE_LOGGING": "1",
+        "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "1",
+        "CLOUDSDK_SURVEY_DISABLE_PROMPTS": "1",
+        "GOOGLE_APPLICATION_CREDENTIALS": str(home / "credentials.json"),
+        "GPUKUBE_GKE_ENDPOINT": info.gke_url,
+        "GPUKUBE_GKE_GRPC": info.gke_grpc,
+    }
+
+
 _CORE = {"collect_telemetry": "no", "instance_discovery": "false", "survey_message": "no", "only_show_errors": "no"}
 
 
 def kubeconfig(info: SandboxInfo) -> dict[str, object]:
-    """Ask the sandbox for `{"kubeconfig": one document for all clusters, "subscriptions": [ids]}`."""
+    """Ask for `{"kubeconfig": one document for all clusters, "subscriptions": [ids], "projects": [ids]}`."""
     return call(info, "GET", "kubeconfig")
 
 

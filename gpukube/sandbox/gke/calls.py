@@ -7,6 +7,7 @@ Source: the HTTP annotations of google/container/v1/cluster_service.proto.
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.service import GkeService
 
 __all__ = ["CALLS", "SERVICE", "Call", "find_call"]
+
+_LOG = logging.getLogger(__name__)
 
 SERVICE = "google.container.v1.ClusterManager"
 
@@ -59,6 +62,20 @@ class Call:
         """
         handler: Callable[[object], object] = getattr(service, self.method)
         return handler(request)
+
+    def guarded_answer(self, service: GkeService, request: object) -> object:
+        """As `answer`; a mistake of the sandbox itself is INTERNAL.
+
+        Raises:
+            Refusal: As above.
+        """
+        try:
+            return self.answer(service, request)
+        except Refusal:
+            raise
+        except Exception as error:
+            _LOG.exception("%s broke", self.name)
+            raise Refusal("INTERNAL", "Internal error encountered.") from error
 
     def path(self, request: object) -> str:
         """The path over REST, for the log; empty parts where the old fields were used."""

@@ -123,6 +123,8 @@ class Cluster:
             node_pools=[pool.wire for pool in self.pools.values()],
             network="default",
             subnetwork="default",
-            release_channel=wire.ReleaseChannel(channel=_CHANNELS[self.options.release_channel or "UNSPECIFIED"]),
+            release_channel=wire.ReleaseChannel(
+                channel=getattr(_CHANNELS, self.options.release_channel or "UNSPECIFIED")
+            ),
             autopilot=wire.Autopilot(enabled=self.options.autopilot),
         )

@@ -1,7 +1,7 @@
 """The way into the emulated GKE, which is loaded when somebody first comes.
 
-Lives here: loading it, making clusters, both transports. Must not live here: what it does. Nothing of google is imported
-by this module itself: google-cloud-container is wanted only where GKE is used, and takes 400 ms to load.
+Lives here: loading it, and both transports. Must not live here: what it does. Nothing of google is imported by this
+module itself: google-cloud-container is wanted only where GKE is used, and takes 400 ms to load.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from gpukube.sandbox.gke.answers import Refusal
+from gpukube.sandbox.gke.contexts import add_context
 from gpukube.sandbox.gke.tokens import ACCESS_TOKEN, write_credentials
 from gpukube.sandbox.gke.tunnel import Tunnel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -85,6 +87,37 @@ class GkeDoor:
         from gpukube.sandbox.gke.steering import cluster_status  # noqa: PLC0415 - loads google-cloud-container
 
         return [await cluster_status(cluster) for cluster in self.clusters.values()]
+
+    def named(self, name: str) -> list[Cluster]:
+        """Clusters of a name or a whole resource name; all of them for ""."""
+        return [cluster for cluster in self.clusters.values() if name in {"", cluster.name, cluster.id}]
+
+    def projects(self) -> list[str]:
+        """Projects that have a cluster."""
+        return sorted({cluster.place.project for cluster in self.clusters.values()})
+
+    def add_contexts(self, document: Json) -> None:
+        """Add a context per cluster to a kubeconfig, called as `gcloud container clusters get-credentials` does."""
+        for cluster in self.clusters.values():
+            add_context(document, cluster)
+
+    async def tamper(self, cluster: Cluster, pool: str, changes: Json, *, delete: bool) -> None:
+        """Change a pool behind the user's back (`steering.tamper_pool`)."""
+        from gpukube.sandbox.gke.steering import tamper_pool  # noqa: PLC0415 - loads google-cloud-container
+
+        await tamper_pool(self.service(), cluster, pool, changes, delete=delete)
+
+    def set_pace(self, pace: Mapping[str, float]) -> None:
+        """Set durations of `lifecycle.Pace`, in sandbox seconds.
+
+        Raises:
+            ValueError: There is no such duration.
+        """
+        for name, seconds in pace.items():
+            if not hasattr(self.service().pace, name):
+                message = f"no pace {name!r}"
+                raise ValueError(message)
+            setattr(self.service().pace, name, seconds)
 
     async def reset(self) -> None:
         """Wipe clusters and operations."""

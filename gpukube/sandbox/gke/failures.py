@@ -54,7 +54,7 @@ class Failure:
     def condition(self) -> wire.StatusCondition:
         """What the pool shows."""
         number, text = self.error()
-        known = _CODES[self.code] if self.code in _CODES.__members__ else _CODES.UNKNOWN
+        known = getattr(_CODES, self.code, _CODES.UNKNOWN)
         return wire.StatusCondition(code=known, canonical_code=number, message=text)
 
 
@@ -92,8 +92,8 @@ def stockout(place: Place, pool: wire.NodePool, running: int) -> str:
     return (
         f"Google Compute Engine: Not all instances running in IGM after 35m4.033429035s. Expected {wanted}, running "
         f"{running}, transitioning {max(wanted - running, 0)}. Current errors: [GCE_STOCKOUT]: Instance '{instance}' "
-        f"creation failed: The zone 'projects/{place.project}/zones/{zone}' does not have enough resources available to "
-        "fulfill the request.  '(resource type:compute)'."
+        f"creation failed: The zone 'projects/{place.project}/zones/{zone}' does not have enough resources available "
+        "to fulfill the request.  '(resource type:compute)'."
     )
 
 
@@ -110,8 +110,8 @@ def over_quota(place: Place, pool: wire.NodePool, limit: int, used: int = 0) -> 
     free = max(limit - used, 0)
     return Refusal(
         "PERMISSION_DENIED",
-        f"Insufficient regional quota to satisfy request: resource \"{metric}\": request requires '{wanted:.1f}' and is "
-        f"short '{wanted - free:.1f}'. project has a quota of '{limit:.1f}' with '{free:.1f}' available. View and "
+        f"Insufficient regional quota to satisfy request: resource \"{metric}\": request requires '{wanted:.1f}' and "
+        f"is short '{wanted - free:.1f}'. project has a quota of '{limit:.1f}' with '{free:.1f}' available. View and "
         f"manage quotas at https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={place.project}.",
     )
 

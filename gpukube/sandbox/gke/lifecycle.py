@@ -14,12 +14,13 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from google.cloud import container_v1 as wire
-
+from gpukube.sandbox.gke.enums import OperationStatus, PoolStatus
 from gpukube.sandbox.gke.nodes import next_name, node_shape, retouch_node
 from gpukube.sandbox.gke.pools import count_per_zone
 
 if TYPE_CHECKING:
+    from google.cloud import container_v1 as wire
+
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.gke.clusters import Cluster
     from gpukube.sandbox.gke.failures import Failure
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.pools import Pool
 
 __all__ = ["Job", "Pace", "run_cancel", "run_change", "run_create", "run_delete", "run_note", "seed_pool"]
-
-_STATUS = wire.NodePool.Status
 
 
 @dataclass(slots=True)
@@ -74,7 +73,7 @@ class Job:
     async def begin(self) -> None:
         """PENDING, then RUNNING."""
         await self.clock.sleep(self.pace.accept_s)
-        self.operation.status = wire.Operation.Status.RUNNING
+        self.operation.status = OperationStatus.RUNNING
         await self.clock.sleep(self.failure.delay_s if self.failure else 0)
 
     def end(self, *, failed: bool = False) -> None:
@@ -82,19 +81,19 @@ class Job:
         pool, failure = self.pool, self.failure
         if failed and failure:
             partly = bool(pool.all_nodes())
-            pool.wire.status = _STATUS.RUNNING_WITH_ERROR if partly else _STATUS.ERROR
+            pool.wire.status = PoolStatus.RUNNING_WITH_ERROR if partly else PoolStatus.ERROR
             pool.wire.conditions = [failure.condition()]
             pool.wire.status_message = failure.error()[1]
             self.operation.end(self.clock.now(), failure.error(), (failure.condition(),))
         else:
-            pool.wire.status, pool.wire.status_message = _STATUS.RUNNING, ""
+            pool.wire.status, pool.wire.status_message = PoolStatus.RUNNING, ""
             pool.wire.conditions = []
             self.operation.end(self.clock.now())
         pool.touch()
 
     def broken(self, error: BaseException) -> None:
         """A mistake of the sandbox itself must not leave an operation running for ever."""
-        self.pool.wire.status = _STATUS.ERROR
+        self.pool.wire.status = PoolStatus.ERROR
         self.operation.end(self.clock.now(), (13, f"The sandbox broke: {error!r}"))
 
     def fails(self) -> bool:
@@ -152,9 +151,9 @@ async def run_cancel(job: Job) -> None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-    job.operation.status = wire.Operation.Status.ABORTING
+    job.operation.status = OperationStatus.ABORTING
     await job.clock.sleep(job.pace.cancel_s)
-    job.pool.wire.status = _STATUS.RUNNING
+    job.pool.wire.status = PoolStatus.RUNNING
     job.pool.touch()
     job.operation.end(job.clock.now())
 

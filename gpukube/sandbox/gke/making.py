@@ -14,6 +14,7 @@ from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.addons import apply_managed_plugin, apply_static_plugin
 from gpukube.sandbox.gke.clusters import Cluster, ClusterOptions
+from gpukube.sandbox.gke.enums import PoolStatus
 from gpukube.sandbox.gke.lifecycle import seed_pool
 from gpukube.sandbox.gke.names import Place, is_zone
 from gpukube.sandbox.gke.pools import Pool, fill_defaults
@@ -94,7 +95,7 @@ async def _seed_cpu_pool(cluster: Cluster) -> None:
     )
     fill_defaults(sent, cluster.version, cluster.zones, cluster.options.release_channel)
     GkeService.complete(cluster, place, sent)
-    sent.status = wire.NodePool.Status.RUNNING
+    sent.status = PoolStatus.RUNNING
     pool = cluster.pools[CPU_POOL] = Pool(sent)
     pool.touch()
     await seed_pool(cluster, pool, place)

@@ -89,7 +89,7 @@ def _gpu_labels(pool: wire.NodePool) -> dict[str, str]:
     if accelerator.gpu_partition_size:
         found["cloud.google.com/gke-gpu-partition-size"] = accelerator.gpu_partition_size.replace("+", ".")
     sharing = accelerator.gpu_sharing_config
-    if sharing.gpu_sharing_strategy:
+    if sharing.gpu_sharing_strategy in _SHARING:
         found["cloud.google.com/gke-gpu-sharing-strategy"] = _SHARING[sharing.gpu_sharing_strategy]
         found["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(sharing.max_shared_clients_per_gpu)
     driver = _DRIVERS.get(accelerator.gpu_driver_installation_config.gpu_driver_version)

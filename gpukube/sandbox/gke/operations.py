@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
-from google.rpc import status_pb2
+from google.rpc import status_pb2  # type: ignore[import-untyped] # ships no types
 
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.gke.answers import Refusal, blocked
+from gpukube.sandbox.gke.enums import Kind, OperationStatus
 from gpukube.sandbox.gke.names import is_zone
 
 if TYPE_CHECKING:
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.gke.names import Place
 
-__all__ = ["Kind", "Operation", "require_room"]
+__all__ = ["Operation", "require_room"]
 
-Kind = wire.Operation.Type
 _MOST = 5
 _BESIDE_OTHERS = frozenset({Kind.SET_NODE_POOL_MANAGEMENT})
 """Only metadata: may run beside other operations (the proto's comment on Operation.Type)."""
@@ -45,9 +45,9 @@ class Operation:
 
     name: str
     place: Place
-    kind: Kind
+    kind: wire.Operation.Type
     started: float
-    status: wire.Operation.Status = wire.Operation.Status.PENDING
+    status: wire.Operation.Status = OperationStatus.PENDING
     ended: float = 0.0
     error: tuple[int, str] | None = None
     conditions: tuple[wire.StatusCondition, ...] = ()
@@ -55,7 +55,7 @@ class Operation:
     task: asyncio.Task[None] | None = None
 
     @classmethod
-    def begin(cls, place: Place, kind: Kind, now: float) -> Operation:
+    def begin(cls, place: Place, kind: wire.Operation.Type, now: float) -> Operation:
         """A new one."""
         tail = uuid.uuid4()
         return cls(f"operation-{int(now * 1000)}-{tail}", place, kind, now)
@@ -63,13 +63,13 @@ class Operation:
     @property
     def is_running(self) -> bool:
         """Whether it has not come to an end."""
-        return self.status != wire.Operation.Status.DONE
+        return self.status != OperationStatus.DONE
 
     def end(
         self, now: float, error: tuple[int, str] | None = None, conditions: tuple[wire.StatusCondition, ...] = ()
     ) -> None:
         """Note how it ended."""
-        self.status, self.ended, self.error, self.conditions = wire.Operation.Status.DONE, now, error, conditions
+        self.status, self.ended, self.error, self.conditions = OperationStatus.DONE, now, error, conditions
 
     def message(self, base: str) -> wire.Operation:
         """The resource.
@@ -109,7 +109,7 @@ class Operation:
         shown.detail = f"{self.done[0]} out of {self.done[1]} nodes done."
 
 
-def require_room(running: Iterable[Operation], place: Place, kind: Kind, background: str) -> None:
+def require_room(running: Iterable[Operation], place: Place, kind: wire.Operation.Type, background: str) -> None:
     """Refuse what cannot begin now.
 
     A pool has one operation at a time, a cluster at most five; an operation on the cluster itself excludes them all.

@@ -141,8 +141,8 @@ def fill_defaults(pool: wire.NodePool, version: str, locations: list[str], chann
         pool.locations.extend(locations)
     if "upgrade_settings" not in pool:
         pool.upgrade_settings = wire.NodePool.UpgradeSettings(max_surge=1, strategy=wire.NodePoolUpdateStrategy.SURGE)
-    elif not pool.upgrade_settings.strategy:
-        pool.upgrade_settings.strategy = wire.NodePoolUpdateStrategy.SURGE
+    elif not int(pool.upgrade_settings.strategy):
+        pool.upgrade_settings.strategy = wire.NodePoolUpdateStrategy(wire.NodePoolUpdateStrategy.SURGE)
     if channel and "management" not in pool:
         pool.management = wire.NodeManagement(auto_upgrade=True, auto_repair=True)
     if not pool.max_pods_constraint.max_pods_per_node:
@@ -166,7 +166,7 @@ def fill_driver(pool: wire.NodePool, version: str) -> None:
     accelerator = accelerator_of(pool)
     if accelerator is None or not is_at_least(version, "driver-default"):
         return
-    if not accelerator.gpu_driver_installation_config.gpu_driver_version:
+    if not int(accelerator.gpu_driver_installation_config.gpu_driver_version):
         accelerator.gpu_driver_installation_config = wire.GPUDriverInstallationConfig(
             gpu_driver_version=wire.GPUDriverInstallationConfig.GPUDriverVersion.DEFAULT
         )

@@ -8,10 +8,9 @@ gcloud asks for names of enums, the Python client (`$alt=json;enum-encoding=int`
 from __future__ import annotations
 
 import json
-import logging
 from typing import TYPE_CHECKING
 
-from google.protobuf import json_format
+from google.protobuf import json_format  # type: ignore[import-untyped] # ships no types
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.service import GkeService
 
 __all__ = ["RestApp", "request_json"]
-
-_LOG = logging.getLogger(__name__)
 
 
 class RestApp:
@@ -48,10 +45,6 @@ class RestApp:
             answer = await self._answer(request)
         except Refusal as refusal:
             response = _json(refusal.body(), refusal.status)
-        except Exception:
-            _LOG.exception("%s %s broke", request.method, request.url.path)
-            refusal = Refusal("INTERNAL", "Internal error encountered.")
-            response = _json(refusal.body(), refusal.status)
         else:
             response = _json(answer, 200)
         await response(scope, receive, send)
@@ -60,7 +53,7 @@ class RestApp:
         check_authorization(request.headers.get("authorization"))
         call, name = find_call(request.method, request.url.path)
         message = _read(call, name, await request.body())
-        answer = call.answer(self._service(), message)
+        answer = call.guarded_answer(self._service(), message)
         return _as_json(answer, numbers="enum-encoding=int" in request.query_params.get("$alt", ""))
 
 
@@ -97,7 +90,8 @@ def request_json(message: object) -> Json:
 
 
 def _as_json(message: object, *, numbers: bool) -> Json:
-    raw = type(message).pb(message) if hasattr(type(message), "pb") else message
+    pb = getattr(type(message), "pb", None)  # an Empty is a bare message
+    raw = pb(message) if pb else message
     found: Json = json_format.MessageToDict(raw, use_integers_for_enums=numbers)
     return found
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import time
 from typing import TYPE_CHECKING, Protocol
 
-import grpc
-from google.protobuf import empty_pb2
+import grpc  # type: ignore[import-untyped] # ships no types
+from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
 
 from gpukube.sandbox.gke.answers import Refusal
 from gpukube.sandbox.gke.calls import CALLS, SERVICE, Call
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.traffic import LoggedRequest, RequestLog
 
 __all__ = ["RpcServer"]
-
-_LOG = logging.getLogger(__name__)
 
 
 class _Context(Protocol):
@@ -116,13 +113,7 @@ class RpcServer:
 
     async def _answer(self, call: Call, request: object, context: _Context) -> object:
         check_authorization(dict(context.invocation_metadata()).get("authorization"))
-        try:
-            return call.answer(self._service(), request)
-        except Refusal:
-            raise
-        except Exception as error:
-            _LOG.exception("%s broke", call.name)
-            raise Refusal("INTERNAL", "Internal error encountered.") from error
+        return call.guarded_answer(self._service(), request)
 
     async def _strike(self, fault: Fault, answer: Callable[[], Awaitable[object]], context: _Context) -> object:
         match fault.action:

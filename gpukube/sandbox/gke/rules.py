@@ -24,6 +24,7 @@ __all__ = [
     "ClusterFacts",
     "check_accelerators",
     "check_autoscaling",
+    "check_config",
     "check_labels",
     "check_management",
     "check_pool",
@@ -86,7 +87,7 @@ def check_pool(pool: wire.NodePool, facts: ClusterFacts) -> None:
     check_autoscaling(pool.autoscaling)
     check_management(pool.management, facts.channel)
     _check_version(pool.version, facts.version)
-    _check_config(pool.config)
+    check_config(pool.config)
     check_accelerators(pool.config, facts)
     _check_ways_of_provisioning(pool)
 
@@ -128,7 +129,7 @@ def check_taints(taints: list[wire.NodeTaint]) -> None:
     """Taints: an effect, a key, none twice (the sentence: terraform-provider-google#7928)."""
     seen: set[tuple[str, int]] = set()
     for taint in taints:
-        if not taint.key or not taint.effect:
+        if not taint.key or not int(taint.effect):
             raise bad("Node taint must have a key and an effect.")
         if (taint.key, taint.effect) in seen:
             effect = wire.NodeTaint.Effect(taint.effect).name
@@ -166,7 +167,8 @@ def _check_version(version: str, plane: str) -> None:
         raise bad(f"Node version {version!r} must not be newer than the control plane's {plane!r}.")
 
 
-def _check_config(config: wire.NodeConfig) -> None:
+def check_config(config: wire.NodeConfig) -> None:
+    """Image, disk, and what excludes what."""
     if config.image_type not in _IMAGES:
         raise bad(f"Image type {config.image_type!r} is not supported.")
     if config.disk_type not in _DISKS:
@@ -213,7 +215,8 @@ def _check_pairing(machine: Machine, accelerator: wire.AcceleratorConfig) -> Non
     if machine.accelerator:
         if (kind, count) != (machine.accelerator, machine.gpus):
             raise bad(
-                f"Machine type {machine.name} has {machine.gpus} x {machine.accelerator}; {count} x {kind} was requested."
+                f"Machine type {machine.name} has {machine.gpus} x {machine.accelerator}; {count} x {kind} was "
+                "requested."
             )
         return
     attached = ACCELERATORS[kind].attached
@@ -243,7 +246,7 @@ def _check_sharing(machine: Machine, accelerator: wire.AcceleratorConfig, facts:
     if "gpu_sharing_config" not in accelerator:
         return
     sharing = accelerator.gpu_sharing_config
-    if not sharing.gpu_sharing_strategy:
+    if not int(sharing.gpu_sharing_strategy):
         raise bad("GPU sharing strategy must be specified.")
     if sharing.max_shared_clients_per_gpu not in _CLIENTS:
         raise bad(

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
-from google.protobuf import empty_pb2
+from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
 
 from gpukube.sandbox.gke.answers import Refusal, bad, blocked, missing
+from gpukube.sandbox.gke.enums import Kind, OperationStatus, PoolStatus
 from gpukube.sandbox.gke.failures import gpu_demand, over_quota, planned_failure
 from gpukube.sandbox.gke.lifecycle import Job, Pace, run_cancel, run_change, run_create, run_delete, run_note
 from gpukube.sandbox.gke.names import Place, parse_name
 from gpukube.sandbox.gke.nodes import group_name
-from gpukube.sandbox.gke.operations import Kind, Operation, require_room
+from gpukube.sandbox.gke.operations import Operation, require_room
 from gpukube.sandbox.gke.pools import GPU_TAINT, Pool, clone, fill_defaults, has_gpu
 from gpukube.sandbox.gke.rules import check_autoscaling, check_management, check_pool
 from gpukube.sandbox.gke.updates import ROLLING, apply_update, changed_group
@@ -39,7 +40,6 @@ BASE = "https://container.googleapis.com/v1/"
 """Start of the links in resources; nobody connects to it."""
 _GROUPS = "https://www.googleapis.com/compute/v1/"
 _LOG = logging.getLogger(__name__)
-_STATUS = wire.NodePool.Status
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class GkeService:
         self._prepare(cluster, place, sent)
         require_room(self._running(cluster), place, Kind.CREATE_NODE_POOL, cluster.blocker(self.clock.now()))
         failure = self._plan(cluster, place, Kind.CREATE_NODE_POOL, sent)
-        sent.status = _STATUS.PROVISIONING
+        sent.status = PoolStatus.PROVISIONING
         pool = cluster.pools[sent.name] = Pool(sent)
         pool.touch()
         return self._start(cluster, pool, Kind.CREATE_NODE_POOL, run_create, failure)
@@ -237,7 +237,7 @@ class GkeService:
         pool = self._pool(cluster, place)
         require_room(self._running(cluster), place, Kind.DELETE_NODE_POOL, cluster.blocker(self.clock.now()))
         failure = self._plan(cluster, place, Kind.DELETE_NODE_POOL, pool.wire)
-        pool.wire.status = _STATUS.STOPPING
+        pool.wire.status = PoolStatus.STOPPING
         return self._start(cluster, pool, Kind.DELETE_NODE_POOL, run_delete, failure)
 
     @staticmethod
@@ -266,12 +266,12 @@ class GkeService:
     def cancel_operation(self, request: wire.CancelOperationRequest) -> empty_pb2.Empty:
         """Cancel an upgrade; nothing else can be cancelled (the proto's comment on Operation.Type)."""
         operation = self._operation(_place(request))
-        if operation.kind != Kind.UPGRADE_NODES or operation.status == wire.Operation.Status.ABORTING:
+        if operation.kind != Kind.UPGRADE_NODES or operation.status == OperationStatus.ABORTING:
             raise blocked(f"Operation {operation.name} of type {operation.kind.name} cannot be cancelled.")
         cluster = self._cluster(operation.place)
         if operation.is_running:
             job = Job(cluster, self._pool(cluster, operation.place), operation.place, operation, self.clock, self.pace)
-            operation.status = wire.Operation.Status.ABORTING
+            operation.status = OperationStatus.ABORTING
             task = asyncio.create_task(run_cancel(job))
             task.add_done_callback(functools.partial(_end_if_broken, job))
         return empty_pb2.Empty()
@@ -292,7 +292,7 @@ class GkeService:
             == (ours.project, ours.location, ours.cluster)
         ]
 
-    def _plan(self, cluster: Cluster, place: Place, kind: Kind, pool: wire.NodePool) -> Failure | None:
+    def _plan(self, cluster: Cluster, place: Place, kind: wire.Operation.Type, pool: wire.NodePool) -> Failure | None:
         return planned_failure(self.faults.operation(cluster.name, pool.name, kind.name), place, pool)
 
     def _change(  # noqa: PLR0913 - the parts of one operation
@@ -300,7 +300,7 @@ class GkeService:
         cluster: Cluster,
         pool: Pool,
         wanted: wire.NodePool,
-        kind: Kind,
+        kind: wire.Operation.Type,
         *,
         work: Callable[[Job], Coroutine[object, object, None]] = run_change,
         rolls: bool = False,
@@ -309,7 +309,7 @@ class GkeService:
         require_room(self._running(cluster), place, kind, cluster.blocker(self.clock.now()))
         failure = self._plan(cluster, place, kind, wanted)
         before, pool.wire = pool.wire, wanted
-        wanted.status = _STATUS.RECONCILING
+        wanted.status = PoolStatus.RECONCILING
         self.complete_links(place, wanted)
         pool.touch()
         return self._start(cluster, pool, kind, work, failure, before=before, rolls=rolls)
@@ -330,7 +330,7 @@ class GkeService:
         self,
         cluster: Cluster,
         pool: Pool,
-        kind: Kind,
+        kind: wire.Operation.Type,
         work: Callable[[Job], Coroutine[object, object, None]],
         failure: Failure | None,
         *,

@@ -11,7 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
-from google.protobuf import json_format
+from google.protobuf import json_format  # type: ignore[import-untyped] # ships no types
 
 from gpukube.sandbox.gke.clusters import ClusterOptions
 from gpukube.sandbox.gke.lifecycle import seed_pool
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.answers import Json
     from gpukube.sandbox.gke.clusters import Cluster
 
-__all__ = ["cluster_request", "cluster_status", "kubeconfig_entry", "tamper_pool"]
+__all__ = ["cluster_request", "cluster_status", "tamper_pool"]
 
 _OPTIONS = {
     "cpuPool": ("cpu_pool", bool),
@@ -96,12 +96,6 @@ async def cluster_status(cluster: Cluster) -> Json:
     }
 
 
-def kubeconfig_entry(cluster: Cluster) -> tuple[str, str, bytes, str]:
-    """Context name as gcloud writes it, server, authority and token."""
-    place = cluster.place
-    return f"gke_{place.project}_{place.location}_{place.cluster}", cluster.kube_url, cluster.ca_pem, cluster.kube.token
-
-
 async def tamper_pool(
     service: GkeService, cluster: Cluster, name: str, changes: Mapping[str, object], *, delete: bool
 ) -> None:
@@ -112,8 +106,8 @@ async def tamper_pool(
         cluster: Where it is.
         name: Pool.
         changes: Fields of NodePool in their JSON form, such as `{"config": {"labels": {"a": "b"}}}`; a map or a message
-            is merged, a list takes the place of the one that is there. `status` sets the state. Labels, taints and count
-            reach the nodes.
+            is merged, a list takes the place of the one that is there. `status` sets the state. Labels, taints and
+            count reach the nodes.
         delete: Take the pool and its nodes away.
 
     Raises:

@@ -44,7 +44,7 @@ def write_credentials(directory: Path, token_url: str) -> None:
         token_url: Where google-auth changes its assertion for the token.
     """
     home = directory / "google"
-    home.mkdir(mode=0o700, exist_ok=True)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     account = {

@@ -11,13 +11,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from google.cloud import container_v1 as wire
-
 from gpukube.sandbox.gke.answers import Refusal, bad
 from gpukube.sandbox.gke.pools import accelerator_of
-from gpukube.sandbox.gke.rules import check_accelerators, check_labels, check_taints, check_zones
+from gpukube.sandbox.gke.rules import (
+    check_accelerators,
+    check_config,
+    check_labels,
+    check_taints,
+    check_zones,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.cloud import container_v1 as wire
+
     from gpukube.sandbox.gke.rules import ClusterFacts
 
 __all__ = ["ROLLING", "apply_update", "changed_group"]
@@ -48,10 +56,6 @@ ROLLING = frozenset(
     {"machine", "image", "accelerators", "resource_labels", "gvnic", "kubelet_config", "linux_node_config"}
 )
 """Groups whose change replaces every machine."""
-_OF_CONFIG = (
-    "gvnic", "fast_socket", "logging_config", "kubelet_config", "linux_node_config", "taint_config", "max_run_duration",
-    "flex_start", "consolidation_delay", "workload_metadata_config",
-)  # fmt: skip
 
 
 def changed_group(request: wire.UpdateNodePoolRequest) -> str:
@@ -60,18 +64,13 @@ def changed_group(request: wire.UpdateNodePoolRequest) -> str:
     Raises:
         Refusal: 400, none or more than one.
     """
-    found = [group for group, names in _GROUPS.items() if any(_is_set(request, name) for name in names)]
+    found = [group for group, names in _GROUPS.items() if any(name in request for name in names)]
     if not found:  # the sentence, with more names, is seen in public Terraform runs
         names = ", ".join(f"'{name}'" for group in _GROUPS.values() for name in group)
         raise bad(f"At least one of [{names}] must be specified.")
     if len(found) > 1:
         raise bad(f"Only one group of attributes can be updated at a time; the request holds {', '.join(found)}.")
     return found[0]
-
-
-def _is_set(request: wire.UpdateNodePoolRequest, name: str) -> bool:
-    """Whether a field is on the wire; "-" and the empty text are no versions."""
-    return name in request and bool(getattr(request, name) or not isinstance(getattr(request, name), str))
 
 
 def apply_update(pool: wire.NodePool, request: wire.UpdateNodePoolRequest, group: str, facts: ClusterFacts) -> None:
@@ -82,36 +81,51 @@ def apply_update(pool: wire.NodePool, request: wire.UpdateNodePoolRequest, group
     """
     if request.etag and request.etag != pool.etag:
         raise Refusal("ABORTED", f"Etag {request.etag!r} does not match the current etag of the node pool.")
-    config = pool.config
-    match group:
-        case "labels":
-            config.labels = dict(request.labels.labels)
-            check_labels(dict(config.labels))
-        case "taints":
-            config.taints = list(request.taints.taints)
-            check_taints(list(config.taints))
-        case "tags":
-            config.tags = list(request.tags.tags)
-        case "resource_labels":
-            own = {key: value for key, value in config.resource_labels.items() if key.startswith("goog-gke-")}
-            config.resource_labels = own | dict(request.resource_labels.labels)
-        case "accelerators":
-            _change_accelerators(pool, request)
-        case "machine":
-            _change_machine(config, request)
-        case "image":
-            config.image_type = request.image_type.upper() or config.image_type
-            pool.version = facts.version if request.node_version in {"", "-"} else request.node_version
-        case "locations":
-            pool.locations = list(request.locations)
-            check_zones(pool, facts)
-        case "upgrade_settings":
-            pool.upgrade_settings = request.upgrade_settings
-        case "queued_provisioning":
-            pool.queued_provisioning = request.queued_provisioning
-        case _ if group in _OF_CONFIG:
-            setattr(config, group, getattr(request, group))
-    check_accelerators(config, facts)
+    change = _CHANGES.get(group)
+    if change is not None:
+        change(pool, request)
+    else:
+        setattr(pool.config, group, getattr(request, group))
+    check_zones(pool, facts)
+    check_labels(dict(pool.config.labels))
+    check_taints(list(pool.config.taints))
+    check_config(pool.config)
+    check_accelerators(pool.config, facts)
+
+
+def _change_labels(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    pool.config.labels = dict(request.labels.labels)
+
+
+def _change_taints(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    """The whole list, the taint that GKE added included; whether it would add it again is unconfirmed."""
+    pool.config.taints = list(request.taints.taints)
+
+
+def _change_tags(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    pool.config.tags = list(request.tags.tags)
+
+
+def _change_resource_labels(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    own = {key: value for key, value in pool.config.resource_labels.items() if key.startswith("goog-gke-")}
+    pool.config.resource_labels = own | dict(request.resource_labels.labels)
+
+
+def _change_image(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    pool.config.image_type = request.image_type.upper() or pool.config.image_type
+    pool.version = request.node_version or pool.version
+
+
+def _change_locations(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    pool.locations = list(request.locations)
+
+
+def _change_upgrade(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    pool.upgrade_settings = request.upgrade_settings
+
+
+def _change_queueing(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    pool.queued_provisioning = request.queued_provisioning
 
 
 def _change_accelerators(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
@@ -134,10 +148,26 @@ def _change_accelerators(pool: wire.NodePool, request: wire.UpdateNodePoolReques
     pool.config.accelerators = [wanted]
 
 
-def _change_machine(config: wire.NodeConfig, request: wire.UpdateNodePoolRequest) -> None:
+def _change_machine(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    config = pool.config
     config.machine_type = request.machine_type or config.machine_type
     boot = request.boot_disk
     config.disk_type = request.disk_type or boot.disk_type or config.disk_type
     config.disk_size_gb = request.disk_size_gb or boot.size_gb or config.disk_size_gb
     config.boot_disk.disk_type = config.disk_type
     config.boot_disk.size_gb = config.disk_size_gb
+
+
+_CHANGES: dict[str, Callable[[wire.NodePool, wire.UpdateNodePoolRequest], None]] = {
+    "labels": _change_labels,
+    "taints": _change_taints,
+    "tags": _change_tags,
+    "resource_labels": _change_resource_labels,
+    "accelerators": _change_accelerators,
+    "machine": _change_machine,
+    "image": _change_image,
+    "locations": _change_locations,
+    "upgrade_settings": _change_upgrade,
+    "queued_provisioning": _change_queueing,
+}
+"""Group -> what it does; any other is a field of the node config, taken as it is."""

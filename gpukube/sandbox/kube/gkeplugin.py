@@ -1,6 +1,6 @@
 """What GKE's own device plugin advertises on a node.
 
-Lives here: devices x what GKE wrote on the node -> `nvidia.com/gpu`. Must not live here: NVIDIA's plugin (`plugin`), pods.
+Lives here: devices x what GKE wrote on the node -> `nvidia.com/gpu`. Must not live here: NVIDIA's plugin (`plugin`).
 
 Source: GoogleCloudPlatform/container-engine-accelerators cmd/nvidia_gpu, pkg/gpu/nvidia/mig, pkg/gpu/nvidia/gpusharing.
 """
@@ -57,7 +57,7 @@ def _count_partitions(shape: GpuShape) -> int:
         if layout != wanted:
             found = len(layout or ())
             raise Crash(
-                f"failed to start GPU device manager: not all GPUs are partitioned as expected: GPU {index} has {found} "
-                f"of {len(wanted)} partitions {shape.partition}"
+                f"failed to start GPU device manager: not all GPUs are partitioned as expected: GPU {index} has "
+                f"{found} of {len(wanted)} partitions {shape.partition}"
             )
     return len(wanted) * shape.count
