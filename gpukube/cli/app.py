@@ -86,6 +86,9 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader went away: `gpukube ... | head`
         sys.stderr.close()
         return ExitCode.ERROR
+    except OSError as error:  # this machine: a full disk, a directory we may not write
+        _blame_machine(error, verbose=verbose)
+        return ExitCode.ERROR
     except Exception as error:  # noqa: BLE001 - the process edge: a defect of ours, told without a wall of text
         _confess(error, verbose=verbose)
         return ExitCode.ERROR
@@ -106,6 +109,16 @@ def _usage(error: typer.TyperException) -> int:
     else:
         sys.stderr.write(f"{error}\n")
     return ExitCode.BAD_INPUT
+
+
+def _blame_machine(error: OSError, *, verbose: bool) -> None:
+    place = f": {error.filename}" if error.filename else ""
+    sys.stderr.write(
+        f"gpukube: error[system]: {(error.strerror or str(error)).lower()}{place}\n"
+        "    fix: mend it and run the command again; it takes up what was begun\n"
+    )
+    if verbose:
+        traceback.print_exception(error)
 
 
 def _confess(error: Exception, *, verbose: bool) -> None:
