@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BEFORE_HELM", "HELM_CALLS", "OURS", "POOL_API", "HelmCall", "Undisturbed", "helm_call"]
+__all__ = [
+    "BEFORE_HELM",
+    "BEFORE_PROOF",
+    "HELM_CALLS",
+    "LOOK",
+    "OURS",
+    "POOL_API",
+    "HelmCall",
+    "Undisturbed",
+    "helm_call",
+]
 
 OURS = 29
 """Requests of our own client to Kubernetes in an undisturbed run."""
 BEFORE_HELM = 16
 """Those until Helm runs for the first time: one look, permissions, the version."""
+LOOK = 9
+"""Requests of one look into the cluster; the last ones of a run, and the first ones too."""
+BEFORE_PROOF = OURS - LOOK
+"""Requests of our own until the pool's proof is looked for."""
 POOL_API = {"put": 3, "first poll": 4, "list": -3, "get": -2, "last list": -1}
 """Requests to ARM from the first change on: place among all of them (the number of polls varies)."""
 

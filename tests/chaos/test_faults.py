@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.chaos.boundaries import BEFORE_HELM, HELM_CALLS, OURS, POOL_API, helm_call
+from tests.chaos.boundaries import BEFORE_HELM, BEFORE_PROOF, HELM_CALLS, LOOK, POOL_API, helm_call
 
 if TYPE_CHECKING:
     from tests.chaos.boundaries import Undisturbed
@@ -74,7 +74,21 @@ def test_create_when_every_call_before_helm_fails_in_a_row_then_nothing_was_chan
     stage.require_converged(stage.create(), undisturbed.objects)
 
 
-@pytest.mark.parametrize("at", range(BEFORE_HELM, OURS))
+def test_create_when_every_call_of_the_proof_fails_in_a_row_then_it_gets_over_each(
+    stage: Stage, undisturbed: Undisturbed
+) -> None:
+    stage.require_converged(stage.create(), undisturbed.objects)
+    for nth in range(LOOK + 1, 2 * LOOK + 1):  # one look to plan, and one to prove
+        parts = dict(FAULTS[KINDS[nth % len(KINDS)]])
+        daemon.add_fault(stage.info, str(parts.pop("action")), service="kube", nth=nth, **parts)
+        ended = stage.create()
+        assert stage.struck(), nth
+        daemon.clear_faults(stage.info)
+        stage.require_polite(ended)
+        assert (ended.code, ended.devices) == (0, {"nvidia.com/gpu": 56}), ended.said
+
+
+@pytest.mark.parametrize("at", range(BEFORE_HELM, BEFORE_PROOF))
 def test_create_when_a_call_of_the_cluster_fails_then_converges(
     stage: Stage, undisturbed: Undisturbed, at: int
 ) -> None:

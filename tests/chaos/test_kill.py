@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.chaos.boundaries import BEFORE_HELM, HELM_CALLS, OURS, POOL_API, helm_call
+from tests.chaos.boundaries import BEFORE_HELM, BEFORE_PROOF, HELM_CALLS, LOOK, OURS, POOL_API, helm_call
 
 if TYPE_CHECKING:
     from tests.chaos.boundaries import Undisturbed
@@ -83,7 +83,24 @@ def test_create_when_killed_at_a_call_of_the_pool_api_then_converges(
         daemon.reset(stage.info)
 
 
-@pytest.mark.parametrize("at", range(BEFORE_HELM, OURS))
+def test_create_when_killed_at_every_call_of_the_proof_in_a_row_then_converges(
+    stage: Stage, undisturbed: Undisturbed
+) -> None:
+    daemon.add_fault(stage.info, "hang", service="kube", nth=undisturbed.ours[BEFORE_PROOF])
+    assert stage.kill_at_fault(stage.start_create(), with_children=True)
+    for nth in range(LOOK + 1, 2 * LOOK + 1):  # from now on there is one look to plan, and one to prove
+        daemon.add_fault(stage.info, "hang", service="kube", nth=nth)
+        assert stage.kill_at_fault(stage.start_create(), with_children=True), nth
+    stage.require_converged(stage.create(), undisturbed.objects)
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        *range(BEFORE_HELM, BEFORE_PROOF),
+        *(pytest.param(at, marks=pytest.mark.slow) for at in range(BEFORE_PROOF, OURS)),
+    ],
+)
 def test_create_when_killed_at_a_call_of_the_cluster_then_converges(
     stage: Stage, undisturbed: Undisturbed, at: int
 ) -> None:
