@@ -22,6 +22,9 @@ from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubecon
 from gpukube.sandbox.aks.lifecycle import Pace
 from gpukube.sandbox.aks.throttle import LIMITS, Limit
 from gpukube.sandbox.clock import timestamp
+from gpukube.sandbox.eks.answers import Refusal as AwsRefusal
+from gpukube.sandbox.eks.steering import cluster_request as eks_request
+from gpukube.sandbox.eks.steering import cluster_status as eks_status
 from gpukube.sandbox.faults import parse_fault
 from gpukube.sandbox.tampering import tamper_pool
 from gpukube.sandbox.world import ClusterRequest, World
@@ -79,7 +82,7 @@ def _guarded(handler: Callable[[Request], Awaitable[Json]], token: str) -> Calla
             return JSONResponse({"error": "the control token is missing or wrong"}, 401)
         try:
             return JSONResponse(await handler(request))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AwsRefusal) as error:
             return JSONResponse({"error": str(error)}, 400)
 
     return serve
@@ -100,6 +103,7 @@ class _Control:
             "requests": {name: services.count(name) for name in sorted(set(services))} | {"total": world.log.count},
             "faults": len(world.faults.faults),
             "clusters": [await _cluster_status(world, cluster) for cluster in world.aks.clusters.values()]
+            + [await eks_status(cluster) for cluster in world.eks.clusters.values()]
             + await world.gke.status(),
         }
 
@@ -147,6 +151,9 @@ class _Control:
 
             google, made = await self._world.ensure_gke_cluster(cluster_request(body))
             return {"id": google.id, "created": made, "kubeUrl": google.kube_url}
+        if body.get("provider") == "eks":
+            amazon, made = await self._world.ensure_eks_cluster(eks_request(body))
+            return {"id": amazon.arn, "created": made, "kubeUrl": amazon.kube_url}
         cluster, made = await self._world.ensure_cluster(_cluster_request(body))
         return {"id": cluster.id, "created": made, "kubeUrl": cluster.kube_url}
 
@@ -268,7 +275,7 @@ def _cluster_request(body: Json) -> ClusterRequest:
     known = {"provider", "subscription", "resourceGroup", "name", "kubernetesVersion", "location", "options"}
     _require_keys(body, known)
     if body.get("provider") != "aks":
-        message = f"provider is {body.get('provider')!r}; the sandbox has aks, gke"
+        message = f"provider is {body.get('provider')!r}; the sandbox has aks, eks, gke"
         raise ValueError(message)
     options: dict[str, object] = {}
     for name, value in _items(body, "options"):

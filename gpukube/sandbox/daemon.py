@@ -28,6 +28,7 @@ __all__ = [
     "SandboxError",
     "SandboxInfo",
     "add_cluster",
+    "add_eks_cluster",
     "add_fault",
     "add_gke_cluster",
     "call",
@@ -228,6 +229,35 @@ def add_cluster(  # noqa: PLR0913 - the fields of a cluster
     """
     body: Json = {"provider": "aks", "subscription": subscription, "resourceGroup": resource_group, "name": name}
     body |= {"kubernetesVersion": kubernetes_version, "location": location, "options": dict(options or {})}
+    return call(info, "POST", "clusters", body)
+
+
+def add_eks_cluster(  # noqa: PLR0913 - the fields of a cluster
+    info: SandboxInfo,
+    account: str,
+    region: str,
+    name: str,
+    *,
+    kubernetes_version: str = "",
+    options: Mapping[str, object] | None = None,
+) -> Json:
+    """Make an EKS cluster with one node group of CPUs, or do nothing when it is there.
+
+    Args:
+        info: Which sandbox.
+        account: Twelve digits; its access key is `AKIAGPUK` and those.
+        region: Such as us-east-1; its zones are a, b and c.
+        name: Cluster name.
+        kubernetes_version: 1.34.2 when empty.
+        options: nodeGroups (bodies of CreateNodegroup; only nodegroupName is needed), subnets ({id, zone, public,
+            listed}), foreignPlugin, publicEndpoint, status, authenticationMode, autoMode, mapped, groupQuota,
+            nodeQuota, roles (names of further IAM roles), tags.
+
+    Returns:
+        `{"id", "created", "kubeUrl"}`.
+    """
+    body: Json = {"provider": "eks", "account": account, "region": region, "name": name}
+    body |= {"kubernetesVersion": kubernetes_version, "options": dict(options or {})}
     return call(info, "POST", "clusters", body)
 
 

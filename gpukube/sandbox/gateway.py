@@ -11,11 +11,13 @@ from starlette.responses import JSONResponse
 
 from gpukube.sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP
 from gpukube.sandbox.aks.identity import is_dummy_for
+from gpukube.sandbox.eks.identity import is_bearer_for
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from gpukube.sandbox.aks.clusters import Cluster
+    from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.world import World
 
 __all__ = ["KubeGateway"]
@@ -36,7 +38,8 @@ class KubeGateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand one request to its cluster, with the prefix taken off its path."""
         parts = scope["path"].split("/")
-        key = "/".join(parts[2 : _PREFIX_PARTS + 1]).lower()
+        asked = "/".join(parts[2 : _PREFIX_PARTS + 1])
+        key = asked if asked in self._world.kube_apps else asked.lower()  # names of EKS clusters have a case
         app = self._world.kube_apps.get(key) if parts[1:2] == ["clusters"] else None
         if app is None:
             status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
@@ -46,6 +49,7 @@ class KubeGateway:
         below = "/" + "/".join(parts[_PREFIX_PARTS + 1 :])
         raw = below.encode()
         headers = _with_own_token(scope["headers"], self._world.aks.clusters.get(key))
+        headers = _with_aws_token(headers, self._world.eks.clusters.get(key))
         await app({**scope, "path": below, "raw_path": raw, "root_path": "", "headers": headers}, receive, send)
 
 
@@ -56,6 +60,19 @@ def _with_own_token(headers: list[tuple[bytes, bytes]], cluster: Cluster | None)
     return [
         (name, f"Bearer {cluster.token}".encode())
         if name == b"authorization" and is_dummy_for(value.decode().partition(" ")[2], AZURE_KUBERNETES_SERVER_APP)
+        else (name, value)
+        for name, value in headers
+    ]
+
+
+def _with_aws_token(headers: list[tuple[bytes, bytes]], cluster: EksCluster | None) -> list[tuple[bytes, bytes]]:
+    """On EKS a presigned GetCallerIdentity is as good as the cluster's own token, if the caller is mapped."""
+    if cluster is None or not cluster.options.mapped:
+        return headers
+    return [
+        (name, f"Bearer {cluster.token}".encode())
+        if name == b"authorization"
+        and is_bearer_for(value.decode("latin-1").partition(" ")[2], cluster.name, cluster.account)
         else (name, value)
         for name, value in headers
     ]

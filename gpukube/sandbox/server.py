@@ -21,6 +21,7 @@ from starlette.routing import Mount, Route
 from gpukube.sandbox.aks.identity import identity_routes
 from gpukube.sandbox.aks.routes import ArmApp
 from gpukube.sandbox.control import control_routes
+from gpukube.sandbox.eks.routes import AwsApp, worded_fault
 from gpukube.sandbox.gateway import KubeGateway
 from gpukube.sandbox.gke.worded import as_google
 from gpukube.sandbox.guard import refuse_non_loopback
@@ -68,8 +69,8 @@ def serve(state_dir: Path, speed: float, idle_timeout_s: float = 0.0) -> int:
 
 async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     tls = make_tls(state_dir)
-    arm, arm_tls, kube, gke, gke_grpc = (_listen() for _ in range(5))
-    ports = {"arm": arm, "arm_tls": arm_tls, "kube": kube, "gke": gke, "gke_grpc": gke_grpc}
+    arm, arm_tls, kube, aws, gke, gke_grpc = (_listen() for _ in range(6))
+    ports = {"arm": arm, "arm_tls": arm_tls, "kube": kube, "aws": aws, "gke": gke, "gke_grpc": gke_grpc}
     info = _describe(state_dir, speed, tls, ports)
     world = World(speed, tls.ca.read_bytes())
     world.kube_base = info.kube_url
@@ -77,11 +78,18 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     plain = _front(world, token_needed=False, own=control_routes(world, info.control_token, stopping.set))
     secure = _front(world, token_needed=True, own=[])
     gateway = Watched(KubeGateway(world), "kube", world.log, world.faults)
+    amazon = Watched(AwsApp(world.eks), "aws", world.log, world.faults, worded_fault)
     google = Watched(world.gke.rest, "gke", world.log, world.faults, as_google)
-    servers = [_Server(plain, None), _Server(secure, tls), _Server(gateway, tls), _Server(google, None)]
+    servers = [
+        _Server(plain, None),
+        _Server(secure, tls),
+        _Server(gateway, tls),
+        _Server(amazon, None),
+        _Server(google, None),
+    ]
     tasks = [
         asyncio.create_task(server.serve(sockets=[listener]))
-        for server, listener in zip(servers, (arm, arm_tls, kube, gke), strict=True)
+        for server, listener in zip(servers, (arm, arm_tls, kube, aws, gke), strict=True)
     ]
     world.gke.prepare(state_dir, info.gke_url)
     await world.gke.tunnel.start(gke_grpc)
@@ -131,6 +139,7 @@ def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, soc
         control_token=secrets.token_urlsafe(32),
         speed=speed,
         started=time.time(),
+        aws_url=f"http://{_HOST}:{port['aws']}",
         gke_url=f"http://{_HOST}:{port['gke']}",
         gke_grpc=f"{_HOST}:{port['gke_grpc']}",
     )

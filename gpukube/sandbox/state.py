@@ -40,6 +40,7 @@ class SandboxInfo:
         kube_url: Kubernetes APIs, without the path of a cluster.
         charts_url: Chart repository.
         ca_path: Certificate authority of the two https ports.
+        aws_url: EKS, EC2, STS, IAM and Auto Scaling over http (`AWS_ENDPOINT_URL`).
         gke_url: GKE over http, for REST clients (`GPUKUBE_GKE_ENDPOINT`).
         gke_grpc: GKE over gRPC without TLS, "127.0.0.1:40000".
         control_url: Control API.
@@ -59,6 +60,7 @@ class SandboxInfo:
     control_token: str
     speed: float
     started: float
+    aws_url: str = ""
     gke_url: str = ""
     gke_grpc: str = ""
 

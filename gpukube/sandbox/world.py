@@ -18,6 +18,9 @@ from gpukube.sandbox.aks.lifecycle import seed_pool
 from gpukube.sandbox.aks.pools import Pool, finish_defaults, with_defaults
 from gpukube.sandbox.aks.service import AksService, cluster_key
 from gpukube.sandbox.aks.throttle import Throttle
+from gpukube.sandbox.eks.making import EksRequest
+from gpukube.sandbox.eks.making import make_cluster as make_eks_cluster
+from gpukube.sandbox.eks.service import EksService
 from gpukube.sandbox.faults import FaultBook
 from gpukube.sandbox.gke.door import GkeDoor
 from gpukube.sandbox.kube.api import make_app
@@ -31,6 +34,7 @@ __all__ = ["ClusterRequest", "World"]
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.gke.clusters import Cluster as GkeCluster
     from gpukube.sandbox.gke.making import GkeRequest
 
@@ -63,6 +67,7 @@ class World:
         self.faults = FaultBook()
         self.log = RequestLog()
         self.aks = AksService(self.clock, self.faults.for_operation, Throttle(self.clock))
+        self.eks = EksService(self.clock, self.faults.operation)
         self.gke = GkeDoor(self.clock, self.faults, self.log)
         self.kube_apps: dict[str, ASGIApp] = {}
         self.kube_base = ""
@@ -121,12 +126,23 @@ class World:
             self.kube_apps[wanted.key] = make_app(cluster.kube)
             return cluster, True
 
+    async def ensure_eks_cluster(self, wanted: EksRequest) -> tuple[EksCluster, bool]:
+        """Give the EKS cluster, made with one node group of CPUs when it is not there; and whether it was made now."""
+        async with self._making:
+            if wanted.key in self.eks.clusters:
+                return self.eks.clusters[wanted.key], False
+            cluster = await make_eks_cluster(self.eks, wanted, self.kube_base, self._ca_pem, find_assets())
+            self.kube_apps[wanted.key] = make_app(cluster.kube)
+            return cluster, True
+
     async def reset(self) -> None:
         """Wipe everything: clusters, operations, faults, the log."""
         self.faults.clear()
         kubes = [cluster.kube for cluster in self.aks.clusters.values()]
+        kubes += [cluster.kube for cluster in self.eks.clusters.values()]
         kubes += [cluster.kube for cluster in self.gke.clusters.values()]
         await self.aks.reset()
+        await self.eks.reset()
         await self.gke.reset()
         self.kube_apps.clear()
         for kube in kubes:

@@ -1,0 +1,168 @@
+"""The EC2 instances of a node group as Kubernetes nodes: names, labels, taints, GPUs.
+
+Lives here: what EKS puts on a node that joins. Must not live here: when nodes come and go (`lifecycle`).
+
+Source of labels: docs: eks/managed-node-groups, eks/managed-node-update-behavior; cloud-provider-aws for the zone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.eks.answers import objects_in
+from gpukube.sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_settings
+from gpukube.sandbox.eks.groups import image_of
+from gpukube.sandbox.eks.keys import EFFECTS, labels_of, refused_by_kubelet
+from gpukube.sandbox.kube.objects import spec
+from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.eks.answers import Json
+    from gpukube.sandbox.eks.clusters import EksCluster
+    from gpukube.sandbox.eks.groups import NodeGroup
+    from gpukube.sandbox.eks.instances import InstanceType
+    from gpukube.sandbox.kube.cluster import KubeCluster
+
+__all__ = ["cannot_join", "node_labels", "node_shape", "node_taints", "retouch_node"]
+
+_SYSTEMS = {
+    "al2": "Amazon Linux 2",
+    "al2023": "Amazon Linux 2023.9.20260714",
+    "bottlerocket": "Bottlerocket OS 1.57.0 ({variant})",
+    "windows": "Windows Server 2022 Datacenter",
+    "custom": "Amazon Linux 2023.9.20260714",
+}
+_ARCH = {"x86_64": "amd64", "arm64": "arm64"}
+
+
+def node_labels(group: NodeGroup) -> dict[str, str]:
+    """Every label that the group gives its nodes: the user's and the cloud's."""
+    found = labels_of(group.members) | {
+        "eks.amazonaws.com/nodegroup": group.name,
+        "eks.amazonaws.com/nodegroup-image": image_of(group),
+        "eks.amazonaws.com/capacityType": str(group.members["capacityType"]),
+    }
+    template = group.members.get("launchTemplate")
+    if isinstance(template, dict):
+        found["eks.amazonaws.com/sourceLaunchTemplateId"] = str(template["id"])
+        found["eks.amazonaws.com/sourceLaunchTemplateVersion"] = str(template["version"])
+    return found
+
+
+def node_taints(members: Json) -> tuple[Taint, ...]:
+    """The group's taints as Kubernetes spells them; EKS adds none for GPUs."""
+    return tuple(
+        Taint(str(taint["key"]), str(taint.get("value") or ""), EFFECTS[str(taint["effect"])])
+        for taint in objects_in(members.get("taints"))
+    )
+
+
+def cannot_join(group: NodeGroup) -> str:
+    """Why no node of this group will register; "" when nothing stands in the way."""
+    wrong = refused_by_kubelet(labels_of(group.members))
+    if wrong:
+        return f"kubelet refuses labels {', '.join(wrong)}"
+    if group.image.has_plugin:
+        try:
+            read_settings(_user_data(group), group.types[0].gpu)
+        except UserDataError as error:
+            return str(error)
+    return ""
+
+
+def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: str, boot_s: float) -> NodeShape:
+    """One instance that is about to boot.
+
+    Args:
+        cluster: Where.
+        group: Its node group.
+        kind: Its instance type.
+        zone: Letter of its Availability Zone.
+        boot_s: Sandbox seconds until it registers.
+    """
+    index, group.next_index = group.next_index, group.next_index + 1
+    digest = hashlib.sha256(f"{group.arn}/{index}".encode()).digest()
+    instance = f"i-0{digest.hex()[:16]}"
+    area = "ec2.internal" if cluster.region == "us-east-1" else f"{cluster.region}.compute.internal"
+    name = f"ip-10-0-{digest[0]}-{digest[1]}-{digest[2:4].hex()}.{area}"  # the digits at the end keep it unique here
+    labels = node_labels(group) | {
+        "kubernetes.io/arch": _ARCH[kind.arch],
+        "beta.kubernetes.io/arch": _ARCH[kind.arch],
+        "topology.kubernetes.io/region": cluster.region,
+        "failure-domain.beta.kubernetes.io/region": cluster.region,
+        "failure-domain.beta.kubernetes.io/zone": f"{cluster.region}{zone}",
+        "topology.kubernetes.io/zone": f"{cluster.region}{zone}",
+        "k8s.io/cloud-provider-aws": cluster.digest("cloud-provider"),
+    }
+    return NodeShape(
+        name=name,
+        pool=group.name,
+        machine=kind.name,
+        labels=labels,
+        taints=node_taints(group.members),
+        cpu=kind.vcpus,
+        memory_gib=kind.memory_gib,
+        gpu=_gpu_shape(group, kind),
+        boot_s=boot_s,
+        provider_id=f"aws:///{cluster.region}{zone}/{instance}",
+        os_image=_system(cluster, group),
+        runtime="containerd://2.1.4",
+        max_pods=110,
+        zone=f"{cluster.region}{zone}",
+    )
+
+
+def _system(cluster: EksCluster, group: NodeGroup) -> str:
+    variant = f"aws-k8s-{cluster.version}" + ("-nvidia" if group.image.has_driver else "")
+    return _SYSTEMS[group.image.system].format(variant=variant)
+
+
+def _gpu_shape(group: NodeGroup, kind: InstanceType) -> GpuShape | None:
+    """The GPUs of a node, none of them NVIDIA's for AMD and Neuron machines."""
+    if not kind.is_nvidia:
+        return None
+    image = group.image
+    if not image.has_plugin:
+        return GpuShape(kind.gpu, kind.devices, driver=image.has_driver or image.system == "custom")
+    try:
+        found = read_settings(_user_data(group), kind.gpu)
+    except UserDataError:
+        found = GpuSettings()
+    return GpuShape(
+        kind.gpu,
+        kind.devices,
+        mig_layout=found.layout,
+        host_plugin=found.runs,
+        host_strategy="single" if found.layout else "none",  # slices are advertised as plain nvidia.com/gpu
+        host_sharing=found.sharing,
+    )
+
+
+def _user_data(group: NodeGroup) -> str:
+    return decoded((group.data or {}).get("UserData"))
+
+
+async def retouch_node(
+    kube: KubeCluster,
+    name: str,
+    labels: tuple[dict[str, str], dict[str, str]],
+    taints: tuple[tuple[Taint, ...], tuple[Taint, ...]],
+) -> None:
+    """Bring the group's labels and taints of a living node from the old to the new ones; others stay.
+
+    Args:
+        kube: The cluster; a node that is not there (yet) is left out.
+        name: Node name.
+        labels: What the group gave, and what it gives now.
+        taints: Likewise; a taint is known by key and effect (hashicorp/terraform-provider-aws node_group.go).
+    """
+    node = await kube.api.get("nodes", name)
+    if node is None:
+        return
+    gone = {key: None for key in labels[0] if key not in labels[1]}
+    given = {(taint.key, taint.effect) for taint in (*taints[0], *taints[1])}
+    others = [taint for taint in spec(node).get("taints") or () if (taint["key"], taint["effect"]) not in given]
+    ours = [{"key": t.key, "value": t.value, "effect": t.effect} for t in taints[1]]
+    change = {"metadata": {"labels": {**gone, **labels[1]}}, "spec": {"taints": [*others, *ours] or None}}
+    await kube.api.patch("nodes", node, change)

@@ -1,0 +1,153 @@
+"""What the sandbox's own control API may do with the emulated AWS.
+
+Lives here: reading its documents, showing status, changes behind the user's back. Must not live here: its HTTP
+(`gpukube.sandbox.control`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.eks.clusters import ClusterOptions
+from gpukube.sandbox.eks.identity import access_key
+from gpukube.sandbox.eks.lifecycle import Before, Job, seed, stop_work
+from gpukube.sandbox.eks.machines import node_labels, node_taints, retouch_node
+from gpukube.sandbox.eks.making import EksRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.sandbox.eks.answers import Json
+    from gpukube.sandbox.eks.clusters import EksCluster
+    from gpukube.sandbox.eks.service import EksService
+
+__all__ = ["accounts", "cluster_request", "cluster_status", "kubeconfig_entry", "tamper_group"]
+
+_OPTIONS: dict[str, tuple[str, type]] = {
+    "nodeGroups": ("node_groups", list),
+    "subnets": ("subnets", list),
+    "foreignPlugin": ("foreign_plugin", bool),
+    "publicEndpoint": ("public_endpoint", bool),
+    "status": ("status", str),
+    "authenticationMode": ("authentication_mode", str),
+    "autoMode": ("auto_mode", bool),
+    "mapped": ("mapped", bool),
+    "groupQuota": ("group_quota", int),
+    "nodeQuota": ("node_quota", int),
+    "roles": ("roles", list),
+    "tags": ("tags", dict),
+}
+_KNOWN = frozenset({"provider", "account", "region", "name", "kubernetesVersion", "options"})
+_ACCOUNT_DIGITS = 12
+
+
+def cluster_request(body: Json) -> EksRequest:
+    """Read POST /_sandbox/clusters.
+
+    Raises:
+        ValueError: An unknown key or option, an option of the wrong type, or no account id.
+        KeyError: Account, region or name is missing.
+    """
+    unknown = sorted(set(body) - _KNOWN)
+    given = body.get("options") or {}
+    if unknown or not isinstance(given, dict):
+        message = f"unknown keys {', '.join(unknown)}; known are {', '.join(sorted(_KNOWN))}"
+        raise ValueError(message)
+    options: dict[str, object] = {}
+    for name, value in given.items():
+        field, kind = _OPTIONS.get(name, ("", object))
+        if not field or not isinstance(value, kind):
+            message = f"no option {name!r} = {value!r}; there are {', '.join(_OPTIONS)}"
+            raise ValueError(message)
+        options[field] = tuple(value) if field == "roles" and isinstance(value, list) else value
+    account = str(body["account"])
+    if not (account.isdigit() and len(account) == _ACCOUNT_DIGITS):
+        message = f"account is {account!r}; it must have twelve digits"
+        raise ValueError(message)
+    return EksRequest(
+        account=account,
+        region=str(body["region"]),
+        name=str(body["name"]),
+        kubernetes_version=str(body.get("kubernetesVersion") or "1.34.2"),
+        options=ClusterOptions(**options),  # type: ignore[arg-type] # types were checked against _OPTIONS
+    )
+
+
+async def cluster_status(cluster: EksCluster) -> Json:
+    """A cluster as the status shows it."""
+    pools = [
+        {
+            "name": group.name,
+            "state": group.status,
+            "instanceType": group.types[0].name,
+            "count": group.desired,
+            "nodes": list(group.nodes),
+        }
+        for group in cluster.groups.values()
+    ]
+    ready = sum(
+        any(c["type"] == "Ready" and c["status"] == "True" for c in node.get("status", {}).get("conditions") or ())
+        for node in await cluster.kube.api.list("nodes")
+    )
+    return {
+        "provider": "eks",
+        "id": cluster.arn,
+        "name": cluster.name,
+        "kubeUrl": cluster.kube_url,
+        "state": cluster.status,
+        "readyNodes": ready,
+        "pools": pools,
+    }
+
+
+def kubeconfig_entry(cluster: EksCluster) -> tuple[str, str, bytes, str]:
+    """Context name (as `aws eks update-kubeconfig` writes it), address, authority and token of a cluster."""
+    return cluster.arn, cluster.kube_url, cluster.ca_pem, cluster.token
+
+
+def accounts(service: EksService) -> dict[str, str]:
+    """Account -> access key id, of the accounts that have a cluster."""
+    return {cluster.account: access_key(cluster.account) for cluster in service.clusters.values()}
+
+
+async def tamper_group(
+    service: EksService, cluster: EksCluster, name: str, changes: Mapping[str, object], *, delete: bool
+) -> None:
+    """Delete a node group, or set members of it; a value of None removes one.
+
+    Args:
+        service: Its clock.
+        cluster: Where.
+        name: Node group.
+        changes: Members of the wire form; `status`, `tags` and `issues` (of its health) too. Labels, taints and sizes
+            reach the nodes at once.
+        delete: Take the group and its nodes away.
+
+    Raises:
+        KeyError: There is no such group.
+    """
+    group = cluster.groups[name]
+    if delete:
+        await stop_work(group)
+        del cluster.groups[name]
+        while group.nodes:
+            await cluster.kube.remove_node(group.nodes.pop())
+        return
+    before = Before.of(group)
+    status, issues = group.status, group.issues
+    for key, value in changes.items():
+        if key in {"status", "tags", "issues"}:
+            setattr(group, key, value)
+        elif value is None:
+            group.members.pop(key, None)
+        else:
+            group.members[key] = value
+    for node in group.nodes:
+        labels = before.labels, node_labels(group)
+        await retouch_node(cluster.kube, node, labels, (before.taints, node_taints(group.members)))
+    while len(group.nodes) > group.desired:
+        await cluster.kube.remove_node(group.nodes.pop())
+    kept = group.status if "status" in changes else status
+    kept_issues = group.issues if "issues" in changes else issues
+    await seed(Job(cluster, group, service.clock, service.pace))
+    group.status, group.issues = kept, kept_issues
