@@ -131,8 +131,8 @@ def require_room(running: Iterable[Operation], place: Place, kind: wire.Operatio
             raise blocked(f"Cluster is running incompatible operation {background}.")
         if other is not None and other.kind == Kind.DELETE_NODE_POOL:
             raise blocked(
-                f"Operation {other.name} is currently deleting a node pool for cluster {place.cluster}. Please wait and "
-                "try again once it is done."
+                f"Operation {other.name} is currently deleting a node pool for cluster {place.cluster}. Please wait "
+                "and try again once it is done."
             )
         if other is not None:
             raise blocked(f"Cluster is running incompatible operation {other.name}.")
