@@ -23,6 +23,7 @@ GPUS: Final[dict[str, str]] = {
 """What the GPU catalogue refuses (`gpukube.gpu`)."""
 
 POOLS: Final[dict[str, str]] = {
+    "missing-feature": "The cloud cannot do what the pool asks for.",
     "gpu-and-type": "A pool says both gpu and instanceType, and they contradict each other.",
     "instance-status": "The instance type is of a former generation, in preview, or perhaps retired.",
     "owner": "Nobody, or two components, would advertise the GPUs of a pool, or the one asked for is not supported.",

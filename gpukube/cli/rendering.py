@@ -162,6 +162,8 @@ def _planned_pool(pool: Doc, *, verbose: bool) -> Iterator[Line]:
         yield from _fact("devices", _device_words(pool))
         entry = f", entry {pool['configEntry']}" if pool["configEntry"] else ""
         yield from _fact("driver", f"{pool['driver']}; device plugin: {pool['devicePlugin']}{entry}")
+        for feature, how in pool["fidelity"].items():
+            yield from _fact("how", f"{feature}: {how['fidelity']}{_by(how['substitute'])}")
         if verbose:
             yield from _fact("owner", pool["ownership"])
     yield from _fact("why", pool["why"])
@@ -171,6 +173,10 @@ def _planned_pool(pool: Doc, *, verbose: bool) -> Iterator[Line]:
     if verbose:
         for request in pool["requests"]:
             yield from _native_request(request)
+
+
+def _by(substitute: str) -> str:
+    return f" ({substitute})" if substitute else ""
 
 
 def _fact(name: str, value: str) -> Iterator[Line]:

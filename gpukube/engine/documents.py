@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.engine.fidelity import inexact
 from gpukube.engine.proving import summarise
 from gpukube.engine.report import exit_code
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.catalogue import find_machine
+from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,6 +201,10 @@ def _wanted(desired: Desired) -> Document:
         "devicePlugin": owner.advertiser,
         "configEntry": owner.config_key,
         "ownership": owner.reason,
+        "fidelity": {
+            feature: {"fidelity": ability.fidelity, "substitute": ability.substitute, "reason": ability.reason}
+            for feature, ability in inexact(target, load_provider(target.cluster.provider).abilities()).items()
+        },
     }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.owners import needs_operator, solve_ownership
 from gpukube.core.resolve import cluster_refs, promise_of, resolve_targets
+from gpukube.engine.fidelity import check_fidelity
 from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
 from gpukube.provider import load_provider
 
@@ -126,6 +127,8 @@ def _desire(target: Target, found: list[Diagnostic], *, operator: bool) -> Desir
     if provider is None:
         return None
     problems = provider.check(target)
+    if not any(p.severity == "error" for p in problems):
+        problems += check_fidelity(target, provider.abilities())
     found += problems
     ownership = solve_ownership(target, provider.stack(target), operator=operator)
     if isinstance(ownership, Diagnostic):

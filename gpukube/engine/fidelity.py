@@ -1,0 +1,70 @@
+"""How faithfully a cloud does what a pool asks for: the features it uses, judged by the provider's abilities. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpukube.core.values import Target
+    from gpukube.provider import Ability
+
+__all__ = ["check_fidelity", "inexact", "used_features"]
+
+_USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
+    ("nodes.count", "nodes.count", lambda t: not t.nodes.autoscaled),
+    ("nodes.autoscaling", "nodes.autoscaling", lambda t: t.nodes.autoscaled),
+    ("capacity.spot", "capacity.type", lambda t: t.capacity.type == "spot"),
+    ("zones", "zones", lambda t: bool(t.zones)),
+    ("disk.size", "disk.sizeGiB", lambda t: t.disk.size_gib is not None),
+    ("disk.type", "disk.type", lambda t: t.disk.type is not None),
+    ("sharing.mig.single", "sharing.mig", lambda t: t.sharing.mig is not None and t.sharing.mig.strategy == "single"),
+    ("sharing.mig.mixed", "sharing.mig", lambda t: t.sharing.mig is not None and t.sharing.mig.strategy == "mixed"),
+    ("sharing.timeSlicing", "sharing.timeSlicing", lambda t: _slices(t) == "time-slicing"),
+    ("sharing.mps", "sharing.mps", lambda t: _slices(t) == "mps"),
+    ("taints", "taints", lambda t: any(taint != GPU_TAINT for taint in t.taints)),
+    ("gpuTaint", "gpuTaint", lambda t: not t.gpu_taint),
+    ("labels", "labels", lambda t: bool(t.labels)),
+    ("tags", "tags", lambda t: bool(t.tags)),
+    ("deletionProtection", "deletionProtection", lambda t: t.protect),
+)
+"""Feature (see provider.FEATURES), field of the spec, whether a target uses it."""
+
+CRITICAL: Final = ("nodes.", "capacity.", "sharing.", "taints")
+"""What changes resource name, count, isolation or price: a cloud that lacks it cannot stand in."""
+
+
+def used_features(target: Target) -> tuple[str, ...]:
+    """List the features a pool asks for."""
+    return tuple(feature for feature, _, uses in _USES if uses(target))
+
+
+def inexact(target: Target, abilities: Mapping[str, Ability]) -> dict[str, Ability]:
+    """Find the features a pool asks for that its cloud does otherwise, or not at all."""
+    found = {feature: abilities[feature] for feature in used_features(target)}
+    return {feature: ability for feature, ability in found.items() if ability.fidelity != "exact"}
+
+
+def check_fidelity(target: Target, abilities: Mapping[str, Ability]) -> list[Diagnostic]:
+    """Refuse what is missing and matters; warn of what is missing and does not."""
+    fields = {feature: field for feature, field, _ in _USES}
+    return [
+        Diagnostic(
+            "missing-feature",
+            target.locator.at(fields[feature]),
+            f"{target.where}: {target.cluster.provider} has no {feature}",
+            why=ability.reason,
+            fix=ability.substitute or f"leave {fields[feature]} out for this cluster",
+            severity="error" if feature.startswith(CRITICAL) else "warning",
+        )
+        for feature, ability in inexact(target, abilities).items()
+        if ability.fidelity == "missing"
+    ]
+
+
+def _slices(target: Target) -> str:
+    return target.sharing.slicing.mode if target.sharing.slicing else ""

@@ -1,0 +1,59 @@
+"""Fidelity: every feature is judged when a pool uses it, and only then."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpukube.core.values import Capacity, Disk, Nodes
+from gpukube.engine.fidelity import check_fidelity, inexact, used_features
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube.provider import FEATURES, Ability
+from tests.builders import make_target
+
+CASES = {
+    "nodes.count": {},
+    "nodes.autoscaling": {"nodes": Nodes(1, 1, 2, autoscaled=True)},
+    "capacity.spot": {"capacity": Capacity("spot")},
+    "zones": {"zones": ("1",)},
+    "disk.size": {"disk": Disk(100, None)},
+    "disk.type": {"disk": Disk(None, "Managed")},
+    "sharing.mig.single": {"sharing": Sharing(mig=MigCut("1g.5gb", "single"))},
+    "sharing.mig.mixed": {"sharing": Sharing(mig=MigCut("1g.5gb", "mixed"))},
+    "sharing.timeSlicing": {"sharing": Sharing(slicing=Slicing("time-slicing", 2))},
+    "sharing.mps": {"sharing": Sharing(slicing=Slicing("mps", 2))},
+    "taints": {"taints": ()},
+    "gpuTaint": {"gpu_taint": False},
+    "labels": {"labels": {"a": "b"}},
+    "tags": {"tags": {"a": "b"}},
+    "deletionProtection": {"protect": True},
+}
+EXACT = Ability("exact")
+
+
+def test_cases_when_compared_then_every_feature_has_one() -> None:
+    assert set(CASES) == set(FEATURES)
+
+
+@pytest.mark.parametrize("feature", [name for name in FEATURES if name != "taints"])
+def test_feature_when_used_and_missing_then_told(feature: str) -> None:
+    target = make_target(**CASES[feature])
+    assert feature in used_features(target)
+    missing = dict.fromkeys(FEATURES, EXACT) | {feature: Ability("missing", reason="not here")}
+    (told,) = check_fidelity(target, missing)
+    matters = feature.startswith(("nodes.", "capacity.", "sharing."))
+    assert (told.code, told.severity) == ("missing-feature", "error" if matters else "warning")
+    assert told.fix
+
+
+def test_feature_when_not_used_then_silent() -> None:
+    plain = make_target()
+    missing = dict.fromkeys(FEATURES, Ability("missing", reason="not here")) | {"nodes.count": EXACT}
+    assert used_features(plain) == ("nodes.count",)
+    assert check_fidelity(plain, missing) == []
+
+
+def test_feature_when_emulated_then_shown_but_no_finding() -> None:
+    sliced = make_target(sharing=Sharing(slicing=Slicing("time-slicing", 2)))
+    emulated = dict.fromkeys(FEATURES, EXACT) | {"sharing.timeSlicing": Ability("emulated", "the plugin", "no field")}
+    assert list(inexact(sliced, emulated)) == ["sharing.timeSlicing"]
+    assert check_fidelity(sliced, emulated) == []
