@@ -23,8 +23,12 @@ from gpukube.sandbox.aks.lifecycle import Pace
 from gpukube.sandbox.aks.throttle import LIMITS, Limit
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.eks.answers import Refusal as AwsRefusal
+from gpukube.sandbox.eks.steering import add_context as add_eks_context
 from gpukube.sandbox.eks.steering import cluster_request as eks_request
 from gpukube.sandbox.eks.steering import cluster_status as eks_status
+from gpukube.sandbox.eks.steering import named as named_eks
+from gpukube.sandbox.eks.steering import set_pace as set_eks_pace
+from gpukube.sandbox.eks.steering import tamper_group
 from gpukube.sandbox.faults import parse_fault
 from gpukube.sandbox.tampering import tamper_pool
 from gpukube.sandbox.world import ClusterRequest, World
@@ -118,14 +122,17 @@ class _Control:
     async def settings(self, request: Request) -> Json:
         """`speed`; AKS: `throttling`, `limits` {name: [burst, per second]}, `pageSize`, `pace` {name: sandbox seconds}.
 
-        GKE: `gkePace`.
+        GKE: `gkePace`. EKS: `eksPace`, `eksDegradedBusy` (a DEGRADED node group refuses updates), `pageSize` too.
         """
         body, world = await _object(request), self._world
-        _require_keys(body, {"speed", "throttling", "limits", "pace", "pageSize", "gkePace"})
+        _require_keys(
+            body, {"speed", "throttling", "limits", "pace", "pageSize", "gkePace", "eksPace", "eksDegradedBusy"}
+        )
         if "speed" in body:
             world.clock.set_speed(float(str(body["speed"])))
         if "pageSize" in body:
             world.aks.page_size = int(str(body["pageSize"]))
+            world.eks.page_size = world.aks.page_size or 100
         if "throttling" in body:
             world.aks.throttle.enabled = bool(body["throttling"])
         for name, pair in _items(body, "limits"):
@@ -140,6 +147,8 @@ class _Control:
                 raise ValueError(message)
             setattr(world.aks.pace, name, float(str(seconds)))
         world.gke.set_pace({name: float(str(seconds)) for name, seconds in _items(body, "gkePace")})
+        set_eks_pace(world.eks, {name: float(str(seconds)) for name, seconds in _items(body, "eksPace")})
+        world.eks.is_degraded_busy = bool(body.get("eksDegradedBusy", world.eks.is_degraded_busy))
         return {"speed": world.clock.speed, "throttling": world.aks.throttle.enabled}
 
     async def make_cluster(self, request: Request) -> Json:
@@ -162,8 +171,12 @@ class _Control:
         clusters = list(self._world.aks.clusters.values())
         subscriptions = sorted({cluster.subscription for cluster in clusters})
         document = merged_kubeconfig(clusters)
+        for amazon in self._world.eks.clusters.values():
+            add_eks_context(document, amazon)
         self._world.gke.add_contexts(document)
-        return {"kubeconfig": document, "subscriptions": subscriptions, "projects": self._world.gke.projects()}
+        accounts = {cluster.account: cluster.region for cluster in self._world.eks.clusters.values()}
+        projects = self._world.gke.projects()
+        return {"kubeconfig": document, "subscriptions": subscriptions, "accounts": accounts, "projects": projects}
 
     async def requests(self, request: Request) -> Json:
         after = int(request.query_params.get("after", "0"))
@@ -214,6 +227,12 @@ class _Control:
             changes = dict(_items(body, "set"))
             await self._world.gke.tamper(google[0], str(body["pool"]), changes, delete=bool(body.get("delete")))
             return {}
+        amazon = named_eks(self._world.eks, str(body["cluster"]))
+        if len(amazon) == 1 and not clusters and not google:
+            changes = dict(_items(body, "set"))
+            delete = bool(body.get("delete"))
+            await tamper_group(self._world.eks, amazon[0], str(body["pool"]), changes, delete=delete)
+            return {}
         if len(clusters) != 1:
             message = f"{len(clusters)} clusters are called {body['cluster']!r}"
             raise ValueError(message)
@@ -236,7 +255,10 @@ class _Control:
         google = self._world.gke.named(str(body.get("cluster", "")))
         for one in google:
             one.kube.denied = set(denied)
-        return {"clusters": len(clusters) + len(google)}
+        amazon = named_eks(self._world.eks, str(body.get("cluster", "")))
+        for eks in amazon:
+            eks.kube.denied = set(denied)
+        return {"clusters": len(clusters) + len(google) + len(amazon)}
 
 
 async def _cluster_status(world: World, cluster: Cluster) -> Json:

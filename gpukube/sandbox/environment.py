@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.daemon import call
+from gpukube.sandbox.eks.identity import SECRET, access_key
 from gpukube.sandbox.guard import DEAD_PROXY, is_credential
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = ["env", "kubeconfig", "names_to_unset"]
 _CLOUD = "gpukubesandbox"
 _TENANT = "00000000-0000-0000-0000-0000000000aa"
 _NO_PROXY = "127.0.0.1,localhost,::1"
+_ACCOUNT, _REGION = "111122223333", "us-east-1"
 
 
 def env(info: SandboxInfo) -> dict[str, str]:
@@ -64,6 +66,7 @@ def env(info: SandboxInfo) -> dict[str, str]:
         "no_proxy": _NO_PROXY,
         "KUBECONFIG": str(directory / "kubeconfig"),
         "GPUKUBE_AKS_ENDPOINT": info.arm_url,
+        **_amazon(info, document),
         **_google(info, document),
         "GPUKUBE_SANDBOX_STATE": info.state_dir,
     }
@@ -77,6 +80,37 @@ def names_to_unset(environment: Mapping[str, str], given: Mapping[str, str]) -> 
         given: What `env` gave; those stay.
     """
     return sorted(name for name in environment if is_credential(name) and name not in given)
+
+
+def _amazon(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:
+    """Variables for boto3 and `aws`: dummy keys of the first account, and a profile for each, named by its digits."""
+    home = Path(info.state_dir) / "aws"
+    home.mkdir(mode=0o700, exist_ok=True)
+    places = document.get("accounts")
+    accounts = {str(key): str(value) for key, value in places.items()} if isinstance(places, dict) else {}
+    accounts = accounts or {_ACCOUNT: _REGION}
+    first, region = next(iter(accounts.items()))
+    config, credentials = {"default": {"region": region, "cli_pager": ""}}, {"default": _keys(first)}
+    for account, place in accounts.items():
+        config[f"profile {account}"] = {"region": place, "cli_pager": ""}
+        credentials[account] = _keys(account)
+    _write(home / "config", _ini(config))
+    _write(home / "credentials", _ini(credentials))
+    return {
+        "AWS_ENDPOINT_URL": info.aws_url,
+        "AWS_ACCESS_KEY_ID": access_key(first),
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_CONFIG_FILE": str(home / "config"),
+        "AWS_SHARED_CREDENTIALS_FILE": str(home / "credentials"),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_PAGER": "",
+    }
+
+
+def _keys(account: str) -> dict[str, str]:
+    return {"aws_access_key_id": access_key(account), "aws_secret_access_key": SECRET}
 
 
 def _google(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:

@@ -154,7 +154,7 @@ def test_control_when_the_token_is_wrong_then_401(sandbox: SandboxInfo) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "text"),
     [
-        ("clusters", {"provider": "eks", "name": "x"}, "provider is 'oke'"),
+        ("clusters", {"provider": "oke", "name": "x"}, "provider is 'oke'"),
         ("clusters", {"provider": "aks", "name": "x"}, "subscription"),
         ("clusters", {"provider": "aks", "region": "x"}, "unknown keys region"),
         ("settings", {"speed": 0}, "above 0"),

@@ -6,10 +6,10 @@ Lives here: reading its documents, showing status, changes behind the user's bac
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.clusters import ClusterOptions
-from gpukube.sandbox.eks.identity import access_key
 from gpukube.sandbox.eks.lifecycle import Before, Job, seed, stop_work
 from gpukube.sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube.sandbox.eks.making import EksRequest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.service import EksService
 
-__all__ = ["accounts", "cluster_request", "cluster_status", "kubeconfig_entry", "tamper_group"]
+__all__ = ["add_context", "cluster_request", "cluster_status", "named", "set_pace", "tamper_group"]
 
 _OPTIONS: dict[str, tuple[str, type]] = {
     "nodeGroups": ("node_groups", list),
@@ -100,14 +100,37 @@ async def cluster_status(cluster: EksCluster) -> Json:
     }
 
 
-def kubeconfig_entry(cluster: EksCluster) -> tuple[str, str, bytes, str]:
-    """Context name (as `aws eks update-kubeconfig` writes it), address, authority and token of a cluster."""
-    return cluster.arn, cluster.kube_url, cluster.ca_pem, cluster.token
+def named(service: EksService, name: str) -> list[EksCluster]:
+    """Clusters by name or ARN; all for ""."""
+    return [cluster for cluster in service.clusters.values() if name in {"", cluster.name, cluster.arn}]
 
 
-def accounts(service: EksService) -> dict[str, str]:
-    """Account -> access key id, of the accounts that have a cluster."""
-    return {cluster.account: access_key(cluster.account) for cluster in service.clusters.values()}
+def add_context(document: Json, cluster: EksCluster) -> None:
+    """Add a cluster to a kubeconfig, called as `aws eks update-kubeconfig` does: by its ARN."""
+    authority = base64.b64encode(cluster.ca_pem).decode()
+    server: Json = {"server": cluster.kube_url, "certificate-authority-data": authority}
+    entries: dict[str, Json] = {
+        "clusters": {"name": cluster.arn, "cluster": server},
+        "users": {"name": cluster.arn, "user": {"token": cluster.token}},
+        "contexts": {"name": cluster.arn, "context": {"cluster": cluster.arn, "user": cluster.arn}},
+    }
+    for key, entry in entries.items():
+        found = document.get(key)
+        document[key] = [*(found if isinstance(found, list) else []), entry]
+    document["current-context"] = document.get("current-context") or cluster.arn
+
+
+def set_pace(service: EksService, pace: Mapping[str, float]) -> None:
+    """Set durations of `lifecycle.Pace`, in sandbox seconds.
+
+    Raises:
+        ValueError: There is no such duration.
+    """
+    for name, seconds in pace.items():
+        if not hasattr(service.pace, name):
+            message = f"no pace {name!r}"
+            raise ValueError(message)
+        setattr(service.pace, name, seconds)
 
 
 async def tamper_group(
