@@ -86,11 +86,8 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader went away: `gpukube ... | head`
         sys.stderr.close()
         return ExitCode.ERROR
-    except OSError as error:  # this machine: a full disk, a directory we may not write
-        _blame_machine(error, verbose=verbose)
-        return ExitCode.ERROR
-    except Exception as error:  # noqa: BLE001 - the process edge: a defect of ours, told without a wall of text
-        _confess(error, verbose=verbose)
+    except Exception as error:  # noqa: BLE001 - the process edge: told without a wall of text
+        _blame(error, verbose=verbose)
         return ExitCode.ERROR
     return result if isinstance(result, int) else ExitCode.DONE
 
@@ -111,26 +108,29 @@ def _usage(error: typer.TyperException) -> int:
     return ExitCode.BAD_INPUT
 
 
-def _blame_machine(error: OSError, *, verbose: bool) -> None:
-    place = f": {error.filename}" if error.filename else ""
-    sys.stderr.write(
-        f"gpukube: error[system]: {(error.strerror or str(error)).lower()}{place}\n"
-        "    fix: mend it and run the command again; it takes up what was begun\n"
-    )
+def _blame(error: Exception, *, verbose: bool) -> None:
+    """Tell whose fault it is: the machine's (a full disk, a directory that may not be written), or ours."""
+    sys.stderr.write(_of_machine(error) if isinstance(error, OSError) else _of_ours(error))
     if verbose:
         traceback.print_exception(error)
 
 
-def _confess(error: Exception, *, verbose: bool) -> None:
+def _of_machine(error: OSError) -> str:
+    place = f": {error.filename}" if error.filename else ""
+    return (
+        f"gpukube: error[system]: {(error.strerror or str(error)).lower()}{place}\n"
+        "    fix: mend it and run the command again; it takes up what was begun\n"
+    )
+
+
+def _of_ours(error: Exception) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{last.name} ({last.filename.rpartition('/')[2]}:{last.lineno})"
-    sys.stderr.write(
+    return (
         f"gpukube: error[defect]: {type(error).__name__} in {place}\n"
         "    why: this is a mistake in gpukube, not in your input\n"
         "    fix: report it with the trace that -v prints; what was begun is taken up by running the command again\n"
     )
-    if verbose:
-        traceback.print_exception(error)
 
 
 def _say(error: GpukubeError, *, verbose: bool) -> None:
