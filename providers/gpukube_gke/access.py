@@ -1,0 +1,189 @@
+"""Credentials: for Google's API, and a complete kubeconfig for a cluster's.
+
+Lives here: the choice of credentials, and the two ways to a kubeconfig: endpoint, CA and access token; a file of the
+user's. Must not live here: other calls of Google.
+
+No cloud command line tool is run, and neither is gke-gcloud-auth-plugin: its token is the same.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Final, cast
+
+import google.auth
+import requests
+import yaml
+from google.auth import impersonated_credentials
+from google.auth.transport.requests import Request
+
+from gpukube.core.values import KubeAccess
+from gpukube.errors import AccessError, CloudError
+from gpukube_gke.endpoint import is_loopback
+from gpukube_gke.failures import explained
+from gpukube_gke.kubeconfig import Entry, KubeconfigError, read_kubeconfig
+
+if TYPE_CHECKING:
+    from google.auth.credentials import Credentials
+
+    from gpukube.core.values import ClusterRef
+    from gpukube_gke.sdk import Identity
+
+__all__ = ["SCOPE", "EmulatedIdentity", "GoogleIdentity", "cloud_access", "file_access", "shared_identity"]
+
+SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
+"""The one scope that both the API and the clusters take (docs: kubernetes-engine/how-to/api-server-authentication)."""
+
+
+class GoogleIdentity:
+    """The application default credentials, or a service account that they may impersonate.
+
+    Args:
+        impersonate: E-mail of the service account; "" for none.
+    """
+
+    def __init__(self, impersonate: str) -> None:
+        self._impersonate = impersonate
+        self._lock = threading.Lock()
+        self._credentials: Credentials | None = None
+
+    def credentials(self) -> Credentials:
+        """Find the credentials, once."""
+        with self._lock:
+            if self._credentials is None:
+                self._credentials = self._find()
+            return self._credentials
+
+    def token(self) -> str:
+        """Get an access token that is good for some minutes at least."""
+        credentials = self.credentials()
+        with self._lock:
+            if not credentials.valid or credentials.token_state.name != "FRESH":
+                credentials.refresh(Request())  # type: ignore[no-untyped-call]  # google-auth has no types
+            return str(credentials.token)
+
+    def _find(self) -> Credentials:
+        found, _ = google.auth.default(scopes=[SCOPE])
+        if not self._impersonate:
+            return found
+        made = impersonated_credentials.Credentials(  # type: ignore[no-untyped-call]  # google-auth has no types
+            source_credentials=found, target_principal=self._impersonate, target_scopes=[SCOPE]
+        )
+        return cast("Credentials", made)
+
+
+@cache
+def shared_identity(impersonate: str) -> GoogleIdentity:
+    """Give the one identity of this process for a service account; it lives as long as the process."""
+    return GoogleIdentity(impersonate)
+
+
+class EmulatedIdentity:
+    """The identity of an emulated Google Cloud: the dummy token of its own token endpoint.
+
+    Args:
+        base: URL of the emulated API, on loopback; "" where only its gRPC port is known.
+        timeout_s: For the one exchange.
+    """
+
+    def __init__(self, base: str, timeout_s: float) -> None:
+        self._base = base
+        self._timeout_s = timeout_s
+
+    def token(self) -> str:
+        """Get a dummy token."""
+        with requests.Session() as session:
+            session.trust_env = False
+            answer = session.post(f"{self._base}/token", data={"assertion": "sandbox"}, timeout=self._timeout_s)
+            answer.raise_for_status()
+            return str(_mapping(answer.json()).get("access_token", ""))
+
+
+def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
+    """Take one context out of the user's own kubeconfig, complete in itself.
+
+    Raises:
+        AccessError: No such file or context, or in sandbox mode a server that is not on loopback.
+    """
+    try:
+        entry = _first_with(cluster.context, _files(cluster.kubeconfig))
+    except KubeconfigError as error:
+        raise AccessError(str(error), where=cluster.key, fix=error.fix, code="kubeconfig") from error
+    if sandbox and not is_loopback(entry.server):
+        raise AccessError(
+            f'sandbox mode reaches loopback only, and the kubeconfig leads to "{entry.server}"',
+            where=cluster.key,
+            fix=f"take clusters.{cluster.key}.kubeconfig and context away",
+            code="sandbox-endpoint",
+        )
+    return _access(entry)
+
+
+def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Identity) -> KubeAccess:
+    """Make a kubeconfig of the cluster's endpoint and an access token.
+
+    Args:
+        cluster: Which.
+        native: The cluster as GKE answers it.
+        identity: Asked for the token.
+
+    Raises:
+        AccessError: No token, or one that would go to a port of this machine.
+        CloudError: The cluster has no endpoint that can be used.
+    """
+    section = _server(cluster, native)
+    if is_loopback(str(section["server"])) and not isinstance(identity, EmulatedIdentity):
+        says = "the endpoint of the cluster leads to this machine; no real token is sent there"
+        raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
+    with explained(cluster.key):
+        token = identity.token()
+    location = cluster.identity["location"]
+    name = f"gke_{cluster.identity['project']}_{location}_{cluster.name}"
+    return _access(Entry(name, section, {"token": token}))
+
+
+def _server(cluster: ClusterRef, native: Mapping[str, object]) -> dict[str, object]:
+    """Choose as gcloud does: the IP endpoint with its CA, else the DNS endpoint, whose certificate is a public one."""
+    endpoints = _mapping(native.get("controlPlaneEndpointsConfig"))
+    by_ip, by_dns = _mapping(endpoints.get("ipEndpointsConfig")), _mapping(endpoints.get("dnsEndpointConfig"))
+    address = str(native.get("endpoint") or "")
+    ca = str(_mapping(native.get("masterAuth")).get("clusterCaCertificate") or "")
+    if address and by_ip.get("enabled", True):
+        return {"server": f"https://{address}", "certificate-authority-data": ca}
+    if by_dns.get("endpoint") and by_dns.get("allowExternalTraffic"):
+        return {"server": f"https://{by_dns['endpoint']}"}
+    raise CloudError(
+        "the cluster has no Kubernetes endpoint that can be used from here",
+        where=cluster.key,
+        fix="turn its IP endpoint or the DNS endpoint with external traffic on, or write clusters.*.kubeconfig",
+        code="kube-endpoint",
+    )
+
+
+def _files(written: str) -> list[str]:
+    """The file of the spec, else those of kubectl: $KUBECONFIG, which may name several, or its default."""
+    if written:
+        return [written]
+    listed = [file for file in os.environ.get("KUBECONFIG", "").split(os.pathsep) if file]
+    return listed or ["~/.kube/config"]
+
+
+def _first_with(context: str, files: list[str]) -> Entry:
+    *others, last = files
+    for file in others:
+        try:
+            return read_kubeconfig(file, context)
+        except KubeconfigError:
+            continue
+    return read_kubeconfig(last, context)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _access(entry: Entry) -> KubeAccess:
+    return KubeAccess(yaml.safe_dump(entry.document(), sort_keys=False))

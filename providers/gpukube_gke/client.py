@@ -1,0 +1,332 @@
+"""The live half of GKE: Google's SDK, its transports, time-outs and retries.
+
+Lives here: `GkeCloud`, and how the SDK's client is made. Must not live here: what answers mean (`observe`,
+`failures`), how a cluster's Kubernetes API is reached (`access`).
+
+Nothing here waits for an operation: a write returns the name of its operation, and `poll` looks once.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, cast
+
+import grpc
+from google.api_core.exceptions import NotFound
+from google.api_core.gapic_v1.client_info import ClientInfo
+from google.api_core.retry import Retry
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import container_v1 as wire
+from google.cloud.container_v1.services.cluster_manager.transports import (
+    ClusterManagerGrpcTransport,
+    ClusterManagerRestTransport,
+)
+from google.protobuf.json_format import MessageToDict
+
+from gpukube import __version__
+from gpukube.core.values import ClusterFacts, Operation, Progress
+from gpukube.errors import AccessError, CloudError
+from gpukube_gke.access import EmulatedIdentity, cloud_access, file_access, shared_identity
+from gpukube_gke.endpoint import choose_endpoint
+from gpukube_gke.failures import explained, is_passing, is_throttled
+from gpukube_gke.meanings import Problem, error_of
+from gpukube_gke.observe import STATES, condition_of, observe_pool
+from gpukube_gke.places import cluster_name, operation_name, pool_name, project_of
+from gpukube_gke.translate import CREATE, DELETE, UPDATE, needs_zone, with_zones
+from gpukube_gke.zones import choose_zone
+
+if TYPE_CHECKING:
+    from google.auth.credentials import Credentials
+
+    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
+    from gpukube.errors import GpukubeError
+    from gpukube.provider import Cloud
+    from gpukube_gke.access import GoogleIdentity
+    from gpukube_gke.endpoint import Endpoint
+    from gpukube_gke.sdk import GkeSdk, Identity
+
+__all__ = ["GkeCloud", "connect_cluster"]
+
+_RETRY_FIRST_S: Final = 1.0
+_RETRY_FIRST_EMULATED_S: Final = 0.05
+_RETRY_FACTOR: Final = 2.0
+_RETRY_MOST_S: Final = 20.0
+_RETRY_TOTAL_S: Final = 120.0
+_RETRY_TOTAL_EMULATED_S: Final = 5.0
+"""A port of this machine that does not answer will not answer in two minutes either."""
+_READY: Final = frozenset({"RUNNING", "RECONCILING", "DEGRADED"})
+_AGENT: Final = f"gpukube/{__version__}"
+
+
+def connect_cluster(cluster: ClusterRef, settings: Settings) -> GkeCloud:
+    """Make the live half of one cluster; no call yet, and no credentials are looked for.
+
+    Raises:
+        AccessError: Real credentials must not go to the endpoint of the settings.
+    """
+    endpoint = choose_endpoint(settings, cluster.key)
+    if endpoint.is_emulated:
+        emulated = EmulatedIdentity(endpoint.url, settings.request_timeout_s)
+        return GkeCloud(cluster, settings, endpoint, lambda: _emulated_client(endpoint), emulated)
+    identity = shared_identity(cluster.identity.get("impersonate", ""))
+    return GkeCloud(cluster, settings, endpoint, lambda: _real_client(endpoint, identity), identity)
+
+
+def _real_client(endpoint: Endpoint, identity: GoogleIdentity) -> GkeSdk:
+    options = {"api_endpoint": endpoint.url} if endpoint.url else {}
+    transport = "rest" if endpoint.url else "grpc"
+    client = wire.ClusterManagerClient(
+        credentials=identity.credentials(), transport=transport, client_options=options, client_info=_info()
+    )
+    return cast("GkeSdk", client)
+
+
+def _emulated_client(endpoint: Endpoint) -> GkeSdk:
+    """A client without credentials; proxies and netrc of the environment are not looked at either."""
+    if endpoint.grpc:
+        channel = grpc.insecure_channel(endpoint.grpc, options=[("grpc.enable_http_proxy", 0)])
+        return cast("GkeSdk", wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel)))
+    client = wire.ClusterManagerClient(
+        credentials=_nobody(),
+        transport="rest",
+        client_options={"api_endpoint": endpoint.url},
+        client_info=_info(),
+    )
+    transport = client.transport
+    if isinstance(transport, ClusterManagerRestTransport):
+        transport._session.trust_env = False  # noqa: SLF001 - the SDK has no other way to keep proxies out
+    return cast("GkeSdk", client)
+
+
+def _info() -> ClientInfo:
+    return ClientInfo(user_agent=_AGENT)  # type: ignore[no-untyped-call]  # google-api-core has no types there
+
+
+def _nobody() -> Credentials:
+    return AnonymousCredentials()  # type: ignore[no-untyped-call]  # google-auth has no types
+
+
+class GkeCloud:
+    """One cluster, live.
+
+    Args:
+        cluster: Which.
+        settings: Of this run.
+        endpoint: Where the client leads.
+        make_sdk: Makes the client, at the first call: Google's credentials are looked for over the network.
+        identity: Who we are.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterRef,
+        settings: Settings,
+        endpoint: Endpoint,
+        make_sdk: Callable[[], GkeSdk],
+        identity: Identity,
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._make_sdk = make_sdk
+        self._identity = identity
+        self._sdk: GkeSdk | None = None
+        self._native: Mapping[str, object] | None = None
+        self._lock = threading.Lock()
+        first = _RETRY_FIRST_EMULATED_S if endpoint.is_emulated else _RETRY_FIRST_S
+        total = _RETRY_TOTAL_EMULATED_S if endpoint.is_emulated else _RETRY_TOTAL_S
+        self._repeat = Retry(is_passing, first, _RETRY_MOST_S, _RETRY_FACTOR, total)
+        self._once = Retry(is_throttled, first, _RETRY_MOST_S, _RETRY_FACTOR, total)
+
+    def identify(self) -> ClusterFacts:
+        """Check the project, and that the cluster is there and takes pools."""
+        native = self._read_cluster()
+        self._check_project(native)
+        if _mapping(native.get("autopilot")).get("enabled"):
+            raise CloudError(
+                "the cluster is an Autopilot cluster: its nodes are Google's, and it takes no pools",
+                where=self._cluster.key,
+                fix="use a Standard cluster",
+                code="autopilot",
+            )
+        status = str(native.get("status") or "STATUS_UNSPECIFIED")
+        return ClusterFacts(
+            location=str(native.get("location", "")),
+            kubernetes_version=str(native.get("currentMasterVersion", "")).partition("-")[0],
+            ready=status in _READY,
+            status=status,
+        )
+
+    def pools(self) -> tuple[Observed, ...]:
+        """List every pool of the cluster; the answer has no pages."""
+        request = wire.ListNodePoolsRequest(parent=cluster_name(self._cluster))
+        with explained(self._cluster.key):
+            found = self._client().list_node_pools(request, retry=self._repeat, timeout=self._timeout)
+            return tuple(observe_pool(_json(pool)) for pool in found.node_pools)
+
+    def complete(self, desired: Desired) -> Desired:
+        """Choose one zone where the spec names none and the cluster has several.
+
+        Raises:
+            SpecError: The cluster has no zone.
+        """
+        if not needs_zone(desired):
+            return desired
+        return with_zones(desired, choose_zone(desired, self._native or self._read_cluster()))
+
+    def send(self, request: Request) -> Operation:
+        """Start a change; a delete of a missing pool is an operation that `poll` finds done."""
+        if request.operation == CREATE:
+            return self._create(request.params)
+        pool = str(request.params.get("name", "")).rpartition("/")[2]
+        if request.operation == UPDATE:
+            return self._update(pool, request.params)
+        if request.operation == DELETE:
+            return self._delete(pool, request.params)
+        raise CloudError(f"GKE has no operation {request.operation}", where=self._where(pool))
+
+    def poll(self, operation: Operation) -> Progress:
+        """Look once: at the operation where its name is known and still kept, else at the pool."""
+        if operation.handle:
+            name = operation_name(self._cluster, operation.handle)
+            with explained(self._where(operation.pool)):
+                try:
+                    request = wire.GetOperationRequest(name=name)
+                    found = self._client().get_operation(request, retry=self._repeat, timeout=self._timeout)
+                except NotFound:
+                    return self._follow_pool(operation)
+            return self._progress(operation, _json(found))
+        return self._follow_pool(operation)
+
+    def kube_access(self) -> KubeAccess:
+        """Get a complete kubeconfig: the spec's own file, else the cluster's endpoint with an access token."""
+        if self._cluster.kubeconfig or self._cluster.context:
+            return file_access(self._cluster, sandbox=self._settings.sandbox)
+        return cloud_access(self._cluster, self._native or self._read_cluster(), self._identity)
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._sdk is not None:
+            self._sdk.transport.close()
+
+    @property
+    def _timeout(self) -> float:
+        return self._settings.request_timeout_s
+
+    def _client(self) -> GkeSdk:
+        with self._lock:
+            if self._sdk is None:
+                self._sdk = self._make_sdk()
+            return self._sdk
+
+    def _where(self, pool: str) -> str:
+        return f"{self._cluster.key}/{pool}"
+
+    def _read_cluster(self) -> Mapping[str, object]:
+        request = wire.GetClusterRequest(name=cluster_name(self._cluster))
+        with explained(self._cluster.key):
+            found = self._client().get_cluster(request, retry=self._repeat, timeout=self._timeout)
+            self._native = _json(found)
+        return self._native
+
+    def _check_project(self, native: Mapping[str, object]) -> None:
+        """Compare what answered with what the spec names; a project's number cannot be compared with its id."""
+        asked, found = self._cluster.identity["project"], project_of(str(native.get("selfLink", "")))
+        if found and asked != found and not found.isdigit() and not asked.isdigit():
+            raise AccessError(
+                f"the cluster is in project {found}, not in {asked}",
+                where=self._cluster.key,
+                fix=f"check clusters.{self._cluster.key}.project",
+                code="project",
+            )
+
+    def _create(self, params: Mapping[str, object]) -> Operation:
+        pool = str(_mapping(params.get("nodePool")).get("name", ""))
+        with explained(self._where(pool)):
+            request = wire.CreateNodePoolRequest.from_json(json.dumps(params))
+            started = self._client().create_node_pool(request, retry=self._once, timeout=self._timeout)
+        return Operation(pool, "create", started.name)
+
+    def _update(self, pool: str, params: Mapping[str, object]) -> Operation:
+        with explained(self._where(pool)):
+            request = wire.UpdateNodePoolRequest.from_json(json.dumps(params))
+            started = self._client().update_node_pool(request, retry=self._once, timeout=self._timeout)
+        return Operation(pool, "update", started.name)
+
+    def _delete(self, pool: str, params: Mapping[str, object]) -> Operation:
+        with explained(self._where(pool)):
+            request = wire.DeleteNodePoolRequest.from_json(json.dumps(params))
+            try:
+                started = self._client().delete_node_pool(request, retry=self._repeat, timeout=self._timeout)
+            except NotFound:
+                return Operation(pool, "delete")
+        return Operation(pool, "delete", started.name)
+
+    def _progress(self, operation: Operation, native: Mapping[str, object]) -> Progress:
+        """DONE is the only end, and may be a bad one: then it carries an error or a status message."""
+        status = str(native.get("status") or "STATUS_UNSPECIFIED")
+        if status != "DONE":
+            detail = str(native.get("detail") or "").rstrip(".")
+            return Progress(done=False, status=f"{status}, {detail}" if detail else status)
+        if problem := _problem_of(native):
+            return Progress(done=False, status=status, error=error_of(problem, self._where(operation.pool)))
+        return Progress(done=True, status=status)
+
+    def _follow_pool(self, operation: Operation) -> Progress:
+        where = self._where(operation.pool)
+        request = wire.GetNodePoolRequest(name=pool_name(self._cluster, operation.pool))
+        with explained(where):
+            try:
+                native = _json(self._client().get_node_pool(request, retry=self._repeat, timeout=self._timeout))
+            except NotFound:
+                return _gone(operation, where)
+        status = str(native.get("status") or "STATUS_UNSPECIFIED")
+        if operation.verb != "delete" and status in ("ERROR", "RUNNING_WITH_ERROR"):
+            return Progress(done=False, status=status, error=_pool_error(native, where))
+        return Progress(done=STATES.get(status) == "ready" and operation.verb != "delete", status=status)
+
+
+def _problem_of(native: Mapping[str, object]) -> Problem | None:
+    error, text = _mapping(native.get("error")), str(native.get("statusMessage") or "")
+    number = error.get("code") or 0
+    if not number and not text:
+        return None
+    conditions = native.get("nodepoolConditions") or native.get("clusterConditions")
+    first = _mapping(conditions[0]) if isinstance(conditions, list) and conditions else {}
+    code = _CANONICAL.get(int(str(number)), "")
+    return Problem(code, str(error.get("message") or text), str(first.get("code") or ""), is_late=True)
+
+
+def _pool_error(native: Mapping[str, object], where: str) -> GpukubeError:
+    condition = condition_of(native)
+    text = str(condition.get("message") or native.get("statusMessage") or "")
+    return error_of(Problem("", text, str(condition.get("code") or native.get("status")), is_late=True), where)
+
+
+def _gone(operation: Operation, where: str) -> Progress:
+    if operation.verb == "delete":
+        return Progress(done=True, status="deleted")
+    fix = "run the same command again: it looks first"
+    error = CloudError("the pool is gone", where=where, fix=fix, code="pool-gone")
+    return Progress(done=False, status="NOT_FOUND", error=error)
+
+
+_CANONICAL: Final[Mapping[int, str]] = {
+    int(status.value[0]): status.name for status in grpc.StatusCode if isinstance(status.value[0], int)
+}
+"""google.rpc.Code by number, as Operation.error carries it."""
+
+
+def _json(message: object) -> Mapping[str, object]:
+    """The JSON form of a message of the SDK: camelCase, enums by name, nothing that is not set."""
+    found: Mapping[str, object] = MessageToDict(type(message).pb(message))  # type: ignore[attr-defined]  # proto-plus
+    return found
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+if TYPE_CHECKING:
+    _: type[Cloud] = GkeCloud

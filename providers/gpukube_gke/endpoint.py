@@ -1,0 +1,76 @@
+"""Which GKE is talked to, by which protocol, and whether real credentials may go there.
+
+Lives here: that decision, from settings alone. Must not live here: credentials, the SDK.
+
+Google's own endpoint is spoken to by gRPC. `endpoints["gke"]` is a URL and selects REST; `endpoints["gke-grpc"]` is
+host:port on loopback and selects gRPC without TLS. A real token goes to no unencrypted port, to no loopback port, and
+nowhere at all in sandbox mode.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from gpukube.errors import AccessError
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Settings
+
+__all__ = ["Endpoint", "choose_endpoint", "is_loopback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests go.
+
+    Attributes:
+        url: Base URL for REST without a slash at the end; "" for Google's own endpoint.
+        grpc: host:port for gRPC without TLS; "" for none. Wins over url.
+        is_emulated: On loopback: no credentials are read or sent.
+    """
+
+    url: str = ""
+    grpc: str = ""
+    is_emulated: bool = False
+
+
+def choose_endpoint(settings: Settings, where: str) -> Endpoint:
+    """Choose the endpoint of a run.
+
+    Raises:
+        AccessError: Sandbox mode without a loopback endpoint, or an endpoint that is neither encrypted nor loopback.
+    """
+    url, grpc = settings.endpoints.get("gke", "").rstrip("/"), settings.endpoints.get("gke-grpc", "")
+    given = [one for one in (url, f"grpc://{grpc}" if grpc else "") if one]
+    if given and all(is_loopback(one) for one in given):
+        return Endpoint(url, grpc, is_emulated=True)
+    if settings.sandbox:
+        raise AccessError(
+            f'sandbox mode reaches loopback only, and the endpoint of gke is "{grpc or url or "the public cloud"}"',
+            where=where,
+            fix="gpukube sandbox up",
+            code="sandbox-endpoint",
+        )
+    if grpc or (url and urlsplit(url).scheme != "https"):
+        raise AccessError(
+            f'the endpoint "{grpc or url}" is neither https nor on this machine',
+            where=where,
+            fix="write an https:// endpoint, or leave it out",
+            why="a token that goes out unencrypted can be read by anyone on the way",
+            code="plain-http",
+        )
+    return Endpoint(url)
+
+
+def is_loopback(url: str) -> bool:
+    """Say whether a URL leads to this machine, by its host as written; no name is looked up."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

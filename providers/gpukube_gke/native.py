@@ -1,0 +1,222 @@
+"""The fields of a GKE node pool by their wire names: which the spec may set natively, and of which shape.
+
+Lives here: that table, the checks of the spec's `gke:` fields against it, merging them into a request. Must not live
+here: what a change of a field does (`updates`).
+
+Names and shapes are those of google.container.v1 (google-cloud-container 2.67.0, messages NodePool and NodeConfig); a
+test sets each of them in the real message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+
+__all__ = ["DRIVER_VERSION", "MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
+
+Leaf: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...]"
+"""Of a field: a JSON type, or the words it may hold."""
+
+DRIVER_VERSION = "config.accelerators.gpuDriverInstallationConfig.gpuDriverVersion"
+"""The one field of an accelerator that is native: it stands in the one item of a list."""
+
+NATIVE: Mapping[str, Leaf] = {
+    "version": "str",
+    "management.autoUpgrade": "bool",
+    "management.autoRepair": "bool",
+    "upgradeSettings.maxSurge": "int",
+    "upgradeSettings.maxUnavailable": "int",
+    "upgradeSettings.strategy": ("SURGE", "BLUE_GREEN", "SHORT_LIVED"),
+    "autoscaling.locationPolicy": ("BALANCED", "ANY"),
+    "maxPodsConstraint.maxPodsPerNode": "int",
+    "networkConfig.createPodRange": "bool",
+    "networkConfig.podRange": "str",
+    "networkConfig.podIpv4CidrBlock": "str",
+    "networkConfig.enablePrivateNodes": "bool",
+    "placementPolicy.type": ("COMPACT",),
+    "placementPolicy.policyName": "str",
+    "queuedProvisioning.enabled": "bool",
+    "bestEffortProvisioning.enabled": "bool",
+    "bestEffortProvisioning.minProvisionNodes": "int",
+    "config.serviceAccount": "str",
+    "config.oauthScopes": "strings",
+    "config.minCpuPlatform": "str",
+    "config.gvnic.enabled": "bool",
+    "config.fastSocket.enabled": "bool",
+    "config.flexStart": "bool",
+    "config.maxRunDuration": "str",
+    "config.reservationAffinity.consumeReservationType": (
+        "NO_RESERVATION",
+        "ANY_RESERVATION",
+        "SPECIFIC_RESERVATION",
+        "ANY_RESERVATION_THEN_FAIL",
+    ),
+    "config.reservationAffinity.key": "str",
+    "config.reservationAffinity.values": "strings",
+    "config.ephemeralStorageLocalSsdConfig.localSsdCount": "int",
+    "config.localNvmeSsdBlockConfig.localSsdCount": "int",
+    "config.shieldedInstanceConfig.enableSecureBoot": "bool",
+    "config.shieldedInstanceConfig.enableIntegrityMonitoring": "bool",
+    "config.gpuDirectConfig.gpuDirectStrategy": ("RDMA",),
+    "config.tags": "strings",
+    "config.bootDiskKmsKey": "str",
+    "config.taintConfig.architectureTaintBehavior": ("NONE", "ARM"),
+    "config.consolidationDelay": "str",
+    DRIVER_VERSION: ("DEFAULT", "LATEST"),
+}
+"""What `gke:` may hold, by path. Each has a row in `updates.NATIVE_ROWS`."""
+
+MANAGED: Mapping[str, str] = {
+    "name": "names.gke",
+    "initialNodeCount": "nodes.count",
+    "locations": "zones",
+    "autoscaling.enabled": "nodes.autoscaling",
+    "autoscaling.minNodeCount": "nodes.autoscaling.min",
+    "autoscaling.maxNodeCount": "nodes.autoscaling.max",
+    "autoscaling.totalMinNodeCount": "nodes.autoscaling.min",
+    "autoscaling.totalMaxNodeCount": "nodes.autoscaling.max",
+    "config.machineType": "instanceType",
+    "config.accelerators.acceleratorType": "gpu.model",
+    "config.accelerators.acceleratorCount": "gpu.count",
+    "config.accelerators.gpuPartitionSize": "sharing.mig.profile",
+    "config.accelerators.gpuSharingConfig": "sharing.timeSlicing or sharing.mps",
+    "config.labels": "labels",
+    "config.taints": "taints",
+    "config.spot": "capacity.type",
+    "config.preemptible": "capacity.type",
+    "config.diskSizeGb": "disk.sizeGiB",
+    "config.diskType": "disk.type",
+    "config.bootDisk": "disk",
+    "config.imageType": "image",
+    "config.resourceLabels": "tags",
+}
+"""Fields that gpukube sends itself -> the field of the spec to write instead."""
+
+REFUSED: Mapping[str, str] = {
+    "selfLink": "the service writes it",
+    "status": "the service writes it",
+    "statusMessage": "the service writes it",
+    "conditions": "the service writes it",
+    "etag": "the service writes it",
+    "instanceGroupUrls": "the service writes it",
+    "podIpv4CidrSize": "the service writes it",
+    "updateInfo": "the service writes it",
+    "autoscaling.autoprovisioned": "the autoscaler makes and deletes such pools by itself",
+    "config.windowsNodeConfig": "GPU pools of gpukube are Linux",
+    "config.metadata": "what a later change of it does to the nodes is not documented",
+}
+"""Fields that no GPU pool of gpukube carries -> why."""
+
+_JSON_TYPES: Mapping[str, tuple[type, str]] = {
+    "bool": (bool, "true or false"),
+    "int": (int, "a whole number"),
+    "str": (str, "a text"),
+    "strings": (list, "a list of texts"),
+}
+_MESSAGES = frozenset(path.rpartition(".")[0] for path in NATIVE) | {"config.accelerators", "config"}
+
+
+def check_native(target: Target) -> list[Diagnostic]:
+    """Check the `gke:` fields of a pool: known, not gpukube's own, of the right shape."""
+    return [finding for path, value in _walk("", target.native) for finding in _check(path, value, target)]
+
+
+def _walk(prefix: str, members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Go down to what is no message of ours; the one accelerator of a pool counts as a message."""
+    for name, value in members.items():
+        path = f"{prefix}{name}"
+        inner = _only(value) if path == "config.accelerators" else value
+        if isinstance(inner, Mapping) and path in _MESSAGES:
+            yield from _walk(f"{path}.", inner)
+        else:
+            yield path, value
+
+
+def _only(value: object) -> object:
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+
+
+def _check(path: str, value: object, target: Target) -> Iterator[Diagnostic]:
+    where, shown = target.locator.at(f"gke.{path}"), f"gke.{path}"
+    if path in MANAGED:
+        fix = f"write {MANAGED[path]} instead"
+        yield Diagnostic("gke-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
+    elif path in REFUSED:
+        yield Diagnostic("gke-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
+    elif path in _MESSAGES:
+        says = f"{shown} is {_shown(value)}; a mapping is needed"
+        inner = "a list with one mapping" if path == "config.accelerators" else "a mapping"
+        yield Diagnostic("gke-native-value", where, says, fix=f"write {inner}")
+    elif path not in NATIVE:
+        yield Diagnostic("gke-native-unknown", where, f'gpukube knows no node pool field "{path}"', fix=_nearest(path))
+    elif fix := _wrong(value, NATIVE[path]):
+        says = f"{shown} is {_shown(value)}, which is not one of its values"
+        yield Diagnostic("gke-native-value", where, says, fix=f"write {fix}")
+
+
+def _wrong(value: object, leaf: Leaf) -> str:
+    """Say what to write in place of a value; "" when it is right."""
+    if isinstance(leaf, tuple):
+        return "" if value in leaf else f"one of {', '.join(leaf)}" if len(leaf) > 1 else leaf[0]
+    wanted, words = _JSON_TYPES[leaf]
+    fits = isinstance(value, wanted) and not (wanted is int and isinstance(value, bool))
+    if fits and isinstance(value, list):
+        fits = all(isinstance(item, str) for item in value)
+    return "" if fits else words
+
+
+def _nearest(path: str) -> str:
+    near = get_close_matches(path, NATIVE, n=1, cutoff=0.5)
+    return f"write gke.{near[0]}" if near else "take it away"
+
+
+def _shown(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def merge_native(body: Mapping[str, object], native: Mapping[str, object]) -> dict[str, object]:
+    """Merge native fields into a pool, message by message; lists of texts take the place of those there."""
+    merged = dict(body)
+    for name, value in native.items():
+        merged[name] = _merged(merged.get(name), value)
+    return merged
+
+
+def _merged(old: object, new: object) -> object:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return merge_native(old, new)
+    if isinstance(old, list) and isinstance(new, list) and all(isinstance(item, Mapping) for item in (*old, *new)):
+        return [_merged(before, after) for before, after in zip(old, new, strict=False)]
+    return new
+
+
+def flatten_native(pool: Mapping[str, object], *, live: bool = False) -> dict[str, object]:
+    """Flatten native fields to comparable ones: {"gke.config.gvnic.enabled": True}.
+
+    Args:
+        pool: Native fields of a spec, or a whole pool as read.
+        live: Whether it was read: proto3 leaves out what is false, zero or empty, so there an absent flag is false and
+            an absent number 0.
+    """
+    found = {path: _comparable(value, NATIVE[path]) for path, value in _walk("", pool) if path in NATIVE}
+    if live:
+        empty: Mapping[str, object] = {"bool": False, "int": 0}
+        for path, leaf in NATIVE.items():
+            if isinstance(leaf, str) and leaf in empty:
+                found.setdefault(path, empty[leaf])
+    return {f"gke.{path}": value for path, value in found.items()}
+
+
+def _comparable(value: object, leaf: Leaf) -> object:
+    """64-bit numbers are texts on the wire."""
+    if leaf == "int" and isinstance(value, str):
+        return int(value)
+    return tuple(value) if isinstance(value, list) else value

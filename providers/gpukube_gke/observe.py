@@ -1,0 +1,154 @@
+"""A live node pool as GKE answers it -> `Observed`, without what the service added by itself.
+
+Lives here: reading one wire object. Must not live here: the call that fetches it (`client`).
+
+Dropped because GKE writes it: the GPU taint and the taints of arm64 and of queued pools (magic-modules#12027 shows the
+first in a GET), the default driver (GoogleCloudPlatform/magic-modules#11152), resource labels goog-*, and everything
+that no spec names (management, scopes, metadata). The count of an autoscaled pool is the autoscaler's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, cast
+
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
+from gpukube_gke.native import flatten_native
+from gpukube_gke.translate import ARM_TAINT, EFFECTS, OPT_OUT_LABEL
+
+if TYPE_CHECKING:
+    from gpukube.core.values import PoolState, TaintEffect
+
+__all__ = ["STATES", "SYSTEM_TAINTS", "condition_of", "observe_pool", "zones_of"]
+
+STATES: Final[Mapping[str, PoolState]] = {"RUNNING": "ready", "RUNNING_WITH_ERROR": "ready", "ERROR": "failed"}
+"""NodePool.Status -> state; any other word means that GKE is working on the pool.
+
+A pool that is RUNNING_WITH_ERROR has nodes, with pods on them: it is told, never made again.
+"""
+SYSTEM_TAINTS: Final = frozenset({ARM_TAINT.key, "cloud.google.com/gke-queued"})
+"""Keys of taints that GKE puts on nodes by itself, besides the GPU taint."""
+
+_EFFECTS: Final = {word: effect for effect, word in EFFECTS.items()}
+_STRATEGIES: Final = {"TIME_SHARING": "sharing.timeSlicing.replicas", "MPS": "sharing.mps.replicas"}
+
+
+def observe_pool(native: Mapping[str, object]) -> Observed:
+    """Read one node pool.
+
+    Args:
+        native: The pool in the JSON form of google.container.v1, enums by name.
+    """
+    config = _mapping(native.get("config"))
+    labels = {key: str(value) for key, value in _mapping(config.get("labels")).items()}
+    status = str(native.get("status") or "STATUS_UNSPECIFIED")
+    scaled = bool(_mapping(native.get("autoscaling")).get("enabled"))
+    return Observed(
+        name=str(native.get("name", "")),
+        owner=labels.get(OWNER_LABEL, ""),
+        pool=labels.get(POOL_LABEL, ""),
+        protected=labels.get(PROTECT_LABEL) == "true",
+        state=STATES.get(status, "busy"),
+        status=status,
+        failure=_failure(native),
+        fields=_fields(native, config, labels),
+        nodes=None if scaled else _total(native, native.get("initialNodeCount")),
+        labels=labels,
+        effective_taints=_taints(config),
+        instance_type=str(config.get("machineType", "")),
+        etag=str(native.get("etag") or ""),
+        native=native,
+    )
+
+
+def zones_of(native: Mapping[str, object]) -> tuple[str, ...]:
+    """Give the zones of a pool or cluster."""
+    found = native.get("locations")
+    return tuple(str(zone) for zone in found) if isinstance(found, list | tuple) else ()
+
+
+def condition_of(native: Mapping[str, object]) -> Mapping[str, object]:
+    """Give the first condition of a pool, {code, message}; empty when there is none."""
+    conditions = native.get("conditions")
+    return _mapping(conditions[0]) if isinstance(conditions, list) and conditions else {}
+
+
+def _failure(native: Mapping[str, object]) -> str:
+    condition = condition_of(native)
+    code, text = str(condition.get("code") or ""), str(condition.get("message") or native.get("statusMessage") or "")
+    return f"{code}: {text}" if code and text else code or text
+
+
+def _fields(native: Mapping[str, object], config: Mapping[str, object], labels: Mapping[str, str]) -> dict[str, object]:
+    taints = (taint for taint in _taints(config) if taint != GPU_TAINT and taint.key not in SYSTEM_TAINTS)
+    tags = _mapping(config.get("resourceLabels"))
+    fields: dict[str, object] = {
+        "instanceType": config.get("machineType"),
+        "capacity.type": "spot" if config.get("spot") or config.get("preemptible") else "on-demand",
+        "zones": tuple(sorted(zones_of(native))) or None,
+        "disk.sizeGiB": config.get("diskSizeGb"),
+        "disk.type": config.get("diskType"),
+        "image": str(config.get("imageType") or "").upper() or None,
+        "taints": tuple(sorted(str(taint) for taint in taints)),
+        "deletionProtection": labels.get(PROTECT_LABEL) == "true",
+        "devicePlugin": "none" if labels.get(OPT_OUT_LABEL) == "true" else "cloud",
+        **_gpu_fields(config),
+        **_node_fields(native),
+        **{f"labels[{key}]": value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},
+        **{f"tags[{key}]": value for key, value in tags.items() if not key.startswith("goog-")},
+        **flatten_native(native, live=True),
+    }
+    return {name: value for name, value in sorted(fields.items()) if value is not None}
+
+
+def _gpu_fields(config: Mapping[str, object]) -> dict[str, object]:
+    found = config.get("accelerators")
+    accelerator = _mapping(found[0]) if isinstance(found, list) and found else {}
+    driver = _mapping(accelerator.get("gpuDriverInstallationConfig")).get("gpuDriverVersion")
+    fields: dict[str, object] = {
+        "gpu": f"{_number(accelerator.get('acceleratorCount'))} x {accelerator.get('acceleratorType', 'no GPU')}",
+        "sharing.mig.profile": accelerator.get("gpuPartitionSize") or None,
+        "driver": "none" if driver == "INSTALLATION_DISABLED" else "cloud",
+    }
+    sharing = _mapping(accelerator.get("gpuSharingConfig"))
+    field = _STRATEGIES.get(str(sharing.get("gpuSharingStrategy")))
+    return {**fields, **({field: _number(sharing.get("maxSharedClientsPerGpu"))} if field else {})}
+
+
+def _node_fields(native: Mapping[str, object]) -> dict[str, object]:
+    """Pool totals: GKE counts per zone, or, in pools of others, in total."""
+    scaling = _mapping(native.get("autoscaling"))
+    if not scaling.get("enabled"):
+        return {"nodes.count": _total(native, native.get("initialNodeCount"))}
+    if scaling.get("totalMaxNodeCount"):
+        low, high = _number(scaling.get("totalMinNodeCount")), _number(scaling.get("totalMaxNodeCount"))
+    else:
+        low, high = _total(native, scaling.get("minNodeCount")), _total(native, scaling.get("maxNodeCount"))
+    return {"nodes.autoscaling.min": low, "nodes.autoscaling.max": high}
+
+
+def _total(native: Mapping[str, object], count: object) -> int:
+    return _number(count) * max(1, len(zones_of(native)))
+
+
+def _taints(config: Mapping[str, object]) -> tuple[Taint, ...]:
+    found = config.get("taints")
+    items = [_mapping(item) for item in found] if isinstance(found, list) else []
+    return tuple(
+        Taint(
+            str(item.get("key", "")),
+            str(item.get("value", "")),
+            cast("TaintEffect", _EFFECTS.get(str(item.get("effect")), "NoSchedule")),
+        )
+        for item in items
+    )
+
+
+def _number(value: object) -> int:
+    """Read a number; proto3 leaves 0 out, and 64-bit ones are text."""
+    return int(value) if isinstance(value, int | str) and value != "" else 0
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

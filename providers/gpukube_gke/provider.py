@@ -1,0 +1,147 @@
+"""The GKE provider: the pure half, tied together from its parts.
+
+Lives here: `GkeProvider` and what GKE can do. Must not live here: any import of Google's SDK; `connect` imports the
+live half (`client`) when it is asked for.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.values import NodeStack
+from gpukube.errors import MissingExtra
+from gpukube.provider import Ability
+from gpukube_gke.rules import check_target
+from gpukube_gke.translate import runs_own_plugin, translate_delete, translate_pool, translate_taint
+from gpukube_gke.updates import find_row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import (
+        Change,
+        ClusterRef,
+        Desired,
+        Observed,
+        Ownership,
+        Promise,
+        Request,
+        Settings,
+        Target,
+        UpdateRow,
+    )
+    from gpukube.errors import Diagnostic
+    from gpukube.provider import Cloud, Provider
+
+__all__ = ["GkeProvider"]
+
+_EXACT: Final = Ability("exact")
+_PER_ZONE: Final = "GKE counts nodes per zone"
+
+_ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
+    {
+        "nodes.count": Ability("emulated", "the total shared out evenly among the zones", _PER_ZONE),
+        "nodes.autoscaling": Ability("emulated", "the bounds shared out evenly among the zones", _PER_ZONE),
+        "capacity.spot": Ability("emulated", "Spot without maxPrice", "Google Cloud takes no highest price"),
+        "zones": _EXACT,
+        "disk.size": _EXACT,
+        "disk.type": _EXACT,
+        "sharing.mig.single": _EXACT,
+        "sharing.mig.mixed": Ability("missing", "", "GKE's plugin shows nvidia.com/gpu only"),
+        "sharing.timeSlicing": Ability(
+            "emulated", "GKE's own sharing, always with one share per container", "GKE runs its own plugin"
+        ),
+        "sharing.mps": Ability("emulated", "GKE's own MPS", "GKE runs its own plugin"),
+        "taints": _EXACT,
+        "gpuTaint": Ability(
+            "emulated",
+            "GKE's own taint, or an update where GKE adds none; false does not keep it away",
+            "GKE adds it by itself where the cluster has nodes without GPUs",
+        ),
+        "labels": _EXACT,
+        "tags": Ability("emulated", "labels of the machines", "a node pool has no other tags for billing"),
+        "deletionProtection": Ability("emulated", "the node label gpukube.io/protect", "GKE has no field for it"),
+    }
+)
+"""Docs: kubernetes-engine/how-to/gpus, concepts/timesharing-gpus, how-to/gpus-multi, how-to/nvidia-mps-gpus."""
+
+_SOURCE: Final = "docs: kubernetes-engine/how-to/gpus"
+_OWN_SOURCE: Final = "NVIDIA/cloud-native-docs: gpu-operator/google-gke"
+_AT_ONCE: Final = 4
+
+
+class GkeProvider:
+    """Google Kubernetes Engine."""
+
+    @property
+    def name(self) -> str:
+        """`provider: gke`."""
+        return "gke"
+
+    @property
+    def pools_at_once(self) -> int:
+        """Four: five operations of a cluster may run, and one is left to others (terraform-provider-google#15205)."""
+        return _AT_ONCE
+
+    def abilities(self) -> Mapping[str, Ability]:
+        """Say for every feature how faithful GKE is."""
+        return _ABILITIES
+
+    def check(self, target: Target) -> list[Diagnostic]:
+        """Find what GKE would refuse, before any call."""
+        return check_target(target)
+
+    def stack(self, target: Target) -> NodeStack:
+        """Say what the nodes bring: driver and plugin, unless the spec says that somebody else runs the plugin."""
+        own = runs_own_plugin(target)
+        return NodeStack(
+            driver="none" if own or target.driver_owner == "none" else "cloud",
+            advertiser="none" if own else "cloud",
+            cut_by="cloud" if target.sharing.mig else "none",
+            source=_OWN_SOURCE if own else _SOURCE,
+        )
+
+    def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
+        """Translate a checked target."""
+        return translate_pool(target, ownership, promise)
+
+    def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
+        """Delete a pool by its name; the call takes no etag."""
+        return translate_delete(cluster, observed)
+
+    def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
+        """Nothing: a pool that failed at creation must be deleted first."""
+        del desired, observed
+        return None
+
+    def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
+        """Add the GPU taint where GKE did not."""
+        return translate_taint(desired, observed)
+
+    def update_row(self, change: Change) -> UpdateRow:
+        """Say what changing this field does."""
+        return find_row(change)
+
+    def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
+        """Make the live half; no call yet.
+
+        Raises:
+            MissingExtra: Google's SDK is not installed.
+            AccessError: The endpoint is one that credentials must not be sent to.
+        """
+        try:
+            from gpukube_gke.client import connect_cluster  # noqa: PLC0415 - the SDK costs 320 ms, planning needs none
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith(("google", "grpc")):
+                raise
+            raise MissingExtra(
+                "google-cloud-container is not installed",
+                where=cluster.key,
+                fix="pip install 'gpukube[gke]'",
+            ) from error
+        return connect_cluster(cluster, settings)
+
+
+if TYPE_CHECKING:
+    _: type[Provider] = GkeProvider

@@ -1,0 +1,249 @@
+"""What GKE refuses, found before any call: names, limits, combinations.
+
+Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Must not live
+here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), totals and zones (`counts`), the shapes of native
+fields (`native`), how GPUs are shared (`sharing_rules`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
+from gpukube.errors import Diagnostic
+from gpukube_gke.counts import check_counts
+from gpukube_gke.native import check_native
+from gpukube_gke.observe import SYSTEM_TAINTS
+from gpukube_gke.places import is_zone, region_of
+from gpukube_gke.sharing_rules import check_shared
+from gpukube_gke.translate import OPT_OUT_LABEL, runs_own_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Target
+    from gpukube.errors import Where
+
+__all__ = ["IMAGES", "check_target"]
+
+# At most 40 characters (kubernetes-sigs/cluster-api-provider-gcp, maxNodePoolNameLength).
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+IMAGES: Final = ("COS_CONTAINERD", "UBUNTU_CONTAINERD")  # docs: kubernetes-engine/how-to/gpus
+_LEAST_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
+_HYPERDISK: Final = ("hyperdisk-balanced",)
+_DISK_TYPES: Final = (
+    "pd-standard",
+    "pd-ssd",
+    "pd-balanced",
+    "hyperdisk-balanced",
+    "hyperdisk-extreme",
+    "hyperdisk-throughput",
+)
+_ONLY_HYPERDISK: Final = re.compile(r"a3-ultragpu-.*|a4-.*|a4x-.*|g4-.*")
+"""Machines that cannot boot from a Persistent Disk (GKE cluster autoscaler, machinetypes)."""
+_MOST_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules
+_TAG_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")  # docs: compute/docs/labeling-resources
+_TAG_VALUE: Final = re.compile(r"[a-z0-9_-]{0,63}")
+_SYSTEM_LABELS: Final = frozenset(
+    f"cloud.google.com/{name}"
+    for name in (
+        "gke-accelerator",
+        "gke-accelerator-count",
+        "gke-gpu-partition-size",
+        "gke-gpu-sharing-strategy",
+        "gke-max-shared-clients-per-gpu",
+        "gke-gpu-driver-version",
+        "gke-nodepool",
+        "gke-spot",
+        "gke-preemptible",
+        "gke-provisioning",
+        "gke-flex-start",
+        "gke-placement-group",
+        "machine-family",
+        "gke-os-distribution",
+        "gke-max-pods-per-node",
+    )
+)
+"""Written by GKE itself (GKE cluster autoscaler, labels)."""
+
+
+def check_target(target: Target) -> list[Diagnostic]:
+    """Find everything that GKE would refuse, or take and never make work; empty when all is well."""
+    return [finding for check in _CHECKS for finding in check(target)] + check_native(target)
+
+
+def _at(target: Target, mapping: str, key: str) -> Where:
+    return target.locator.at(f"{mapping}[{json.dumps(key)}]")
+
+
+def _name(target: Target) -> Iterator[Diagnostic]:
+    own = target.name != target.pool
+    if not _NAME.fullmatch(target.name):
+        yield Diagnostic(
+            "gke-name",
+            target.locator.at("names.gke" if own else "name"),
+            f'"{target.name}" is not a GKE pool name',
+            fix="write 1 to 40 lower-case letters, digits and -, a letter first and no - at the end"
+            + ("" if own else ", or add names: {gke: NAME}"),
+        )
+
+
+def _zones(target: Target) -> Iterator[Diagnostic]:
+    location = target.cluster.identity["location"]
+    for index, zone in enumerate(target.zones):
+        where = target.locator.at(f"zones[{index}]")
+        if not is_zone(zone) or region_of(zone) != region_of(location):
+            fix = f"write zones such as {region_of(location)}-a, or leave zones out"
+            says = f'"{zone}" is not a zone of {region_of(location)}, where the cluster is'
+            yield Diagnostic("gke-zone", where, says, fix=fix)
+        elif zone in target.zones[:index]:
+            yield Diagnostic("gke-zone-twice", where, f'the zone "{zone}" is named twice', fix="name it once")
+
+
+def _image(target: Target) -> Iterator[Diagnostic]:
+    where = target.locator.at("image")
+    if target.image and target.image not in IMAGES:
+        says = f'GKE has no node image "{target.image}" for GPUs'
+        yield Diagnostic("gke-image", where, says, fix=f"write {' or '.join(IMAGES)}, or leave image out")
+    elif target.image == IMAGES[1] and target.machine.is_fractional:
+        says = f"{target.machine.name} runs {IMAGES[0]} only"
+        yield Diagnostic("gke-image", where, says, fix=f"write {IMAGES[0]}, or leave image out")
+
+
+def _disk(target: Target) -> Iterator[Diagnostic]:
+    size, kind = target.disk.size_gib, target.disk.type
+    if size is not None and size < _LEAST_DISK_GIB:
+        says = f"disk.sizeGiB is {size}, less than GKE takes"
+        fix = f"write {_LEAST_DISK_GIB} or more"
+        yield Diagnostic("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+    choices = _HYPERDISK if _ONLY_HYPERDISK.fullmatch(target.machine.name) else _DISK_TYPES
+    if kind is not None and kind not in choices:
+        says = f'disk.type is "{kind}", which {target.machine.name} cannot boot from'
+        fix = f"write {' or '.join(choices)}"
+        yield Diagnostic("gke-disk-type", target.locator.at("disk.type"), says, fix=fix)
+
+
+def _spot(target: Target) -> Iterator[Diagnostic]:
+    if target.capacity.max_price is not None:
+        yield Diagnostic(
+            "gke-spot-price",
+            target.locator.at("capacity.maxPrice"),
+            f"capacity.maxPrice is {target.capacity.max_price:g}, and GKE takes no highest price",
+            fix="take maxPrice away",
+            why="Spot machines of Google Cloud cost the price of the day (google.container.v1 NodeConfig.spot)",
+        )
+
+
+def _labels(target: Target) -> Iterator[Diagnostic]:
+    for key in target.labels:
+        prefix, _, name = key.rpartition("/")
+        if reason := _label_reason(key, prefix):
+            fix = f"choose a prefix of your own, such as example.com/{name}"
+            if key == OPT_OUT_LABEL:
+                fix = "take it away, and write devicePlugin.owner: none if another plugin is run"
+            where = _at(target, "labels", key)
+            yield Diagnostic("gke-label", where, f'the label "{key}" is not free on GKE', fix=fix, why=reason)
+    marks = {OWNER_LABEL: target.owner, POOL_LABEL: target.pool, PROTECT_LABEL: "true"}
+    length = sum(len(key) + len(value) for key, value in {**target.labels, **marks}.items())
+    if length > _MOST_LABEL_CHARACTERS:
+        yield Diagnostic(
+            "gke-labels-length",
+            target.locator.at("labels"),
+            f"the labels have {length} characters together, those of gpukube included",
+            fix=f"shorten them to {_MOST_LABEL_CHARACTERS} characters in all",
+        )
+
+
+def _label_reason(key: str, prefix: str) -> str:
+    if key in _SYSTEM_LABELS:
+        return "GKE writes it itself"
+    if key == OPT_OUT_LABEL:
+        return "it turns GKE's device plugin off, behind the back of the pool"
+    if any(prefix == domain or prefix.endswith(f".{domain}") for domain in ("kubernetes.io", "k8s.io")):
+        return "kubernetes.io and k8s.io are kept for Kubernetes (google.container.v1 NodeConfig.labels)"
+    return ""
+
+
+def _taints(target: Target) -> Iterator[Diagnostic]:
+    for index, taint in enumerate(target.taints):
+        # The GPU taint is first and never wrong by itself, so what is written begins one further on.
+        where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
+        is_gpu = taint != GPU_TAINT and (taint.key, taint.effect) == (GPU_TAINT.key, GPU_TAINT.effect)
+        if is_gpu or taint.key in SYSTEM_TAINTS:
+            yield Diagnostic(
+                "gke-taint",
+                where,
+                f'GKE adds a taint of the key "{taint.key}" by itself',
+                fix="take it away",
+                why="two taints of one key and effect are refused (hashicorp/terraform-provider-google#7928)",
+            )
+
+
+def _gpu_taint(target: Target) -> Iterator[Diagnostic]:
+    if GPU_TAINT not in target.taints:
+        yield Diagnostic(
+            "gke-gpu-taint",
+            target.locator.at("gpuTaint"),
+            f"gpuTaint is false, and GKE adds {GPU_TAINT} by itself where the cluster has nodes without GPUs",
+            fix="drop gpuTaint: false, or count on the taint being there",
+            severity="warning",
+        )
+
+
+def _tags(target: Target) -> Iterator[Diagnostic]:
+    for key, value in target.tags.items():
+        if key.startswith("goog-") or not _TAG_KEY.fullmatch(key) or not _TAG_VALUE.fullmatch(value):
+            yield Diagnostic(
+                "gke-tag",
+                _at(target, "tags", key),
+                f'the tag "{key}: {value}" is not a label of Google Cloud',
+                fix="write lower-case letters, digits, - and _, at most 63 of them, and no key that begins with goog-",
+                why="tags become the labels of the machines (docs: compute/docs/labeling-resources)",
+            )
+
+
+def _driver(target: Target) -> Iterator[Diagnostic]:
+    where = target.locator.at("driver.owner")
+    if target.driver_owner == "operator":
+        yield Diagnostic(
+            "gke-driver-owner",
+            where,
+            'driver.owner "operator" is not supported yet on GKE',
+            fix="write driver.owner: auto",
+            why="GKE installs it; the GPU Operator has none for Container-Optimized OS (NVIDIA/gpu-operator#1623)",
+        )
+    elif target.driver_owner == "cloud" and runs_own_plugin(target):
+        yield Diagnostic(
+            "gke-driverless",
+            where,
+            "driver.owner is cloud, but devicePlugin.owner none keeps away the plugin that ends the installation",
+            fix="write driver.owner: none and install the driver, or drop devicePlugin.owner: none",
+            why="the managed installation is an init container of GKE's plugin (NVIDIA/aicr#2047)",
+        )
+    elif target.driver_owner == "none" or runs_own_plugin(target):
+        yield Diagnostic(
+            "gke-own-driver",
+            where,
+            "GKE installs no driver on these nodes, and neither does gpukube",
+            fix="install it with Google's DaemonSet nvidia-driver-installer, or write owner: auto",
+            severity="warning",
+        )
+
+
+_CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
+    _name,
+    check_counts,
+    _zones,
+    _image,
+    _disk,
+    check_shared,
+    _spot,
+    _labels,
+    _taints,
+    _gpu_taint,
+    _tags,
+    _driver,
+)

@@ -1,0 +1,60 @@
+"""The part of Google's SDK that gpukube uses, as protocols; a fake of it is twenty lines.
+
+Lives here: the operations used. Must not live here: any import of the SDK at run time.
+
+The signatures are those of google-cloud-container 2.67.0, `ClusterManagerClient`; requests and answers are its own
+messages, which the gRPC and the REST transport share.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from google.api_core.retry import Retry
+    from google.cloud import container_v1 as wire
+
+__all__ = ["GkeSdk", "Identity"]
+
+
+class _Transport(Protocol):
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class GkeSdk(Protocol):
+    """`ClusterManagerClient`."""
+
+    @property
+    def transport(self) -> _Transport:
+        """What carries the calls."""
+
+    def get_cluster(self, request: wire.GetClusterRequest, *, retry: Retry, timeout: float) -> wire.Cluster:
+        """Read a cluster."""
+
+    def list_node_pools(
+        self, request: wire.ListNodePoolsRequest, *, retry: Retry, timeout: float
+    ) -> wire.ListNodePoolsResponse:
+        """List all pools; there are no pages."""
+
+    def get_node_pool(self, request: wire.GetNodePoolRequest, *, retry: Retry, timeout: float) -> wire.NodePool:
+        """Read one pool."""
+
+    def create_node_pool(self, request: wire.CreateNodePoolRequest, *, retry: Retry, timeout: float) -> wire.Operation:
+        """Start a creation."""
+
+    def update_node_pool(self, request: wire.UpdateNodePoolRequest, *, retry: Retry, timeout: float) -> wire.Operation:
+        """Start a change of one attribute."""
+
+    def delete_node_pool(self, request: wire.DeleteNodePoolRequest, *, retry: Retry, timeout: float) -> wire.Operation:
+        """Start a deletion."""
+
+    def get_operation(self, request: wire.GetOperationRequest, *, retry: Retry, timeout: float) -> wire.Operation:
+        """Read an operation."""
+
+
+class Identity(Protocol):
+    """Who we are."""
+
+    def token(self) -> str:
+        """Get an access token that is good for a while."""

@@ -1,0 +1,111 @@
+"""What GKE can share and cut, and under which name it shows it.
+
+Lives here: checks of `sharing` and of who runs the plugin. Must not live here: the other rules (`rules`).
+
+GKE's own plugin shows nvidia.com/gpu and no other name, whatever the GPUs are cut or shared into
+(GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Diagnostic
+from gpukube_gke.partitions import PARTITIONS
+from gpukube_gke.translate import runs_own_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+    from gpukube.gpu.sharing import MigCut, Slicing
+
+__all__ = ["check_shared"]
+
+_MOST_CLIENTS: Final = 48  # 2 to 48 (GKE cluster autoscaler, GetMaxGpuSharedClients)
+_FIELDS: Final = {"time-slicing": "sharing.timeSlicing", "mps": "sharing.mps"}
+
+
+def check_shared(target: Target) -> Iterator[Diagnostic]:
+    """Find every sharing that GKE's plugin does not do."""
+    cut, slicing = target.sharing.mig, target.sharing.slicing
+    if (cut or slicing) and target.machine.is_fractional:
+        yield Diagnostic(
+            "gke-fractional",
+            target.locator.at("sharing"),
+            f"{target.machine.name} holds a part of a GPU, which GKE shares no further",
+            fix="drop sharing, or choose a machine with a whole GPU, such as g4-standard-48",
+        )
+        return
+    if cut is not None:
+        yield from _mig(target, cut)
+    if slicing is not None:
+        yield from _slicing(target, slicing)
+    if runs_own_plugin(target) and (cut or slicing):
+        yield from _own_plugin(target, is_cut_only=slicing is None)
+
+
+def _mig(target: Target, cut: MigCut) -> Iterator[Diagnostic]:
+    if cut.strategy == "mixed":
+        yield Diagnostic(
+            "gke-mig-mixed",
+            target.locator.at("sharing.mig.strategy"),
+            f"GKE shows MIG instances as nvidia.com/gpu, never as nvidia.com/mig-{cut.profile}",
+            fix="write strategy: single",
+        )
+    known = PARTITIONS.get(target.machine.accelerator, {})
+    if cut.profile not in known:
+        yield Diagnostic(
+            "gke-mig-profile",
+            target.locator.at("sharing.mig.profile"),
+            f'GKE cannot cut {target.machine.model} to "{cut.profile}"',
+            fix=f"write one of {', '.join(known)}",
+            why="GKE's partitioner and its device plugin know different sizes; these are known to both",
+        )
+
+
+def _slicing(target: Target, slicing: Slicing) -> Iterator[Diagnostic]:
+    field = _FIELDS[slicing.mode]
+    if slicing.rename:
+        yield Diagnostic(
+            "gke-renamed",
+            target.locator.at(f"{field}.renameByDefault"),
+            "GKE shows shared GPUs as nvidia.com/gpu, never as nvidia.com/gpu.shared",
+            fix="drop renameByDefault: true",
+        )
+    if slicing.replicas > _MOST_CLIENTS:
+        yield Diagnostic(
+            "gke-clients",
+            target.locator.at(f"{field}.replicas"),
+            f"{field}.replicas is {slicing.replicas}, more clients than GKE allows per GPU",
+            fix=f"write 2 to {_MOST_CLIENTS}",
+        )
+    if slicing.mode == "time-slicing" and not slicing.fail_requests_greater_than_one:
+        yield Diagnostic(
+            "gke-request-limit",
+            target.locator.at(field),
+            "GKE refuses pods that ask for more than one share of a GPU",
+            fix="write failRequestsGreaterThanOne: true, which says the same",
+            why="docs: kubernetes-engine/concepts/timesharing-gpus",
+            severity="warning",
+        )
+
+
+def _own_plugin(target: Target, *, is_cut_only: bool) -> Iterator[Diagnostic]:
+    where = target.locator.at("devicePlugin.owner")
+    if is_cut_only:
+        yield Diagnostic(
+            "gke-own-plugin",
+            where,
+            "devicePlugin.owner is none: GKE's driver installer cuts the GPUs, and your plugin has to count the parts",
+            fix="run a plugin with migStrategy single, or drop devicePlugin.owner: none",
+            severity="warning",
+        )
+        return
+    yield Diagnostic(
+        "gke-own-plugin",
+        where,
+        "devicePlugin.owner is none, and sharing is done by GKE's plugin",
+        fix="drop devicePlugin.owner: none, or drop timeSlicing and mps",
+        why="GKE's sharing settings are read by its own plugin alone",
+    )

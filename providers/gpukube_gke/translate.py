@@ -1,0 +1,248 @@
+"""A target in the terms of GKE: normalised fields, labels, taints and the native requests.
+
+Lives here: the way from the spec to the wire. Must not live here: what GKE refuses (`rules`), reading live pools
+(`observe`).
+
+Bodies are in the JSON form of google.container.v1, as gcloud sends them: enums by name, 64-bit numbers as text. Always
+sent, because the API's own answer to silence is another one: accelerators (computed, also where the machine type fixes
+them), oauthScopes (without devstorage.read_only the driver cannot be fetched), locations (silence means every zone of
+the cluster), driver version (silence means none on old control planes), management and upgradeSettings (silence means
+no repair). The GPU taint is never sent at creation: GKE adds it, and twice is an error
+(hashicorp/terraform-provider-google#7928); `translate_taint` adds it where GKE did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
+from gpukube_gke.counts import per_zone
+from gpukube_gke.native import flatten_native, merge_native
+from gpukube_gke.places import cluster_name, is_zone, pool_name
+
+if TYPE_CHECKING:
+    from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
+
+__all__ = [
+    "ARM_TAINT",
+    "CREATE",
+    "DELETE",
+    "OPT_OUT_LABEL",
+    "UPDATE",
+    "accelerator_of",
+    "needs_zone",
+    "own_taints",
+    "runs_own_plugin",
+    "translate_delete",
+    "translate_pool",
+    "translate_taint",
+    "with_zones",
+]
+
+CREATE: Final = "create_node_pool"
+DELETE: Final = "delete_node_pool"
+UPDATE: Final = "update_node_pool"
+
+OPT_OUT_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
+"""Node label that keeps GKE's own device plugin away (docs: kubernetes-engine, GPU Operator on GKE)."""
+ARM_TAINT: Final = Taint("kubernetes.io/arch", "arm64", "NoSchedule")
+"""GKE puts it on arm64 nodes (google.container.v1 TaintConfig)."""
+EFFECTS: Final[Mapping[str, str]] = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
+"""Effect in Kubernetes -> NodeTaint.Effect."""
+
+_AUTH: Final = "https://www.googleapis.com/auth/"
+_SCOPES: Final = tuple(
+    _AUTH + scope
+    for scope in (
+        "devstorage.read_only",
+        "logging.write",
+        "monitoring",
+        "service.management.readonly",
+        "servicecontrol",
+        "trace.append",
+    )
+)
+_SCOPES_OF_ACCOUNT: Final = (f"{_AUTH}cloud-platform", f"{_AUTH}userinfo.email")
+"""What gcloud sends without and with a service account."""
+_STRATEGIES: Final = {"time-slicing": "TIME_SHARING", "mps": "MPS"}
+
+
+def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
+    """Translate a checked target; the create call carries our marks, and fails where a pool of that name is."""
+    labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
+    labels |= {PROTECT_LABEL: "true"} if target.protect else {}
+    labels |= {OPT_OUT_LABEL: "true"} if runs_own_plugin(target) else {}
+    arm = (ARM_TAINT,) if target.machine.arch == "arm64" else ()
+    params = {"parent": cluster_name(target.cluster), "nodePool": _body(target, labels)}
+    return Desired(
+        target=target,
+        ownership=ownership,
+        promise=promise,
+        fields=_fields(target, labels),
+        labels=labels,
+        effective_taints=tuple(dict.fromkeys((GPU_TAINT, *own_taints(target), *arm))),
+        create=Request("gke", CREATE, params),
+    )
+
+
+def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
+    """Delete a pool; the call takes no etag."""
+    return Request("gke", DELETE, {"name": pool_name(cluster, observed.name)})
+
+
+def translate_taint(desired: Desired, observed: Observed) -> Request | None:
+    """Add the GPU taint to a pool that GKE made without it: in a cluster that had no other pool at that moment.
+
+    An update replaces the whole list, so the live one is sent again (google.container.v1 UpdateNodePoolRequest.taints).
+    """
+    is_there = any((t.key, t.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for t in observed.effective_taints)
+    if GPU_TAINT not in desired.target.taints or is_there or observed.state != "ready":
+        return None
+    taints = [_taint(taint) for taint in (*observed.effective_taints, GPU_TAINT)]
+    name = pool_name(desired.target.cluster, observed.name)
+    guard = {"etag": observed.etag} if observed.etag else {}
+    return Request("gke", UPDATE, {"name": name, "taints": {"taints": taints}, **guard})
+
+
+def needs_zone(desired: Desired) -> bool:
+    """Say whether the zone was left open and the cluster, a regional one, has several."""
+    return "locations" not in _pool_of(desired)
+
+
+def with_zones(desired: Desired, zones: Sequence[str]) -> Desired:
+    """Put the zones that were left open into the request."""
+    pool = {**_pool_of(desired), "locations": list(zones)}
+    params = {**desired.create.params, "nodePool": pool}
+    return replace(desired, create=replace(desired.create, params=params))
+
+
+def own_taints(target: Target) -> tuple[Taint, ...]:
+    """Give the taints of a target without the one that is GKE's to add."""
+    return tuple(taint for taint in target.taints if taint != GPU_TAINT)
+
+
+def runs_own_plugin(target: Target) -> bool:
+    """Say whether GKE's plugin is to be kept away, for one that somebody else runs."""
+    return target.plugin_owner == "none"
+
+
+def accelerator_of(target: Target) -> str:
+    """Name the GPUs of a node as they are compared: "8 x nvidia-tesla-a100"."""
+    return f"{target.machine.devices} x {target.machine.accelerator}"
+
+
+def _pool_of(desired: Desired) -> Mapping[str, object]:
+    pool = desired.create.params["nodePool"]
+    return pool if isinstance(pool, Mapping) else {}
+
+
+def _body(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
+    zones = sorted(target.zones) or _only_zone(target)
+    numbers = per_zone(target.nodes, len(zones))
+    pool: dict[str, object] = {
+        "name": target.name,
+        "initialNodeCount": numbers.count,
+        **({"locations": zones} if zones else {}),
+        "config": _config(target, labels),
+        "management": {"autoRepair": True, "autoUpgrade": True},
+        "upgradeSettings": {"maxSurge": 1},
+    }
+    if target.nodes.autoscaled:
+        pool["autoscaling"] = {
+            "enabled": True,
+            "minNodeCount": numbers.minimum,
+            "maxNodeCount": numbers.maximum,
+        }
+    return merge_native(pool, target.native)
+
+
+def _only_zone(target: Target) -> list[str]:
+    location = target.cluster.identity["location"]
+    return [location] if is_zone(location) else []
+
+
+def _config(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
+    taints = [_taint(taint) for taint in sorted(own_taints(target))]
+    native = target.native.get("config")
+    has_account = isinstance(native, Mapping) and bool(native.get("serviceAccount"))
+    return {
+        "machineType": target.machine.name,
+        "accelerators": [_accelerator(target)],
+        "oauthScopes": list(_SCOPES_OF_ACCOUNT if has_account else _SCOPES),
+        "labels": dict(sorted(labels.items())),
+        **({"taints": taints} if taints else {}),
+        **({"spot": True} if target.capacity.type == "spot" else {}),
+        **({"diskSizeGb": target.disk.size_gib} if target.disk.size_gib is not None else {}),
+        **({"diskType": target.disk.type} if target.disk.type is not None else {}),
+        **({"imageType": target.image} if target.image else {}),
+        **({"resourceLabels": dict(sorted(target.tags.items()))} if target.tags else {}),
+    }
+
+
+def _accelerator(target: Target) -> dict[str, object]:
+    sharing = target.sharing
+    found: dict[str, object] = {
+        "acceleratorType": target.machine.accelerator,
+        "acceleratorCount": str(target.machine.devices),
+        "gpuDriverInstallationConfig": {"gpuDriverVersion": _driver_version(target)},
+    }
+    if sharing.mig is not None:
+        found["gpuPartitionSize"] = sharing.mig.profile
+    if sharing.slicing is not None:
+        found["gpuSharingConfig"] = {
+            "gpuSharingStrategy": _STRATEGIES[sharing.slicing.mode],
+            "maxSharedClientsPerGpu": str(sharing.slicing.replicas),
+        }
+    return found
+
+
+def _driver_version(target: Target) -> str:
+    return "INSTALLATION_DISABLED" if _driver(target) == "none" else "DEFAULT"
+
+
+def _driver(target: Target) -> str:
+    """The managed driver is finished by the plugin that the opt-out label keeps away (NVIDIA/aicr#2047)."""
+    return "none" if target.driver_owner == "none" or runs_own_plugin(target) else "cloud"
+
+
+def _taint(taint: Taint) -> dict[str, object]:
+    return {"key": taint.key, "value": taint.value, "effect": EFFECTS[taint.effect]}
+
+
+def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
+    slicing = target.sharing.slicing
+    fields: dict[str, object] = {
+        "instanceType": target.machine.name,
+        "gpu": accelerator_of(target),
+        "capacity.type": target.capacity.type,
+        "zones": tuple(sorted(target.zones)) or None,
+        "disk.sizeGiB": target.disk.size_gib,
+        "disk.type": target.disk.type,
+        "image": target.image or None,
+        "sharing.mig.profile": target.sharing.mig.profile if target.sharing.mig else None,
+        "sharing.timeSlicing.replicas": slicing.replicas if slicing and slicing.mode == "time-slicing" else None,
+        "sharing.mps.replicas": slicing.replicas if slicing and slicing.mode == "mps" else None,
+        "taints": tuple(sorted(str(taint) for taint in own_taints(target))),
+        "deletionProtection": target.protect,
+        "driver": _driver(target),
+        "devicePlugin": "none" if runs_own_plugin(target) else "cloud",
+        **_node_fields(target),
+        **{f"labels[{key}]": value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},
+        **{f"tags[{key}]": value for key, value in target.tags.items()},
+        **flatten_native(target.native),
+    }
+    return {name: value for name, value in sorted(fields.items()) if value is not None}
+
+
+def _node_fields(target: Target) -> dict[str, object]:
+    nodes = target.nodes
+    if nodes.autoscaled:
+        return {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
+    return {"nodes.count": nodes.count}
