@@ -46,7 +46,9 @@ def test_pool_when_it_is_at_work_then_no_second_operation(slow: Gke) -> None:
 def test_pool_when_it_goes_then_the_refusal_says_so(slow: Gke) -> None:
     operation = slow.sdk.delete_node_pool(name=f"{CLUSTER}/nodePools/default-pool")
     answer = slow.refused(lambda: slow.sdk.delete_node_pool(name=f"{CLUSTER}/nodePools/default-pool"))
-    text = f"Operation {operation.name} is currently deleting a node pool for cluster {NAME}. Please wait and try again "
+    text = (
+        f"Operation {operation.name} is currently deleting a node pool for cluster {NAME}. Please wait and try again "
+    )
     assert answer == (BUSY, f"{text}once it is done.")
 
 

@@ -130,7 +130,10 @@ def test_stockout_when_it_is_not_given_up_then_the_pool_cannot_be_deleted(gke: G
     daemon.add_fault(gke.info, "operation", code="GCE_STOCKOUT")
     gke.begin(mig_pool("p"))
     code, text = gke.refused(lambda: gke.sdk.delete_node_pool(name=POOL))
-    assert (code, text.partition(" operation-")[0]) == ("FAILED_PRECONDITION", "Cluster is running incompatible operation")
+    assert (code, text.partition(" operation-")[0]) == (
+        "FAILED_PRECONDITION",
+        "Cluster is running incompatible operation",
+    )
 
 
 def test_quota_when_injected_late_or_at_once_then_both_ways(gke: Gke) -> None:

@@ -57,8 +57,10 @@ INVALID: dict[str, tuple[Json, str]] = {
     ),
     "autoscaling without a maximum": (
         t4_pool("p") | {"autoscaling": {"enabled": True}},
-        "Node_pool_autoscaling.max_node_count and node_pool_autoscaling.total_max_node_count cannot be both set to "
-        "zero.",
+        (
+            "Node_pool_autoscaling.max_node_count and node_pool_autoscaling.total_max_node_count cannot be both set to "
+            "zero."
+        ),
     ),
     "autoscaling of both kinds": (
         t4_pool("p") | {"autoscaling": {"enabled": True, "max_node_count": 5, "total_max_node_count": 9}},
@@ -77,7 +79,10 @@ INVALID: dict[str, tuple[Json, str]] = {
         t4_pool("p") | {"version": "1.35.0-gke.1"},
         "Node version '1.35.0-gke.1' must not be newer than the control plane's '1.34.1-gke.1829001'.",
     ),
-    "image": (t4_pool("p", image_type="WINDOWS_LTSC_CONTAINERD"), "Image type 'WINDOWS_LTSC_CONTAINERD' is not supported."),
+    "image": (
+        t4_pool("p", image_type="WINDOWS_LTSC_CONTAINERD"),
+        "Image type 'WINDOWS_LTSC_CONTAINERD' is not supported.",
+    ),
     "disk type": (t4_pool("p", disk_type="floppy"), "Disk type 'floppy' is not supported."),
     "disk size": (t4_pool("p", disk_size_gb=9), "Disk size must be at least 10 GB."),
     "two disks": (
@@ -323,7 +328,11 @@ def test_rest_when_the_body_does_not_fit_then_400(sandbox: SandboxInfo, case: tu
     body, start = case
     answer = httpx.post(f"{sandbox.gke_url}/v1/{CLUSTER}/nodePools", content=body, trust_env=False)
     error = answer.json()["error"]
-    assert (answer.status_code, error["status"], error["errors"][0]["reason"]) == (400, "INVALID_ARGUMENT", "badRequest")
+    assert (answer.status_code, error["status"], error["errors"][0]["reason"]) == (
+        400,
+        "INVALID_ARGUMENT",
+        "badRequest",
+    )
     assert error["message"].startswith(start)
 
 
