@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-import grpc
+import grpc  # type: ignore[import-untyped]  # ships no types
 from google.api_core.exceptions import NotFound
 from google.api_core.gapic_v1.client_info import ClientInfo
 from google.api_core.retry import Retry
@@ -23,7 +23,7 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
     ClusterManagerGrpcTransport,
     ClusterManagerRestTransport,
 )
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
 from gpukube import __version__
 from gpukube.core.values import ClusterFacts, Operation, Progress

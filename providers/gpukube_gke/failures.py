@@ -20,7 +20,7 @@ from google.api_core.exceptions import (
     TooManyRequests,
 )
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
-from google.protobuf.json_format import ParseError
+from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]  # ships no types
 
 from gpukube.errors import AccessError, CloudError
 from gpukube_gke.meanings import LOGIN, Problem, error_of, quote
