@@ -35,6 +35,7 @@ class _Context(Protocol):
     """What is used of grpc.aio.ServicerContext."""
 
     def peer(self) -> str: ...
+    def time_remaining(self) -> float | None: ...
     def invocation_metadata(self) -> Sequence[tuple[str, str]]: ...
     async def abort(self, code: grpc.StatusCode, details: str = "") -> None: ...
 
@@ -130,6 +131,9 @@ class RpcServer:
                 return found
             case "hang":
                 await fault.released.wait()
+                left = context.time_remaining()
+                if left is not None and left <= 0:
+                    raise Refusal("DEADLINE_EXCEEDED", "The client is gone.")
                 return await answer()
             case "delay" | "operation":
                 message = f"{fault.action} is no way to strike a request"

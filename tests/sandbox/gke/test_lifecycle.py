@@ -113,8 +113,8 @@ def _pool_status(info: daemon.SandboxInfo, cluster: str, pool: str) -> dict[str,
     clusters = daemon.status(info)["clusters"]
     assert isinstance(clusters, list)
     found = next(one for one in clusters if one["name"] == cluster)
-    pools: list[dict[str, list[str]]] = found["pools"]
-    return next(one for one in pools if one["name"] == pool)
+    pools: dict[str, dict[str, list[str]]] = {one["name"]: one for one in found["pools"]}
+    return pools[pool]
 
 
 def test_zero_nodes_when_created_then_running_without_any(gke: Gke) -> None:
