@@ -70,7 +70,9 @@ class GkeHarness:
         if kind == "mig":
             cut = Sharing(mig=MigCut("1g.5gb", "single"))
             return gke_target(cluster=ZONAL, name="p-mig", pool="p-mig", sharing=cut)
-        plain = gke_target("g2-standard-8", cluster=ZONAL, name=f"p-{kind}", pool=f"p-{kind}", labels={"team": "vision"})
+        plain = gke_target(
+            "g2-standard-8", cluster=ZONAL, name=f"p-{kind}", pool=f"p-{kind}", labels={"team": "vision"}
+        )
         return plain if kind == "plain" else replace(plain, nodes=Nodes(1, 1, 3, autoscaled=True))
 
     def add_foreign_pool(self, name: str) -> None:
