@@ -1,0 +1,20 @@
+"""A cluster in the sandbox, and the real SDK that talks to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox import daemon
+from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.daemon import SandboxInfo
+
+
+@pytest.fixture
+def aws(sandbox: SandboxInfo) -> Aws:
+    """One EKS cluster and clients for it."""
+    daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME)
+    return Aws(sandbox)
