@@ -57,6 +57,8 @@ CLUSTERS: Final[dict[str, str]] = {
     "kube-permissions": "Our identity lacks permissions in the cluster that a run will need.",
     "foreign-advertiser": "Something else in the cluster could advertise GPUs on the nodes of a pool.",
     "nfd-taint": "The node-feature-discovery that is there does not tolerate the taints of a pool.",
+    "operator-strays": "The GPU Operator would also take over nodes that no pool of it holds.",
+    "release-migration": "The cluster has our other release: the device-plugin chart, or the GPU Operator.",
 }
 """What the Kubernetes API of a cluster says, and what was found in it."""
 
@@ -97,7 +99,7 @@ COMMANDS: Final[dict[str, str]] = {
     "no-file": "No spec is given with -f.",
     "output-format": "The format after -o is not one that gpukube writes.",
     "confirmation": "A deletion needs --yes where there is no terminal to ask on.",
-    "sandbox-provider": "The sandbox does not emulate this cloud.",
+    "sandbox-cluster": "The sandbox cannot make a cluster that the spec names.",
     "defect": "gpukube itself went wrong.",
 }
 """The command line."""

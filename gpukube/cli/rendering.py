@@ -218,7 +218,7 @@ def _changed(change: Doc, *, indent: str) -> Iterator[Line]:
 
 
 def _release(release: Doc | None, *, verbose: bool) -> Iterator[Line]:
-    if release is None:
+    if release is None or (release["action"] == "none" and not release["entries"]):
         return
     yield _headline(release["action"], f"release {release['namespace']}/{release['name']}")
     if release["action"] in ("install", "upgrade"):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Shelter", "app", "enter"]
 
+PLACE = ("subscription", "resourceGroup", "account", "region", "project", "location")
+"""What names a cluster in its cloud; the rest of its identity says as whom it is reached."""
 SPEED = 60.0
 """Sandbox seconds per second: a pool that takes five minutes takes five seconds."""
 
@@ -45,7 +47,8 @@ class Shelter:
         """Reach the emulated clouds, with dummy credentials only."""
         from gpukube.core.values import Settings
 
-        return Settings(endpoints={"aks": self._info.arm_url}, sandbox=True)
+        endpoints = {"aks": self._info.arm_url, "eks": self._info.aws_url, "gke": self._info.gke_url}
+        return Settings(endpoints=endpoints, sandbox=True)
 
     @property
     def chart(self) -> str:
@@ -62,20 +65,23 @@ class Shelter:
         """Make the clusters that a spec names, where they are missing.
 
         Raises:
-            SpecError: A cluster of a cloud that is not emulated.
+            SpecError: The sandbox cannot make a cluster: its cloud is not emulated, or its place is not one.
         """
         from gpukube.sandbox import daemon
 
         for cluster in clusters:
-            if cluster.provider != "aks":
+            place = {key: value for key, value in cluster.identity.items() if key in PLACE}
+            try:
+                daemon.call(
+                    self._info, "POST", "clusters", {"provider": cluster.provider, "name": cluster.name, **place}
+                )
+            except daemon.SandboxError as error:
                 raise SpecError(
-                    f"the sandbox does not emulate {cluster.provider} yet",
+                    str(error),
                     where=cluster.where,
                     fix="leave the cluster out with --cluster, or run against the real cloud",
-                    code="sandbox-provider",
-                )
-            identity = cluster.identity
-            daemon.add_cluster(self._info, identity["subscription"], identity["resourceGroup"], cluster.name)
+                    code="sandbox-cluster",
+                ) from error
 
 
 def enter() -> Shelter:
