@@ -10,7 +10,7 @@ from gpukube.cluster.verify import prove_pool
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
 from gpukube.engine.report import ClusterReport, PoolReport
-from gpukube.errors import AccessError, ClusterError, Diagnostic, GpukubeError, Where
+from gpukube.errors import AccessError, ClusterError, Diagnostic, GpukubeError, WaitTimeout, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,11 +33,16 @@ def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
     Raises:
         ClusterError: They do not, and it did not mend itself in `pace.settle_s`; or not in `pace.verify_s`. The
             diagnostics say which step is missing.
+        WaitTimeout: The run's own timeout is shorter than that, and what is missing may still come.
         Stopped: The run was stopped.
     """
-    proof = _wait_for_proof(desired, session, run, run.pace.verify_s)
+    limit_s = min(run.pace.verify_s, run.pace.timeout_s)
+    proof = _wait_for_proof(desired, session, run, limit_s)
     if proof.status in GOOD:
         return proof
+    if proof.status == "waiting" and limit_s < run.pace.verify_s:
+        message = f"gave up waiting: {summarise(proof)}"
+        raise WaitTimeout(message, where=desired.target.where, fix=f"it may still come; to resume: {run.resume}")
     raise _unproven(desired, proof)
 
 

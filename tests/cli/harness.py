@@ -262,6 +262,11 @@ class Cluster:
         for node in self.nodes(pool):
             self.client.patch(Node, _name(node), {"metadata": {"labels": labels}}, patch_type=PatchType.MERGE)
 
+    def delete_nodes(self, pool: str) -> None:
+        """Delete the nodes of a pool from the cluster; the cloud still counts them."""
+        for node in self.nodes(pool):
+            self.client.delete(Node, _name(node))
+
     def _patch(self, kind: type[NamespacedResource], name: str, change: Document) -> None:
         self.client.patch(kind, name, change, namespace=NAMESPACE, patch_type=PatchType.MERGE)
 

@@ -35,6 +35,17 @@ def test_create_when_the_timeout_passes_then_seven_and_the_way_to_resume(
     assert pool_states(slow_cloud)["t4custom"] == "Creating"
 
 
+def test_create_when_the_timeout_passes_while_nodes_are_missing_then_seven_too(
+    gpukube: Gpukube, cluster: Cluster
+) -> None:
+    gpukube.made("-f", CUSTOM)
+    cluster.delete_nodes("t4custom")
+    late = gpukube("pool", "create", "-f", CUSTOM, "--timeout", "0.01")
+    assert late.code == 7
+    assert "error[timeout]: gave up waiting: train-aks/t4custom: 0 of 1 nodes are in the cluster" in late.out
+    assert f"to resume: gpukube --sandbox pool create -f {CUSTOM}" in late.out
+
+
 def test_create_when_resumed_then_it_waits_for_the_same_pool_and_proves_it(
     slow_cloud: SandboxInfo, gpukube: Gpukube, cluster: Cluster
 ) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from gpukube.engine.clock import Stopped
 from gpukube.engine.proving import prove
-from gpukube.errors import ClusterError
+from gpukube.errors import ClusterError, WaitTimeout
 from gpukube.testing.clock import ManualClock
 from tests.unit.cluster.builders import SINGLE, desire, installed, node_of
-from tests.unit.engine.stage import PACE, Stage
+from tests.unit.engine.stage import PACE, RESUME, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +59,15 @@ def test_prove_when_no_node_comes_then_given_up_at_the_limit() -> None:
         prove(CUT, stage.session, stage.run)
     assert caught.value.diagnostics[0].code == "step-node"
     assert stage.clock.now() == PACE.verify_s
+
+
+def test_prove_when_the_runs_timeout_is_shorter_then_it_holds_and_says_how_to_resume() -> None:
+    stage = Stage([CUT], seen_at=until(1e9, NO_NODE))
+    hurried = replace(stage.run, pace=PACE.with_timeout(40))
+    with pytest.raises(WaitTimeout, match=r"gave up waiting: .*0 of 1 nodes are in the cluster") as caught:
+        prove(CUT, stage.session, hurried)
+    assert stage.clock.now() == 40
+    assert caught.value.diagnostics[0].fix.endswith(f"to resume: {RESUME}")
 
 
 def test_prove_when_the_cluster_never_answers_then_its_own_error() -> None:
