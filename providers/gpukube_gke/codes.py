@@ -12,7 +12,6 @@ __all__ = ["CODES", "FAILURE_CODES"]
 CODES: Final[dict[str, str]] = {
     "gke-name": "The pool's name is not one GKE takes.",
     "gke-zone": "A zone is not in the region of the cluster.",
-    "gke-zone-twice": "A zone is named twice.",
     "gke-zones-divide": "GKE counts nodes per zone, and the zones do not divide a total.",
     "gke-node-count": "A pool cannot have so many nodes.",
     "gke-image": "GKE has no such node image, or not for this machine.",
@@ -32,7 +31,7 @@ CODES: Final[dict[str, str]] = {
     "gke-gpu-taint": "GKE adds the GPU taint by itself, and gpuTaint: false does not keep it away.",
     "gke-driver-owner": "The owner of the driver is not supported on GKE yet.",
     "gke-driverless": "Without GKE's device plugin its driver installation is never finished.",
-    "gke-own-plugin": "Without GKE's device plugin nobody shares the GPUs.",
+    "gke-own-plugin": "MIG instances have to be counted by the plugin that takes the place of GKE's.",
     "gke-own-driver": "GKE installs no driver, so somebody else has to.",
     "gke-native-managed": "A native field is one that gpukube sets from the spec.",
     "gke-native-refused": "A native field cannot be set.",

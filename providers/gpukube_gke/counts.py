@@ -48,7 +48,7 @@ def check_counts(target: Target) -> Iterator[Diagnostic]:
                 "gke-zones-divide",
                 where,
                 f"{path} is {count}, which {zones} zones do not divide",
-                fix=f"write {low} or {low + zones}, or other zones",
+                fix=f"write {f'{low} or ' if low else ''}{low + zones}, or other zones",
                 why="GKE counts nodes per zone, the same number in each",
             )
         elif count > _MOST_PER_ZONE * zones:

@@ -9,6 +9,7 @@ test sets each of them in the real message.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -158,7 +159,7 @@ def _check(path: str, value: object, target: Target) -> Iterator[Diagnostic]:
     elif path not in NATIVE:
         yield Diagnostic("gke-native-unknown", where, f'gpukube knows no node pool field "{path}"', fix=_nearest(path))
     elif fix := _wrong(value, NATIVE[path]):
-        says = f"{shown} is {_shown(value)}, which is not one of its values"
+        says = f"{shown} is {_shown(value)}, which it cannot be"
         yield Diagnostic("gke-native-value", where, says, fix=f"write {fix}")
 
 
@@ -174,12 +175,12 @@ def _wrong(value: object, leaf: Leaf) -> str:
 
 
 def _nearest(path: str) -> str:
-    near = get_close_matches(path, NATIVE, n=1, cutoff=0.5)
+    near = get_close_matches(path, {*NATIVE, *_MESSAGES}, n=1, cutoff=0.7)
     return f"write gke.{near[0]}" if near else "take it away"
 
 
 def _shown(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return json.dumps(value)
 
 
 def merge_native(body: Mapping[str, object], native: Mapping[str, object]) -> dict[str, object]:

@@ -99,8 +99,6 @@ def _zones(target: Target) -> Iterator[Diagnostic]:
             fix = f"write zones such as {region_of(location)}-a, or leave zones out"
             says = f'"{zone}" is not a zone of {region_of(location)}, where the cluster is'
             yield Diagnostic("gke-zone", where, says, fix=fix)
-        elif zone in target.zones[:index]:
-            yield Diagnostic("gke-zone-twice", where, f'the zone "{zone}" is named twice', fix="name it once")
 
 
 def _image(target: Target) -> Iterator[Diagnostic]:

@@ -41,8 +41,8 @@ def check_shared(target: Target) -> Iterator[Diagnostic]:
         yield from _mig(target, cut)
     if slicing is not None:
         yield from _slicing(target, slicing)
-    if runs_own_plugin(target) and (cut or slicing):
-        yield from _own_plugin(target, is_cut_only=slicing is None)
+    if cut is not None and runs_own_plugin(target):
+        yield from _own_plugin(target)
 
 
 def _mig(target: Target, cut: MigCut) -> Iterator[Diagnostic]:
@@ -91,21 +91,12 @@ def _slicing(target: Target, slicing: Slicing) -> Iterator[Diagnostic]:
         )
 
 
-def _own_plugin(target: Target, *, is_cut_only: bool) -> Iterator[Diagnostic]:
-    where = target.locator.at("devicePlugin.owner")
-    if is_cut_only:
-        yield Diagnostic(
-            "gke-own-plugin",
-            where,
-            "devicePlugin.owner is none: GKE's driver installer cuts the GPUs, and your plugin has to count the parts",
-            fix="run a plugin with migStrategy single, or drop devicePlugin.owner: none",
-            severity="warning",
-        )
-        return
+def _own_plugin(target: Target) -> Iterator[Diagnostic]:
+    """Time-slicing and MPS without GKE's plugin are refused on every cloud (`gpukube.spec.rules`, owner-conflict)."""
     yield Diagnostic(
         "gke-own-plugin",
-        where,
-        "devicePlugin.owner is none, and sharing is done by GKE's plugin",
-        fix="drop devicePlugin.owner: none, or drop timeSlicing and mps",
-        why="GKE's sharing settings are read by its own plugin alone",
+        target.locator.at("devicePlugin.owner"),
+        "devicePlugin.owner is none: GKE's driver installer cuts the GPUs, and your plugin has to count the parts",
+        fix="run a plugin with migStrategy single, or drop devicePlugin.owner: none",
+        severity="warning",
     )
