@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Diagnostic
@@ -185,7 +185,12 @@ def find_advertisers(seen: Sighting, pools: Sequence[Desired]) -> tuple[ForeignA
     """
     asked = [pool for pool in pools if pool.ownership.advertiser != "none"]
     found = [
-        *(row for daemonset in seen.daemonsets for row in _daemonset(daemonset, asked)),
+        *(
+            row
+            for daemonset in seen.daemonsets
+            if not _is_ours(daemonset, seen)
+            for row in _daemonset(daemonset, asked)
+        ),
         *_cluster_policies(seen, asked),
         *_node_services(seen.nodes, asked),
         *_dra(seen, asked),
@@ -210,9 +215,16 @@ def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desire
     ]
 
 
+def _is_ours(daemonset: WorkloadView, seen: Sighting) -> bool:
+    """Tell what our releases made: the chart names the release, the operator's operands only its namespace."""
+    if daemonset.namespace != NAMESPACE:
+        return False
+    named = daemonset.labels.get("app.kubernetes.io/instance") == DEVICE_PLUGIN.name
+    return named or (seen.release_of(GPU_OPERATOR) is not None and bool(_operator(daemonset)))
+
+
 def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
-    ours = daemonset.labels.get("app.kubernetes.io/instance") == RELEASE_NAME and daemonset.namespace == NAMESPACE
-    if ours or _is_companion(daemonset):
+    if _is_companion(daemonset):
         return []
     row, evidence = next(((row, said) for row in _ROWS if (said := row.matches(daemonset))), (None, ""))
     if row is None:
@@ -230,10 +242,18 @@ def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[Foreig
             "DaemonSet",
             evidence,
             _TWO_PLUGINS,
-            (row.keep.format(**words), row.remove.format(**words)),
+            (row.keep.format(**words), _remove(row, pools).format(**words)),
             tuple(_name(pool) for pool in _rivals(row.kind, pools) if _could_run(daemonset, pool)),
         )
     ]
+
+
+def _remove(row: _Row, pools: Sequence[Desired]) -> str:
+    """A label that keeps a foreign operator away from pools would keep ours away too."""
+    operated = any(pool.ownership.advertiser == GPU_OPERATOR.advertiser for pool in pools)
+    if operated and row.kind == "gpu-operator":
+        return "remove it (helm list --all-namespaces names its release): a cluster has one GPU Operator"
+    return row.remove
 
 
 def _is_companion(daemonset: WorkloadView) -> bool:
@@ -267,6 +287,7 @@ def _cluster_policies(seen: Sighting, pools: Sequence[Desired]) -> list[ForeignA
     if not seen.cluster_policies or any(_operator(daemonset) for daemonset in seen.daemonsets):
         return []
     off = "nvidia.com/gpu.deploy.device-plugin"
+    ours = {CLUSTER_POLICY} if seen.release_of(GPU_OPERATOR) else set()
     row = next(row for row in _ROWS if row.kind == "gpu-operator")
     return [
         ForeignAdvertiser(
@@ -276,10 +297,11 @@ def _cluster_policies(seen: Sighting, pools: Sequence[Desired]) -> list[ForeignA
             "ClusterPolicy",
             f"ClusterPolicy {name} exists; its device plugin starts with the first GPU node",
             _TWO_PLUGINS,
-            (row.keep, row.remove),
+            (row.keep, _remove(row, pools)),
             tuple(_name(pool) for pool in pools if pool.labels.get(off, "true") == "true"),
         )
         for name in seen.cluster_policies
+        if name not in ours
     ]
 
 

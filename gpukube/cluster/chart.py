@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import yaml
 
 from gpukube.cluster.jsontree import text
-from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION
+from gpukube.cluster.names import DEVICE_PLUGIN, RELEASE_KINDS
 from gpukube.errors import HelmError
 
 if TYPE_CHECKING:
@@ -28,24 +28,32 @@ class ChartSource:
     """Where the chart comes from.
 
     Attributes:
-        location: Repository URL, "oci://..." of the chart, or a local directory or archive.
+        location: Repository URL (it may serve both charts), "oci://..." of a chart, or a local directory or archive;
+            "" for the repository that NVIDIA publishes the chart in.
         version: To pull; for a local chart "" (it is what it is).
+        chart: Name of the chart.
     """
 
-    location: str = CHART_REPO
-    version: str = CHART_VERSION
+    location: str = ""
+    version: str = ""
+    chart: str = DEVICE_PLUGIN.chart
 
     @property
     def kind(self) -> Literal["repository", "oci", "local"]:
         """How it is had."""
         if self.location.startswith("oci://"):
             return "oci"
-        return "repository" if re.match(r"https?://", self.location) else "local"
+        return "repository" if re.match(r"https?://", self.address) else "local"
+
+    @property
+    def address(self) -> str:
+        """The location, NVIDIA's where none is given."""
+        return self.location or next(kind.repository for kind in RELEASE_KINDS if kind.chart == self.chart)
 
     @property
     def reference(self) -> str:
         """What helm pull is asked for."""
-        return CHART_NAME if self.kind == "repository" else self.location
+        return self.chart if self.kind == "repository" else self.location
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +65,15 @@ class LocalChart:
     version: str
 
 
-def local_chart(path: Path) -> LocalChart:
+def local_chart(path: Path, chart: str = "") -> LocalChart:
     """Look at a chart directory or archive.
 
+    Args:
+        path: The directory or archive.
+        chart: The chart it must be; "" for either of ours.
+
     Raises:
-        HelmError: There is no chart, or it is another one than the device plugin's.
+        HelmError: There is no chart, or it is another one.
     """
     try:
         said: object = yaml.safe_load(_chart_yaml(path))
@@ -74,11 +86,12 @@ def local_chart(path: Path) -> LocalChart:
             code="chart-not-found",
         ) from error
     name = text(said, "name")
-    if name != CHART_NAME:
+    wanted = [chart] if chart else [kind.chart for kind in RELEASE_KINDS]
+    if name not in wanted:
         raise HelmError(
             f'this is the chart "{name}"',
             where=str(path),
-            fix=f"name a chart {CHART_NAME}",
+            fix=f"name a chart {' or '.join(wanted)}, or a repository that serves both",
             code="chart-not-found",
         )
     return LocalChart(path, name, text(said, "version"))
@@ -109,7 +122,7 @@ def archive_in(directory: Path, source: ChartSource) -> Path:
     if not found:
         raise HelmError(
             "helm pull left no archive behind",
-            where=source.location,
+            where=source.address,
             fix="run helm pull by hand, and name the archive as the chart",
             code="chart-not-found",
         )

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.cluster.chart import ChartSource
-    from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.names import ReleaseKind
+    from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.cluster.runs import Mark
 
 __all__ = [
@@ -48,6 +49,8 @@ class HelmJob:
     """One install or upgrade; the chart is a local archive or directory.
 
     Attributes:
+        offline: Whether a trial leaves the cluster out: a chart that brings a type and an object of it can be tried
+            against the API only where the type is known already (helm/helm#7449).
         mark: Goes into the release's record; None for a trial.
     """
 
@@ -58,6 +61,7 @@ class HelmJob:
     values: Mapping[str, object]
     installed: bool
     dry_run: bool
+    offline: bool = False
     mark: Mark | None = None
 
 
@@ -117,8 +121,8 @@ class Helm(Protocol):
             HelmError, AccessError, ClusterError: As dry_run.
         """
 
-    def uninstall(self) -> bool:
-        """Remove the release; False when there was none."""
+    def uninstall(self, kind: ReleaseKind) -> bool:
+        """Remove one of our releases; False when it was not there."""
 
 
 def choose_engine(environ: Mapping[str, str], choice: EngineChoice = "auto") -> Engine:

@@ -35,7 +35,7 @@ class Request(TypedDict, total=False):
     chart: str
     values: dict[str, object]
     installed: bool
-    dry_run: bool
+    dry_run: str
     history: int
     labels: dict[str, str]
     reference: str
@@ -101,7 +101,7 @@ def _upgrade(request: Request) -> dict[str, object]:
 
     name, namespace, values = request["name"], request["namespace"], request["values"]
     chart = request["chart"]  # the path, not a Chart: rendering a Chart object changes it for good
-    timeout, dry_run = request["timeout_s"], "server" if request["dry_run"] else None
+    timeout, dry_run = request["timeout_s"], request["dry_run"] or None
     labels = request["labels"] or None
     with helm_python.Config(
         kubeconfig_path=request["kubeconfig"], namespace=namespace, storage_driver="secret"

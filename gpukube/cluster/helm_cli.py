@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.chart import archive_in
 from gpukube.cluster.child import DeadlinePassed, Ended, run_child
 from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
-from gpukube.cluster.helm_failures import explain_helm
+from gpukube.cluster.helm_failures import explain_helm, words_of
 from gpukube.cluster.jsontree import number, text
-from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION, RUN_LABEL
+from gpukube.cluster.names import RUN_LABEL
 from gpukube.errors import HelmError, Where
 
 if TYPE_CHECKING:
@@ -77,20 +77,24 @@ class HelmCli:
 
     def pull(self, source: ChartSource, directory: Path) -> Path:
         """See Engine."""
-        repository = ["--repo", source.location] if source.kind == "repository" else []
+        repository = ["--repo", source.address] if source.kind == "repository" else []
         version = ["--version", source.version] if source.version else []
-        self._run("pull", source.reference, *version, *repository, "--destination", str(directory))
+        self._run(
+            *("pull", source.reference, *version, *repository, "--destination", str(directory)),
+            known=words_of(source.chart),
+        )
         return archive_in(directory, source)
 
     def upgrade(self, job: HelmJob) -> HelmAnswer:
         """See Engine."""
+        if job.dry_run and job.offline:
+            return self._rendered(job)
         ended = self._run(
             *(self._trial(job) if job.dry_run else ("upgrade", *_WRITE, *self._labels(job))),
             *(job.name, str(job.chart), "--namespace", job.namespace, "--kubeconfig", str(job.kubeconfig)),
             *("--values", "-", "--timeout", f"{HOOKS_S}s", "--output", "json"),
             stdin=json.dumps(job.values),
-            namespace=job.namespace,
-            name=job.name,
+            known=words_of(job.name),
             keeps=(job.mark.handle,) if job.mark else (),
         )
         return _answer(ended)
@@ -100,10 +104,17 @@ class HelmCli:
         self._run(
             *("uninstall", name, "--namespace", namespace, "--kubeconfig", str(kubeconfig)),
             *("--timeout", f"{HOOKS_S}s"),
-            namespace=namespace,
-            name=name,
+            known=words_of(name),
             may_be_missing=True,
         )
+
+    def _rendered(self, job: HelmJob) -> HelmAnswer:
+        ended = self._run(
+            *("template", job.name, str(job.chart), "--namespace", job.namespace, "--values", "-"),
+            stdin=json.dumps(job.values),
+            known=words_of(job.name),
+        )
+        return HelmAnswer(1, "pending-install", ended.out)
 
     def _trial(self, job: HelmJob) -> Sequence[str]:
         """Begin a dry run: an upgrade of a release that was cut off is refused, an install is tried all the same."""
@@ -120,9 +131,8 @@ class HelmCli:
     def _run(
         self,
         *words: str,
+        known: dict[str, str],
         stdin: str = "",
-        namespace: str = "",
-        name: str = "",
         may_be_missing: bool = False,
         keeps: Sequence[int] = (),
     ) -> Ended:
@@ -144,8 +154,7 @@ class HelmCli:
             ) from error
         if ended.code == 0 or (may_be_missing and "not found" in ended.err):
             return ended
-        known = {"namespace": namespace, "name": name, "chart": CHART_NAME}
-        raise explain_helm(ended.err or ended.out, where, {**known, "version": CHART_VERSION, "repo": CHART_REPO})
+        raise explain_helm(ended.err or ended.out, where, known)
 
 
 def _answer(ended: Ended) -> HelmAnswer:

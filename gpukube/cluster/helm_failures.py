@@ -12,9 +12,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE, RELEASE_KINDS
 from gpukube.errors import AccessError, ClusterError, Conflict, GpukubeError, HelmError, Where
 
-__all__ = ["explain_helm"]
+__all__ = ["explain_helm", "words_of"]
 
 _MOST: Final = 400
 
@@ -114,6 +115,13 @@ _ROWS: Final[tuple[_Row, ...]] = (
         "take the value out of the release's own values, or use another chart version",
     ),
     _Row(
+        r"error calling (ne|eq): incompatible types|nil pointer evaluating interface \{\}",
+        HelmError,
+        "helm-old",
+        "this helm is too old for the chart's templates",
+        "install a current helm, or take it off PATH to use the embedded Helm",
+    ),
+    _Row(
         r"execution error at|template: |error calling|values don't meet the specifications",
         HelmError,
         "chart-values",
@@ -131,13 +139,25 @@ _ROWS: Final[tuple[_Row, ...]] = (
 """In order: the first row whose pattern is found decides."""
 
 
+def words_of(name: str) -> dict[str, str]:
+    """Give the words a remedy may need, from the name of one of our releases or charts."""
+    kind = next((kind for kind in RELEASE_KINDS if name in (kind.name, kind.chart)), DEVICE_PLUGIN)
+    return {
+        "namespace": NAMESPACE,
+        "name": kind.name,
+        "chart": kind.chart,
+        "version": kind.version,
+        "repo": kind.repository,
+    }
+
+
 def explain_helm(said: str, where: Where, words: dict[str, str]) -> GpukubeError:
     """Turn Helm's words into an error of ours.
 
     Args:
         said: Standard error of the command, or text of the library's exception.
         where: The release.
-        words: namespace, chart, version and repo, for the remedy.
+        words: namespace, name, chart, version and repo, for the remedy.
     """
     line = _line(said)
     row = next((row for row in _ROWS if re.search(row.pattern, said, re.IGNORECASE | re.DOTALL)), None)

@@ -18,9 +18,9 @@ from gpukube.cluster import helm_child
 from gpukube.cluster.chart import archive_in
 from gpukube.cluster.child import DeadlinePassed, Ended, run_child
 from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
-from gpukube.cluster.helm_failures import explain_helm
+from gpukube.cluster.helm_failures import explain_helm, words_of
 from gpukube.cluster.jsontree import Tree, number, text, tree
-from gpukube.cluster.names import CHART_NAME, CHART_REPO, CHART_VERSION, RUN_LABEL
+from gpukube.cluster.names import RUN_LABEL
 from gpukube.errors import HelmError, Where
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class HelmSdk:
 
     def pull(self, source: ChartSource, directory: Path) -> Path:
         """See Engine."""
-        repository = source.location if source.kind == "repository" else ""
+        repository = source.address if source.kind == "repository" else ""
         self._ask(
             "pull",
             {
@@ -69,6 +69,7 @@ class HelmSdk:
                 "version": source.version,
                 "repository": repository,
                 "plain_http": repository.startswith("http://"),
+                "name": source.chart,
             },
         )
         return archive_in(directory, source)
@@ -84,7 +85,7 @@ class HelmSdk:
                 "chart": str(job.chart),
                 "values": dict(job.values),
                 "installed": job.installed,
-                "dry_run": job.dry_run,
+                "dry_run": ("client" if job.offline else "server") if job.dry_run else "",
                 "history": HISTORY,
                 "labels": {RUN_LABEL: job.mark.name} if job.mark else {},
             },
@@ -137,8 +138,7 @@ def _read(ended: Ended, where: Where, request: Mapping[str, object]) -> Tree:
             code="helm-crash",
         )
     if "error" in answer:
-        known = {"namespace": text(request, "namespace"), "name": text(request, "name"), "chart": CHART_NAME}
-        raise explain_helm(text(answer, "error"), where, {**known, "version": CHART_VERSION, "repo": CHART_REPO})
+        raise explain_helm(text(answer, "error"), where, words_of(text(request, "name")))
     return answer
 
 

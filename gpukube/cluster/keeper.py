@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.chart import ChartSource, chart_digest, local_chart
 from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
-from gpukube.cluster.names import CONFIG_MAP_NAME, NAMESPACE, NAMESPACE_LABELS, RELEASE_NAME
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.rendered import require_rendered
 from gpukube.cluster.runs import RunBook
-from gpukube.errors import Conflict, HelmError, Where
+from gpukube.errors import Conflict, HelmError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.helm import Engine, EngineChoice, Helm
     from gpukube.cluster.kube import Kube
-    from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release import Release
+    from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.core.values import KubeAccess
 
 __all__ = ["Clock", "Cluster", "ReleaseKeeper", "apply_release", "connect_helm"]
@@ -38,7 +39,6 @@ _CUT_OFF_S: Final = DEADLINE_S + 15
 _LOOK_AGAIN_S: Final = 1.0
 _SAID_EVERY_S: Final = 15
 _ATTEMPTS: Final = 4
-_WHERE: Final = Where(f"{NAMESPACE}/{RELEASE_NAME}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
     Args:
         cluster: The cluster.
         environ: Environment that Helm shall see; what names a cluster in it is dropped.
-        chart: Where the chart comes from; the NVIDIA repository and our pinned version when not given.
+        chart: Where the charts come from; NVIDIA's repositories when not given.
         choice: Force the helm command or the embedded Helm.
         clock: Time.
         notify: Told what is waited for.
@@ -100,12 +100,13 @@ def apply_release(
         Helm's last answer; None when nothing was to do.
 
     Raises:
-        Conflict: Others kept changing it.
+        Conflict: Others kept changing it, or the plan is one.
         HelmError: As Helm; or its record stays open.
         AccessError, ClusterError: As Helm.
     """
     answer: HelmAnswer | None = None
     for attempt in range(_ATTEMPTS):
+        _require_no_conflict(plan)
         if plan.action not in ("install", "upgrade"):
             return answer
         try:
@@ -115,7 +116,7 @@ def apply_release(
                 raise
             plan = replan(())
             continue
-        history = release_history(kube, RELEASE_NAME, NAMESPACE)
+        history = release_history(kube, plan.name, plan.namespace)
         missed = [item for item in history if plan.revision < item.revision < answer.revision and not item.pending]
         is_open = any(item.pending and item.revision == answer.revision for item in history)
         if not missed and not is_open:
@@ -123,12 +124,19 @@ def apply_release(
         if is_open and attempt == _ATTEMPTS - 1:
             raise HelmError(
                 f"Helm changed the release and could not note it {_ATTEMPTS} times",
-                where=_WHERE,
+                where=plan.kind.address,
                 fix=f"check that Secrets of namespace {NAMESPACE} can be updated; then run again",
                 code="release-open",
             )
         plan = replan(missed)
     return answer
+
+
+def _require_no_conflict(plan: ReleasePlan) -> None:
+    if plan.action == "conflict":
+        error = Conflict(plan.reason, where=plan.kind.address)
+        error.diagnostics = plan.diagnostics
+        raise error
 
 
 class ReleaseKeeper:
@@ -137,7 +145,7 @@ class ReleaseKeeper:
     Args:
         cluster: Where the release is.
         engine: Runs Helm.
-        chart: Where the chart comes from.
+        chart: Where the charts come from.
         clock: Time.
         notify: Told what is waited for.
     """
@@ -156,7 +164,7 @@ class ReleaseKeeper:
         self._clock = clock or Clock()
         self._notify = notify or (lambda _message: None)
         self._runs = RunBook(_CUT_OFF_S)
-        self._fetched: dict[str, Path] = {}
+        self._fetched: dict[ChartSource, Path] = {}
         self._store = tempfile.TemporaryDirectory(prefix="gpukube-chart-")
 
     def version(self) -> str:
@@ -166,7 +174,7 @@ class ReleaseKeeper:
     def dry_run(self, plan: ReleasePlan) -> str:
         """See Helm."""
         self._cluster.kube.version()
-        chart = self._chart(plan.version)
+        chart = self._chart(plan)
         installed = plan.revision > 0 and not plan.pending
         answer = self._run(plan, chart, installed=installed, dry_run=True)
         require_rendered(answer.manifest, plan)
@@ -175,40 +183,40 @@ class ReleaseKeeper:
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
         """See Helm."""
         kube = self._cluster.kube
-        live = self._live()
+        live = self._live(plan.kind)
         found = live.revision if live else 0
         if found != expected_revision:
             raise Conflict(
                 f"the release is at revision {found}, the plan was made from {expected_revision}",
-                where=_WHERE,
+                where=plan.kind.address,
                 fix="run again: it starts from what is there now",
                 code="release-moved",
             )
-        live = self._repaired(live)
+        live = self._repaired(live, plan.kind)
         kube.ensure_namespace(plan.namespace, NAMESPACE_LABELS)
-        return self._run(plan, self._chart(plan.version), installed=live is not None, dry_run=False)
+        return self._run(plan, self._chart(plan), installed=live is not None, dry_run=False)
 
-    def uninstall(self) -> bool:
+    def uninstall(self, kind: ReleaseKind) -> bool:
         """See Helm."""
-        if self._live() is None:
+        if self._live(kind) is None:
             return False
         try:
             with _kubeconfig(self._cluster.access) as path:
-                self._engine.uninstall(path, RELEASE_NAME, NAMESPACE)
+                self._engine.uninstall(path, kind.name, NAMESPACE)
         except HelmError:
-            if not self._forget_removed():
+            if not self._forget_removed(kind):
                 raise
         return True
 
-    def _forget_removed(self) -> bool:
+    def _forget_removed(self, kind: ReleaseKind) -> bool:
         """Drop the records of a release whose objects are gone although Helm reports a failure.
 
         NFD's clean-up job runs after everything else is deleted; in a cluster without a node it never ends, and Helm
         keeps the release as "uninstalling".
         """
-        history = release_history(self._cluster.kube, RELEASE_NAME, NAMESPACE)
+        history = release_history(self._cluster.kube, kind.name, NAMESPACE)
         live = newest(history)
-        if live and (live.status != "uninstalling" or self._cluster.kube.config_map(NAMESPACE, CONFIG_MAP_NAME)):
+        if live and (live.status != "uninstalling" or self._cluster.kube.config_map(NAMESPACE, kind.config_map)):
             return False
         for item in history:
             self._cluster.kube.delete_secret(item.namespace, secret_name(item.name, item.revision))
@@ -218,28 +226,28 @@ class ReleaseKeeper:
         """Remove the fetched chart."""
         self._store.cleanup()
 
-    def _live(self) -> Release | None:
-        return newest(release_history(self._cluster.kube, RELEASE_NAME, NAMESPACE))
+    def _live(self, kind: ReleaseKind) -> Release | None:
+        return newest(release_history(self._cluster.kube, kind.name, NAMESPACE))
 
-    def _chart(self, version: str) -> Path:
+    def _chart(self, plan: ReleasePlan) -> Path:
         """Fetch the chart once, so that what was tried is what gets installed."""
         if self._source.kind == "local":
-            return local_chart(Path(self._source.location)).path
-        if version not in self._fetched:
+            return local_chart(Path(self._source.location), plan.chart).path
+        source = ChartSource(self._source.location, plan.version, plan.chart)
+        if source not in self._fetched:
             directory = Path(tempfile.mkdtemp(dir=self._store.name))
-            source = ChartSource(self._source.location, version)
-            self._fetched[version] = local_chart(self._engine.pull(source, directory)).path
-        return self._fetched[version]
+            self._fetched[source] = local_chart(self._engine.pull(source, directory), plan.chart).path
+        return self._fetched[source]
 
     def _run(self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool) -> HelmAnswer:
         with _kubeconfig(self._cluster.access) as path:
             job = HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
-            if dry_run:
-                return self._engine.upgrade(job)
+            if dry_run:  # the operator's first: the cluster does not know its ClusterPolicy yet
+                return self._engine.upgrade(replace(job, offline=plan.kind is GPU_OPERATOR and not installed))
             with self._runs.run() as mark:
                 return self._engine.upgrade(replace(job, mark=mark))
 
-    def _repaired(self, live: Release | None) -> Release | None:
+    def _repaired(self, live: Release | None, kind: ReleaseKind) -> Release | None:
         """Give a release that Helm will change: Helm refuses one whose last change was cut off.
 
         A change that is still under way is waited for. One that has been cut off leaves a record that says pending;
@@ -253,13 +261,13 @@ class ReleaseKeeper:
             most = math.ceil(left / _SAID_EVERY_S) * _SAID_EVERY_S
             self._notify(f"waits: another Helm run may be changing the release, {most} s at most")
             self._clock.pause(_LOOK_AGAIN_S)
-            live = self._live()
+            live = self._live(kind)
         if live and live.pending:
             self._cluster.kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
-            return self._live()
+            return self._live(kind)
         if live and live.status == "uninstalling":
-            self.uninstall()
-            return self._live()
+            self.uninstall(kind)
+            return self._live(kind)
         return live
 
     def _age_s(self, live: Release) -> float:

@@ -1,41 +1,115 @@
-"""The names of our release and of what its chart makes.
+"""The names of our two releases, of which a cluster has at most one, and of what their charts make.
 
-Lives here: constants. Must not live here: values of the chart.
+Lives here: constants. Must not live here: values of the charts.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 __all__ = [
-    "CHART_NAME",
-    "CHART_REPO",
-    "CHART_VERSION",
-    "CONFIG_MAP_NAME",
-    "FEATURES_NAME",
+    "CLUSTER_POLICY",
+    "DEVICE_PLUGIN",
+    "GPU_OPERATOR",
+    "MIG_MANAGER_NAME",
     "NAMESPACE",
     "NAMESPACE_LABELS",
-    "PLUGIN_NAME",
-    "RELEASE_NAME",
+    "OPERATOR_NAME",
+    "RELEASE_KINDS",
     "RUN_LABEL",
+    "ReleaseKind",
+    "kind_of",
 ]
 
-CHART_NAME: Final = "nvidia-device-plugin"
-CHART_REPO: Final = "https://nvidia.github.io/k8s-device-plugin"
-CHART_VERSION: Final = "0.20.0"
-"""2026-08-19; matches MIG names exactly and carries NFD 0.19.0 (NVIDIA/k8s-device-plugin CHANGELOG)."""
-
-RELEASE_NAME: Final = "gpukube-nvidia-device-plugin"
-"""Contains the chart's name, so that the chart names its objects after the release alone (templates/_helpers.tpl)."""
 RUN_LABEL: Final = "gpukube.io/run"
 """On the record of a revision: which run of ours wrote it."""
 NAMESPACE: Final = "gpukube-system"
-"""Our own: the chart refuses `default`, and kube-system is the cloud's."""
+"""Our own, for either release: the plugin's chart refuses `default`, and kube-system is the cloud's."""
 NAMESPACE_LABELS: Final = {"pod-security.kubernetes.io/enforce": "privileged"}
-"""The plugin mounts hostPath and needs SYS_ADMIN, GFD is privileged (rendered chart 0.20.0)."""
+"""The plugin mounts hostPath and needs SYS_ADMIN, GFD is privileged (rendered chart 0.20.0); the operator's operands
+are privileged (NVIDIA/gpu-operator v26.7.0 assets)."""
 
-PLUGIN_NAME: Final = RELEASE_NAME
-"""DaemonSet of the plugin. All DaemonSets of the chart share their pod labels, so only the name tells them apart
-(NVIDIA/k8s-device-plugin#982)."""
-FEATURES_NAME: Final = f"{RELEASE_NAME}-gpu-feature-discovery"
-CONFIG_MAP_NAME: Final = f"{RELEASE_NAME}-configs"
+
+@dataclass(frozen=True, slots=True)
+class ReleaseKind:
+    """One of the two charts that can be a cluster's release.
+
+    Attributes:
+        advertiser: The owner (core.owners) that this chart stands for; also the value of the nodes' advertiser label.
+        name: Of the release.
+        chart: Name of the chart.
+        repository: Where NVIDIA publishes it.
+        version: The one we pin.
+        title: For people.
+        plugin: DaemonSet that advertises.
+        container: Of the plugin in its pods.
+        config_map: Holds the config entries.
+        entries: Path of the entries in the values.
+        nfd: Path of the bundled NFD's values.
+    """
+
+    advertiser: Literal["chart", "operator"]
+    name: str
+    chart: str
+    repository: str
+    version: str
+    title: str
+    plugin: str
+    container: str
+    config_map: str
+    entries: tuple[str, ...]
+    nfd: str
+
+    @property
+    def address(self) -> str:
+        """Where the release is, as messages name it."""
+        return f"{NAMESPACE}/{self.name}"
+
+
+DEVICE_PLUGIN: Final = ReleaseKind(
+    advertiser="chart",
+    name="gpukube-nvidia-device-plugin",
+    chart="nvidia-device-plugin",
+    repository="https://nvidia.github.io/k8s-device-plugin",
+    version="0.20.0",
+    title="the device-plugin chart",
+    plugin="gpukube-nvidia-device-plugin",
+    container="nvidia-device-plugin-ctr",
+    config_map="gpukube-nvidia-device-plugin-configs",
+    entries=("config", "map"),
+    nfd="nfd",
+)
+"""0.20.0 of 2026-08-19 matches MIG names exactly and carries NFD 0.19.0 (NVIDIA/k8s-device-plugin CHANGELOG). The
+release's name contains the chart's, so that the chart names its objects after the release alone
+(templates/_helpers.tpl). All its DaemonSets share their pod labels, so only the name tells them apart (#982)."""
+
+GPU_OPERATOR: Final = ReleaseKind(
+    advertiser="operator",
+    name="gpukube-gpu-operator",
+    chart="gpu-operator",
+    repository="https://helm.ngc.nvidia.com/nvidia",
+    version="v26.7.0",
+    title="the GPU Operator",
+    plugin="nvidia-device-plugin-daemonset",
+    container="nvidia-device-plugin",
+    config_map="gpukube-gpu-operator-configs",
+    entries=("devicePlugin", "config", "data"),
+    nfd="node-feature-discovery",
+)
+"""v26.7.0 of 2026-08-20. Its operator, not its chart, makes the DaemonSets, under names of their own
+(NVIDIA/gpu-operator v26.7.0 assets/state-device-plugin/0500_daemonset.yaml)."""
+
+RELEASE_KINDS: Final = (DEVICE_PLUGIN, GPU_OPERATOR)
+
+OPERATOR_NAME: Final = "gpu-operator"
+"""Deployment of the operator, whatever the release is called (templates/operator.yaml)."""
+CLUSTER_POLICY: Final = "cluster-policy"
+"""The object that tells the operator what to run (templates/clusterpolicy.yaml)."""
+MIG_MANAGER_NAME: Final = "nvidia-mig-manager"
+"""DaemonSet that cuts (assets/state-mig-manager/0600_daemonset.yaml)."""
+
+
+def kind_of(advertiser: str) -> ReleaseKind | None:
+    """Give the release that makes an owner advertise; None for owners that need none of ours."""
+    return next((kind for kind in RELEASE_KINDS if kind.advertiser == advertiser), None)

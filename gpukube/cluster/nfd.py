@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, RELEASE_KINDS
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.errors import Diagnostic
 
@@ -62,13 +62,15 @@ def _role(item: WorkloadView) -> str:
 
 
 def _is_ours(item: WorkloadView) -> bool:
-    return item.namespace == NAMESPACE and item.labels.get("app.kubernetes.io/instance") == RELEASE_NAME
+    names = {kind.name for kind in RELEASE_KINDS}
+    return item.namespace == NAMESPACE and item.labels.get("app.kubernetes.io/instance") in names
 
 
 def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Diagnostic]:
-    """Warn of pools that the workers of a foreign NFD do not reach: no features, so no labels of GFD there.
+    """Tell of pools that the workers of a foreign NFD do not reach: no features, so no labels of GFD there.
 
-    The plugin itself does not depend on it: our nodes carry the label its affinity asks for from birth.
+    The plugin's chart does not depend on it: our nodes carry the label its affinity asks for from birth. The GPU
+    Operator does: it takes up no node on which NFD has not seen the GPU (controllers/nodelabeling_controller.go).
     """
     if nfd is None:
         return []
@@ -77,14 +79,15 @@ def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Diagn
         stuck = [daemon_misfits(item.placement, pool.labels, pool.effective_taints) for item in nfd.workers]
         taints = sorted({str(miss.taint) for reasons in stuck for miss in reasons if miss.taint})
         if stuck and all(stuck) and taints:
-            found.append(
-                Diagnostic(
-                    "nfd-taint",
-                    pool.target.where,
-                    f"{nfd.workers[0]} does not tolerate {', '.join(taints)}",
-                    why="feature labels come from that NFD, so these nodes get none (GPUs are advertised all the same)",
-                    fix=f"add tolerations for {', '.join(taints)} to that DaemonSet's release",
-                    severity="warning",
-                )
-            )
+            found.append(_out_of_reach(nfd.workers[0], pool, ", ".join(taints)))
     return found
+
+
+def _out_of_reach(worker: WorkloadView, pool: Desired, taints: str) -> Diagnostic:
+    where, said = pool.target.where, f"{worker} does not tolerate {taints}"
+    fix = f"add tolerations for {taints} to that DaemonSet's release"
+    if pool.ownership.advertiser == GPU_OPERATOR.advertiser:
+        why = "the GPU Operator takes up only nodes that NFD has labelled: these would show no GPU"
+        return Diagnostic("operator-nfd", where, said, why=why, fix=fix)
+    why = "feature labels come from that NFD, so these nodes get none (GPUs are advertised all the same)"
+    return Diagnostic("nfd-taint", where, said, why=why, fix=fix, severity="warning")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Nodes
 
-__all__ = ["Finding", "NodeProof", "PoolProof", "ProofStatus", "Step"]
+__all__ = ["Finding", "NodeProof", "PoolProof", "ProofStatus", "Step", "Weight"]
 
 Step = Literal[
     "node",

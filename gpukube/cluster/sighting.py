@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import CONFIG_MAP_NAME, NAMESPACE, RELEASE_NAME
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.release import newest, release_history
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpukube.cluster.kube import Kube
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release import Release
     from gpukube.cluster.views import NodeView, PodView, WorkloadView
 
@@ -31,8 +32,10 @@ class Sighting:
     """What a cluster looked like.
 
     Attributes:
-        history: Revisions of our release, oldest first; empty when it is not there.
-        config_map: Entries of our release's ConfigMap; None when it does not exist.
+        history: Revisions of our release of the plugin's chart, oldest first; empty when it is not there.
+        config_map: Entries of that release's ConfigMap; None when it does not exist.
+        operator_history: As history, of our release of the GPU Operator.
+        operator_config_map: As config_map, of that release.
         pods: Pods of our namespace.
         cluster_policies: ClusterPolicy objects of the GPU Operator.
         device_classes: DeviceClasses of DRA.
@@ -45,18 +48,28 @@ class Sighting:
     pods: tuple[PodView, ...] = ()
     history: tuple[Release, ...] = ()
     config_map: Mapping[str, str] | None = None
+    operator_history: tuple[Release, ...] = ()
+    operator_config_map: Mapping[str, str] | None = None
     cluster_policies: tuple[str, ...] = ()
     device_classes: tuple[str, ...] = ()
     slices: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def release(self) -> Release | None:
-        """Newest revision of our release."""
-        return newest(self.history)
+    def release_of(self, kind: ReleaseKind) -> Release | None:
+        """Give the newest revision of one of our releases; None when it is not there."""
+        return newest(self.operator_history if kind is GPU_OPERATOR else self.history)
+
+    def entries_of(self, kind: ReleaseKind) -> Mapping[str, str] | None:
+        """Give the config entries of one of our releases; None when it has no ConfigMap."""
+        return self.operator_config_map if kind is GPU_OPERATOR else self.config_map
+
+    def plugin_of(self, kind: ReleaseKind) -> WorkloadView | None:
+        """Give the DaemonSet that advertises for one of our releases; None when it is not there."""
+        wanted = (NAMESPACE, kind.plugin)
+        return next((item for item in self.daemonsets if (item.namespace, item.name) == wanted), None)
 
 
 def look(kube: Kube) -> Sighting:
-    """Read a cluster: nine lists, none of them of all pods.
+    """Read a cluster: ten calls, none of them for all pods.
 
     Raises:
         AccessError: A list is forbidden; the message names which.
@@ -67,8 +80,9 @@ def look(kube: Kube) -> Sighting:
         daemonsets = threads.submit(kube.daemonsets)
         deployments = threads.submit(kube.deployments)
         pods = threads.submit(kube.pods, NAMESPACE)
-        history = threads.submit(release_history, kube, RELEASE_NAME, NAMESPACE)
-        config_map = threads.submit(kube.config_map, NAMESPACE, CONFIG_MAP_NAME)
+        history = threads.submit(release_history, kube, "", NAMESPACE)
+        config_map = threads.submit(kube.config_map, NAMESPACE, DEVICE_PLUGIN.config_map)
+        operator_map = threads.submit(kube.config_map, NAMESPACE, GPU_OPERATOR.config_map)
         policies = threads.submit(kube.object_names, "nvidia.com", "clusterpolicies", ("v1",))
         classes = threads.submit(kube.object_names, "resource.k8s.io", "deviceclasses", _DRA_VERSIONS)
         slices = threads.submit(kube.resource_slices)
@@ -77,9 +91,15 @@ def look(kube: Kube) -> Sighting:
         daemonsets=daemonsets.result(),
         deployments=deployments.result(),
         pods=pods.result(),
-        history=history.result(),
+        history=_of(history.result(), DEVICE_PLUGIN),
         config_map=config_map.result(),
+        operator_history=_of(history.result(), GPU_OPERATOR),
+        operator_config_map=operator_map.result(),
         cluster_policies=policies.result() or (),
         device_classes=classes.result() or (),
         slices=slices.result(),
     )
+
+
+def _of(releases: Sequence[Release], kind: ReleaseKind) -> tuple[Release, ...]:
+    return tuple(release for release in releases if release.name == kind.name)

@@ -1,7 +1,7 @@
 """Promised devices against live nodes: when the number is wrong, which step is missing.
 
 Lives here: a declared pool x one sighting of its cluster -> PoolProof; pure. Must not live here: polling, and the
-meaning of a pod's or a count's trouble (verify_pod, verify_count).
+meaning of a pod's or a count's trouble, or of what the GPU Operator says (verify_pod, verify_count, verify_operator).
 
 A successful Helm run proves nothing about GPUs, with no node it ends well at once; only nodes do.
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import CONFIG_MAP_NAME, NAMESPACE, PLUGIN_NAME
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.proof import Finding, NodeProof, PoolProof
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.verify_count import count_findings
+from gpukube.cluster.verify_operator import STATE_LABEL, cut_findings, operator_findings, taken_up_findings
 from gpukube.cluster.verify_pod import pod_findings
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -23,6 +24,7 @@ from gpukube.gpu.plugin_config import plugin_config, render_config
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.proof import ProofStatus
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import NodeView, WorkloadView
@@ -51,7 +53,7 @@ def prove_pool(desired: Desired, seen: Sighting) -> PoolProof:
     """
     nodes = nodes_of(desired, seen.nodes)
     wanted = desired.promise.nodes
-    pool_findings = (*_cluster_findings(desired, seen), *_number_findings(desired, len(nodes)))
+    pool_findings = (*_cluster_findings(desired, seen, len(nodes)), *_number_findings(desired, len(nodes)))
     per_node = tuple(_prove_node(desired, node, seen) for node in nodes)
     total: dict[str, int] = dict.fromkeys(desired.promise.per_node, 0)
     for proof in per_node:
@@ -91,18 +93,20 @@ def _number_findings(desired: Desired, present: int) -> list[Finding]:
     return []
 
 
-def _cluster_findings(desired: Desired, seen: Sighting) -> list[Finding]:
+def _cluster_findings(desired: Desired, seen: Sighting, nodes: int) -> list[Finding]:
     """Find what is missing in the cluster before any node is there; what a pool from zero is verified by."""
-    if desired.ownership.advertiser != "chart":
+    kind = kind_of(desired.ownership.advertiser)
+    if kind is None:
         return []
-    return [*_release_findings(seen), *_entry_findings(desired, seen)]
+    release = operator_findings(seen, nodes=nodes) if kind is GPU_OPERATOR else _release_findings(seen, kind)
+    return [*release, *_entry_findings(desired, seen, kind)]
 
 
-def _release_findings(seen: Sighting) -> list[Finding]:
-    if _plugin(seen) is None:
+def _release_findings(seen: Sighting, kind: ReleaseKind) -> list[Finding]:
+    if seen.plugin_of(kind) is None:
         return [
             Finding(
-                f"{NAMESPACE}/{PLUGIN_NAME}",
+                f"{NAMESPACE}/{kind.plugin}",
                 "placement",
                 "broken",
                 "there is no DaemonSet of the device plugin",
@@ -113,10 +117,10 @@ def _release_findings(seen: Sighting) -> list[Finding]:
     return []
 
 
-def _entry_findings(desired: Desired, seen: Sighting) -> list[Finding]:
+def _entry_findings(desired: Desired, seen: Sighting, kind: ReleaseKind) -> list[Finding]:
     key = desired.ownership.config_key
-    entries = seen.config_map or {}
-    where = f"{NAMESPACE}/{CONFIG_MAP_NAME}"
+    entries = seen.entries_of(kind) or {}
+    where = f"{NAMESPACE}/{kind.config_map}"
     if key not in entries:
         has = ", ".join(sorted(entries)) or "none"
         means = "a node label that names a missing entry makes the plugin exit on that node"
@@ -129,10 +133,6 @@ def _entry_findings(desired: Desired, seen: Sighting) -> list[Finding]:
     return []
 
 
-def _plugin(seen: Sighting) -> WorkloadView | None:
-    return next((item for item in seen.daemonsets if (item.namespace, item.name) == (NAMESPACE, PLUGIN_NAME)), None)
-
-
 def _prove_node(desired: Desired, node: NodeView, seen: Sighting) -> NodeProof:
     shown = {name: count for name, count in node.devices.items() if count or name in desired.promise.per_node}
     return NodeProof(node.name, desired.promise.per_node, shown, tuple(_node_findings(desired, node, seen)))
@@ -142,33 +142,42 @@ def _node_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Fin
     """Walk the steps; the first that is missing explains those after it, so it is the one told."""
     if not node.ready:
         seen_state = node.conditions.get("Ready", "not reported")
-        means = "it boots, or reboots after its GPUs were cut"
+        cutting = node.labels.get(STATE_LABEL) == "rebooting"
+        means = "it reboots for the cut of its GPUs" if cutting else "it boots, or reboots after its GPUs were cut"
         return [Finding(node.name, "ready", "waiting", f"the node's Ready condition is {seen_state}", means)]
-    before = _steps_before_count(desired, node, seen) if desired.ownership.advertiser == "chart" else []
+    kind = kind_of(desired.ownership.advertiser)
+    before = _steps_before_count(desired, node, seen, kind) if kind else []
     hard = [finding for finding in before if finding.weight != "note"]
     return hard[:1] or [*before, *count_findings(desired, node)]
 
 
-def _steps_before_count(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
-    plugin = _plugin(seen)
+def _steps_before_count(desired: Desired, node: NodeView, seen: Sighting, kind: ReleaseKind) -> list[Finding]:
+    plugin = seen.plugin_of(kind)
+    operated = kind is GPU_OPERATOR
+    cut = cut_findings(desired, node) if operated else []
+    begun = [finding for finding in cut if finding.step != "features"]
     return [
-        *_label_findings(desired, node, seen),
+        *_label_findings(desired, node, seen, kind),
+        *begun,  # while it cuts, the manager takes the plugin's pod away
+        *(taken_up_findings(node) if operated else ()),
         *(_placement_findings(node, plugin) if plugin else ()),
-        *pod_findings(desired, node, seen.pods),
+        *pod_findings(desired, node, seen.pods, kind),
+        *(finding for finding in cut if finding not in begun),
     ]
 
 
-def _label_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
+def _label_findings(desired: Desired, node: NodeView, seen: Sighting, kind: ReleaseKind) -> list[Finding]:
     found = []
     advertiser = node.labels.get(ADVERTISER_LABEL, "")
-    if advertiser != "chart":
-        means = "the release's affinity asks for it; labels of the pool reach its nodes at birth"
-        said = f"label {ADVERTISER_LABEL} is {advertiser or 'absent'}, not chart"
-        fix = f"kubectl label node {node.name} {ADVERTISER_LABEL}=chart --overwrite, and gpukube pool plan diff"
+    if advertiser != kind.advertiser:
+        means = "the release chooses its nodes by it; labels of the pool reach its nodes at birth"
+        said = f"label {ADVERTISER_LABEL} is {advertiser or 'absent'}, not {kind.advertiser}"
+        wanted = f"{ADVERTISER_LABEL}={kind.advertiser}"
+        fix = f"kubectl label node {node.name} {wanted} --overwrite, and gpukube pool plan diff"
         found.append(Finding(node.name, "advertiser-label", "broken", said, means, fix))
     key, wanted = node.labels.get(CONFIG_LABEL, ""), desired.ownership.config_key
     if key != wanted:
-        known = key in (seen.config_map or {})
+        known = key in (seen.entries_of(kind) or {})
         means = (
             "without it the node runs as whole GPUs"
             if not key

@@ -1,6 +1,7 @@
 """What a wrong number of devices on a node means.
 
-Lives here: promised against allocatable resources of one node whose plugin serves; pure. Must not live here: pods.
+Lives here: promised against allocatable resources of one node whose plugin serves, ours or the cloud's; pure. Must not
+live here: pods.
 
 Source: names and formulas of NVIDIA/k8s-device-plugin v0.20.0 (internal/rm), labels of its GPU feature discovery.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import NAMESPACE, PLUGIN_NAME
+from gpukube.cluster.names import NAMESPACE, kind_of
 from gpukube.cluster.proof import Finding
 from gpukube.gpu.capacity import GPU_RESOURCE
 
@@ -22,7 +23,20 @@ __all__ = ["count_findings"]
 _MIG_PREFIX: Final = "nvidia.com/mig-"
 _STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
 _PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
-_RESTART: Final = f"kubectl -n {NAMESPACE} rollout restart daemonset {PLUGIN_NAME}"
+_CLOUDS: Final = (
+    "gpukube pool plan diff (the cloud's own plugin does what the pool's fields say); then replace the node"
+)
+
+
+def _restart(desired: Desired) -> str:
+    """Say how the plugin is made to read the node again; a plugin of the cloud is not ours to restart."""
+    kind = kind_of(desired.ownership.advertiser)
+    return f"kubectl -n {NAMESPACE} rollout restart daemonset {kind.plugin}" if kind else ""
+
+
+def _log(desired: Desired) -> str:
+    kind = kind_of(desired.ownership.advertiser)
+    return f"kubectl -n {NAMESPACE} logs daemonset/{kind.plugin} -c {kind.container}" if kind else ""
 
 
 def count_findings(desired: Desired, node: NodeView) -> list[Finding]:
@@ -65,12 +79,14 @@ def _explain(desired: Desired, node: NodeView, name: str, shown: int) -> Finding
 
 
 def _nothing_shown(desired: Desired, node: NodeView, seen: str) -> Finding:
-    if desired.ownership.advertiser == "chart":
+    owner = desired.ownership.advertiser
+    if kind_of(owner):
         means = "the plugin is ready but has registered nothing: it has only started, or it finds no GPU (its log says)"
-        fix = f"kubectl -n {NAMESPACE} logs daemonset/{PLUGIN_NAME} -c nvidia-device-plugin-ctr"
+    elif owner == "cloud":
+        means = "the cloud's own plugin has registered nothing: it waits for the driver, or for the GPUs to be cut"
     else:
-        means, fix = f"the plugin of owner {desired.ownership.advertiser} has registered nothing", ""
-    return Finding(node.name, "count", "waiting", seen, means, fix)
+        means = f"the plugin of owner {owner} has registered nothing"
+    return Finding(node.name, "count", "waiting", seen, means, _log(desired))
 
 
 def _mig(desired: Desired, node: NodeView, seen: str, shown: dict[str, int]) -> Finding:
@@ -81,32 +97,38 @@ def _mig(desired: Desired, node: NodeView, seen: str, shown: dict[str, int]) -> 
     in_force = node.labels.get(_STRATEGY_LABEL, "none")
     slices = {key for key in shown if key.startswith(_MIG_PREFIX)}
     if strategy == "single" and slices:
-        return _not_in_force(node, seen, f"mig-* names are strategy mixed, and {strategy} is declared")
+        return _not_in_force(desired, node, seen, f"mig-* names are strategy mixed, and {strategy} is declared")
     if strategy == "mixed" and not slices and shown.get(GPU_RESOURCE, 0) > devices:
-        return _not_in_force(node, seen, f"slices under the name {GPU_RESOURCE} are strategy single")
-    if shown.get(GPU_RESOURCE) == devices and in_force != strategy:
+        return _not_in_force(desired, node, seen, f"slices under the name {GPU_RESOURCE} are strategy single")
+    ours = kind_of(desired.ownership.advertiser) is not None
+    if shown.get(GPU_RESOURCE) == devices and in_force != strategy and ours:
         means = f"whole GPUs and label {_STRATEGY_LABEL}={in_force}: the plugin runs under another config entry"
-        return _not_in_force(node, seen, means)
+        return _not_in_force(desired, node, seen, means)
     if shown.get(GPU_RESOURCE) == devices:
         means = "whole GPUs: they are not cut yet; the node reboots once for it, and the plugin reads the cut at start"
-        return Finding(node.name, "geometry", "waiting", seen, means, _RESTART)
+        return Finding(node.name, "geometry", "waiting", seen, means, _restart(desired))
     means = "the GPUs are cut another way than declared, or not all of them are"
     return Finding(node.name, "geometry", "broken", seen, means, "gpukube pool plan diff; then replace the node")
 
 
-def _not_in_force(node: NodeView, seen: str, means: str) -> Finding:
-    fix = f"gpukube pool plan diff (config entry and labels), then {_RESTART}"
+def _not_in_force(desired: Desired, node: NodeView, seen: str, means: str) -> Finding:
+    restart = _restart(desired)
+    fix = f"gpukube pool plan diff (config entry and labels), then {restart}" if restart else _CLOUDS
     return Finding(node.name, "count", "broken", seen, means, fix)
 
 
 def _shared(desired: Desired, node: NodeView, seen: str, shown: int) -> Finding:
     slicing, devices = desired.target.sharing.slicing, desired.target.machine.devices
     if slicing and shown == devices:
-        return _not_in_force(node, seen, f"each GPU is shown once: the {slicing.mode} entry is not in force")
+        return _not_in_force(desired, node, seen, f"each GPU is shown once: {slicing.mode} is not in force")
     if slicing and not shown:
-        return _not_in_force(node, seen, "the devices are shown under another name: renaming is not as declared")
+        return _not_in_force(
+            desired, node, seen, "the devices are shown under another name: renaming is not as declared"
+        )
     if shown < devices:
         means = "some GPUs are missing or unhealthy"
-        fix = f"kubectl -n {NAMESPACE} logs daemonset/{PLUGIN_NAME} -c nvidia-device-plugin-ctr"
+        fix = _log(desired) or f"kubectl describe node {node.name}, and the cloud's health events of the machine"
         return Finding(node.name, "count", "broken", seen, means, fix)
-    return _not_in_force(node, seen, "another sharing is in force than declared, or the machine is another one")
+    return _not_in_force(
+        desired, node, seen, "another sharing is in force than declared, or the machine is another one"
+    )

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import NAMESPACE, PLUGIN_NAME
+from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.proof import Finding
 from gpukube.core.owners import CONFIG_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.views import ContainerState, NodeView, PodView
     from gpukube.core.values import Desired
 
@@ -36,14 +37,19 @@ class _Row:
 
 
 def _of_plugin(state: ContainerState) -> bool:
-    return not state.init and "sidecar" not in state.name
+    return not state.init and not _chooses(state)
+
+
+def _chooses(state: ContainerState) -> bool:
+    """Tell the containers that choose the config entry; the chart and the operator name them differently."""
+    return "sidecar" in state.name or "config-manager" in state.name
 
 
 _ROWS: Final[tuple[_Row, ...]] = (
     _Row(
         lambda _desired, state: state.waiting in _NO_IMAGE,
         "the image cannot be had from here",
-        "kubectl -n {namespace} describe pod {pod}; a mirror is set with the chart's image.repository",
+        "kubectl -n {namespace} describe pod {pod}; a mirror is set with the chart's values of its image",
     ),
     _Row(
         lambda _desired, state: state.waiting in _NO_MOUNT,
@@ -51,7 +57,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         "kubectl -n {namespace} describe pod {pod}",
     ),
     _Row(
-        lambda _desired, state: state.waiting in _CRASHES and (state.init or "sidecar" in state.name),
+        lambda _desired, state: state.waiting in _CRASHES and (state.init or _chooses(state)),
         "the node's label {label} names an entry that is not in the config map: config-manager exits",
         "gpukube pool create (it writes the entry), or correct the label: kubectl get node {node} --show-labels",
     ),
@@ -74,9 +80,9 @@ _ROWS: Final[tuple[_Row, ...]] = (
 """The first row that matches explains a container that does not run (#478, #1011; NVIDIA/gpu-operator#460, #603)."""
 
 
-def pod_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> list[Finding]:
+def pod_findings(desired: Desired, node: NodeView, pods: Sequence[PodView], kind: ReleaseKind) -> list[Finding]:
     """Say what keeps the plugin's pod on a node from serving; empty when it does."""
-    here = [pod for pod in pods if pod.node == node.name and _is_plugin(pod)]
+    here = [pod for pod in pods if pod.node == node.name and _is_plugin(pod, kind)]
     if not here:
         return [Finding(node.name, "plugin-pod", "waiting", "no plugin pod on this node yet")]
     pod = here[-1]
@@ -95,8 +101,8 @@ def pod_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> l
     return _mps_findings(desired, node)
 
 
-def _is_plugin(pod: PodView) -> bool:
-    return (pod.owner_kind, pod.owner) == ("DaemonSet", PLUGIN_NAME) and not pod.terminating
+def _is_plugin(pod: PodView, kind: ReleaseKind) -> bool:
+    return (pod.owner_kind, pod.owner) == ("DaemonSet", kind.plugin) and not pod.terminating
 
 
 def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState) -> Finding:

@@ -19,8 +19,8 @@ from gpukube.provider import load_provider
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cluster.plugin import ReleasePlan
     from gpukube.cluster.proof import Finding, PoolProof
+    from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.cluster.views import NodeView
     from gpukube.core.values import Change, ClassifiedChange, ClusterRef, Desired, Nodes, Observed, PoolPlan, Request
     from gpukube.engine.planning import ClusterPlan

@@ -1,4 +1,4 @@
-"""Looks at the clusters and plans each: the pools, and the one device-plugin release.
+"""Looks at the clusters and plans each: the pools, and the one release that makes them advertise.
 
 Nothing is changed here. Clusters are looked at in parallel; one that fails does not stop the others.
 """
@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.names import kind_of
 from gpukube.cluster.nfd import find_nfd, nfd_warnings
-from gpukube.cluster.plugin import plan_release
+from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import look
 from gpukube.core.plan import plan_pool
 from gpukube.engine.fanout import run_all
@@ -20,7 +21,7 @@ from gpukube.errors import GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed, PoolPlan
     from gpukube.engine.prepare import Prepared
@@ -42,10 +43,10 @@ class ClusterPlan:
         live: All live pools, of all owners.
         undeclared: Live pools of these owners that the spec no longer declares.
         seen: The inside of the cluster; None when it was skipped or could not be reached.
-        release: The device-plugin release; None when `seen` is.
+        release: The device-plugin chart or the GPU Operator; None when `seen` is.
         unknown: Why the inside is not known; "" when it is.
         unreachable: The error behind `unknown`; None when the inside was skipped or is known.
-        diagnostics: Findings that concern more than one pool's API: foreign advertisers, cluster state.
+        diagnostics: Findings that concern more than one pool's API: foreign advertisers, the release, cluster state.
         error: Why the cluster could not be planned at all.
         desired: The declared pools, also when nothing could be asked.
     """
@@ -67,7 +68,7 @@ class ClusterPlan:
     def differs(self) -> bool:
         """Whether the declared and the live differ, inside the cluster too where that is known."""
         pools = any(pool.action != "no-op" for pool in self.pools)
-        release = self.release is not None and self.release.action in ("install", "upgrade")
+        release = self.release is not None and self.release.action in ("install", "upgrade", "conflict")
         return pools or release or bool(self.undeclared)
 
 
@@ -104,12 +105,9 @@ def _plan_cluster(session: Session, prepared: Prepared, run: Run, *, skip_cluste
         seen = look(session.kube())
     except GpukubeError as error:
         return replace(outside, unknown=str(error), unreachable=error)
-    return replace(
-        outside,
-        seen=seen,
-        release=plan_release(desired, seen, live_pools=live, chart_version=run.chart_version),
-        diagnostics=(*_foreign(seen, desired), *_features(seen, desired)),
-    )
+    release = plan_release(desired, seen, live_pools=live, chart_version=run.chart_version)
+    found = (*release.diagnostics, *_foreign(seen, desired), *_features(seen, desired))
+    return replace(outside, seen=seen, release=release, diagnostics=found)
 
 
 def _foreign(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:
@@ -118,7 +116,7 @@ def _foreign(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:
 
 def _features(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:
     """Judge an NFD that is there already: whether its workers reach our nodes."""
-    served = [wanted for wanted in desired if wanted.ownership.advertiser == "chart"]
+    served = [wanted for wanted in desired if kind_of(wanted.ownership.advertiser)]
     nfd = find_nfd(seen)
     return nfd_warnings(nfd, served) if nfd and served else []
 

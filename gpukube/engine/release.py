@@ -1,12 +1,12 @@
-"""The device-plugin release during a run: tried before anything is paid for, then brought to the plan."""
+"""The cluster's one release during a run: tried before anything is paid for, then brought to the plan."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
-from gpukube.cluster.names import NAMESPACE
-from gpukube.cluster.plugin import plan_release
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import look
 from gpukube.errors import AccessError
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.keeper import ReleaseKeeper
     from gpukube.cluster.kube import Kube
-    from gpukube.cluster.plugin import ReleasePlan
     from gpukube.cluster.release import Release
+    from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
@@ -31,7 +31,17 @@ NEEDED = (
     ("create", "clusterroles", "rbac.authorization.k8s.io"),
     ("create", "clusterrolebindings", "rbac.authorization.k8s.io"),
 )
-"""Verb, resource, group: what installing the chart takes (objects of the rendered chart 0.20.0)."""
+"""Verb, resource, group: what installing the plugin's chart takes (objects of the rendered chart 0.20.0)."""
+NEEDED_BESIDES = {
+    GPU_OPERATOR.chart: (
+        ("create", "deployments", "apps"),
+        ("create", "roles", "rbac.authorization.k8s.io"),
+        ("create", "rolebindings", "rbac.authorization.k8s.io"),
+        ("create", "customresourcedefinitions", "apiextensions.k8s.io"),
+        ("create", "clusterpolicies", "nvidia.com"),
+    )
+}
+"""Chart -> what it takes more (objects of the rendered chart gpu-operator v26.7.0)."""
 
 
 def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
@@ -50,7 +60,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
     key = plan.cluster.key
     kube = session.kube()
     run.tell("check", "asks for permissions and tries the chart", key)
-    _require_permissions(kube, key)
+    _require_permissions(kube, release, key)
     keeper = connect_helm(
         Cluster(session.access(), kube),
         run.environ,
@@ -86,17 +96,17 @@ def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, ses
     return f"release: {release.chart} {release.version}, revision {revision}"
 
 
-def _require_permissions(kube: Kube, key: str) -> None:
+def _require_permissions(kube: Kube, release: ReleasePlan, key: str) -> None:
     missing = [
         f"{verb} {resource}"
-        for verb, resource, group in NEEDED
+        for verb, resource, group in (*NEEDED, *NEEDED_BESIDES.get(release.chart, ()))
         if not kube.may(verb, resource, group=group, namespace=NAMESPACE)
     ]
     if missing:
         raise AccessError(
             f"not allowed in the cluster: {', '.join(missing)}",
             where=key,
-            why=f"the device plugin is installed into namespace {NAMESPACE}",
+            why=f"{release.kind.title} is installed into namespace {NAMESPACE}",
             fix="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin)",
             code="kube-permissions",
         )

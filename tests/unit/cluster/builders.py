@@ -8,8 +8,9 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import CONFIG_MAP_NAME, NAMESPACE, PLUGIN_NAME, RELEASE_NAME
-from gpukube.cluster.plugin import Surroundings, chart_values
+from gpukube.cluster.merging import Surroundings
+from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
+from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.release import Release
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import (
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired
 
+RELEASE_NAME = DEVICE_PLUGIN.name
+PLUGIN_NAME = DEVICE_PLUGIN.plugin
+CONFIG_MAP_NAME = DEVICE_PLUGIN.config_map
 SINGLE = Sharing(mig=MigCut("1g.5gb", "single"))
 MIXED = Sharing(mig=MigCut("1g.5gb", "mixed"))
 SLICED = Sharing(slicing=Slicing("time-slicing", 4))

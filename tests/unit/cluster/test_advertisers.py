@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.advertisers import check_advertisers, find_advertisers
-from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
-from gpukube.cluster.plugin import Surroundings, chart_values
+from gpukube.cluster.merging import Surroundings
+from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import placement_of
 from gpukube.core.values import Ownership
 from tests.unit.cluster.builders import (
+    NAMESPACE,
+    RELEASE_NAME,
     VISION_TAINT,
     advertised_by_cloud,
     container,

@@ -9,18 +9,30 @@ import pytest
 
 from gpukube.cluster.helm import HelmAnswer
 from gpukube.cluster.keeper import apply_release
-from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
-from gpukube.cluster.plugin import Surroundings, chart_values, plan_release
+from gpukube.cluster.merging import Surroundings
+from gpukube.cluster.plugin import chart_values
+from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting
 from gpukube.errors import Conflict, HelmError
-from tests.unit.cluster.builders import SINGLE, SLICED, desire, entries_of, installed, release_of, release_secret
+from tests.unit.cluster.builders import (
+    NAMESPACE,
+    RELEASE_NAME,
+    SINGLE,
+    SLICED,
+    desire,
+    entries_of,
+    installed,
+    release_of,
+    release_secret,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.cluster.kube import Kube
-    from gpukube.cluster.plugin import ReleasePlan
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release import Release
+    from gpukube.cluster.release_plan import ReleasePlan
 
 CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
 
@@ -58,8 +70,8 @@ class FakeCluster:
         self.open_ends -= self.pending
         return HelmAnswer(len(self.revisions), "deployed", "")
 
-    def uninstall(self) -> bool:
-        return False
+    def uninstall(self, kind: ReleaseKind) -> bool:
+        raise AssertionError(kind)
 
     # as Kube
 

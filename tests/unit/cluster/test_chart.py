@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.chart import ChartSource, archive_in, chart_digest, local_chart
-from gpukube.cluster.names import CHART_REPO, CHART_VERSION
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
 from gpukube.errors import HelmError
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ def pack(path: Path, *files: tuple[str, bytes]) -> Path:
 SOURCES = {
     "ours": (ChartSource(), "repository", "nvidia-device-plugin"),
     "a mirror": (ChartSource("http://mirror/charts"), "repository", "nvidia-device-plugin"),
+    "the operator": (ChartSource(chart="gpu-operator"), "repository", "gpu-operator"),
+    "a mirror of the operator": (
+        ChartSource("http://mirror/charts", chart="gpu-operator"),
+        "repository",
+        "gpu-operator",
+    ),
     "a registry": (ChartSource("oci://reg/charts/plugin"), "oci", "oci://reg/charts/plugin"),
     "an archive": (ChartSource("./plugin.tgz", ""), "local", "./plugin.tgz"),
 }
@@ -42,7 +48,8 @@ def test_source_when_named_then_its_kind_and_what_helm_is_asked_for(case: str) -
 
 
 def test_source_when_not_named_then_ours_and_pinned() -> None:
-    assert (ChartSource().location, ChartSource().version) == (CHART_REPO, CHART_VERSION)
+    assert ChartSource().address == DEVICE_PLUGIN.repository
+    assert ChartSource(chart=GPU_OPERATOR.chart).address == GPU_OPERATOR.repository
 
 
 def test_local_chart_when_it_is_a_directory_then_its_version_and_no_digest(tmp_path: Path) -> None:
@@ -65,7 +72,7 @@ def no_chart(tmp_path: Path) -> dict[str, Path]:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "Chart.yaml").write_text("a: [")
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "Chart.yaml").write_text("name: gpu-operator")
+    (tmp_path / "other" / "Chart.yaml").write_text("name: node-feature-discovery")
     return {
         "nothing there": tmp_path / "missing",
         "an empty directory": tmp_path,
@@ -86,6 +93,14 @@ def test_local_chart_when_it_is_none_of_ours_then_said_so(tmp_path: Path, case: 
         local_chart(path)
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.code, diagnostic.where.source) == ("chart-not-found", str(path))
+
+
+def test_local_chart_when_it_is_our_other_one_then_only_refused_where_the_first_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "Chart.yaml").write_text("name: gpu-operator\nversion: v26.7.0\n")
+    assert local_chart(tmp_path).version == "v26.7.0"
+    assert local_chart(tmp_path, GPU_OPERATOR.chart).name == GPU_OPERATOR.chart
+    with pytest.raises(HelmError, match='this is the chart "gpu-operator"'):
+        local_chart(tmp_path, DEVICE_PLUGIN.chart)
 
 
 def test_archive_when_the_pull_left_none_then_said_so(tmp_path: Path) -> None:

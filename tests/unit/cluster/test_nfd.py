@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gpukube.cluster.names import NAMESPACE, RELEASE_NAME
 from gpukube.cluster.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import placement_of
-from tests.unit.cluster.builders import container, daemonset, desire
+from tests.unit.cluster.builders import NAMESPACE, RELEASE_NAME, container, daemonset, desire
 
 POOL = desire()
 LABELS = {"app.kubernetes.io/name": "node-feature-discovery", "app.kubernetes.io/instance": "nfd"}

@@ -10,17 +10,21 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.cluster.names import CHART_VERSION, NAMESPACE, RELEASE_NAME
-from gpukube.cluster.plugin import DEFAULT_KEY, Surroundings, chart_values, plan_release, unknown_plan, value_changes
+from gpukube.cluster.merging import DEFAULT_KEY, Surroundings
+from gpukube.cluster.names import DEVICE_PLUGIN
+from gpukube.cluster.plugin import chart_values
+from gpukube.cluster.release_plan import plan_release, unknown_plan, value_changes
 from gpukube.cluster.scheduling import tolerates
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import placement_of
-from gpukube.core.values import Ownership, Taint
+from gpukube.core.values import Taint
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from tests.builders import make_observed
 from tests.unit.cluster.builders import (
     GPU_TAINT,
     MIXED,
+    NAMESPACE,
+    RELEASE_NAME,
     SINGLE,
     SLICED,
     VISION_TAINT,
@@ -34,6 +38,7 @@ from tests.unit.cluster.builders import (
     release_of,
 )
 
+CHART_VERSION = DEVICE_PLUGIN.version
 WHOLE, CUT, SHARED = desire(), desire(sharing=SINGLE), desire(sharing=SLICED, pool="t4")
 TAINTED = desire(taints=(GPU_TAINT, VISION_TAINT))
 ALONE = Surroundings()
@@ -346,11 +351,6 @@ def test_plan_when_only_our_own_nfd_runs_then_it_stays_on() -> None:
     seen = installed([CUT])
     plan = plan_release([CUT], replace(seen, daemonsets=(*seen.daemonsets, ours)))
     assert plan.action == "none"
-
-
-def test_plan_when_the_owner_is_the_operator_then_not_served_by_the_chart() -> None:
-    other = replace(CUT, ownership=Ownership("cloud", "operator", "", {}, "test"))
-    assert plan_release([other], Sighting()).action == "none"
 
 
 def test_unknown_plan_when_the_cluster_is_out_of_reach_then_nothing_is_proposed() -> None:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.cluster.names import CONFIG_MAP_NAME, PLUGIN_NAME
-from gpukube.cluster.plugin import plan_release
+from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.rendered import read_manifest, require_rendered
 from gpukube.cluster.sighting import Sighting
 from gpukube.errors import HelmError
-from tests.unit.cluster.builders import SINGLE, VISION_TAINT, desire
+from tests.unit.cluster.builders import CONFIG_MAP_NAME, PLUGIN_NAME, SINGLE, VISION_TAINT, desire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,8 +96,8 @@ def test_require_when_nfd_is_not_asked_for_but_rendered_then_refused() -> None:
 
 def test_read_when_it_is_no_yaml_then_our_error() -> None:
     with pytest.raises(HelmError, match="not YAML"):
-        read_manifest("a: [")
+        read_manifest("a: [", PLAN)
 
 
 def test_read_when_documents_are_empty_then_left_out() -> None:
-    assert read_manifest("---\n# Source: x\n---\nkind: A\n") == [{"kind": "A"}]
+    assert read_manifest("---\n# Source: x\n---\nkind: A\n", PLAN) == [{"kind": "A"}]

@@ -389,7 +389,8 @@ def test_prove_when_the_cloud_advertises_then_nothing_of_our_release_is_asked() 
     assert prove_pool(pool, Sighting(nodes=(bare,))).status == "proven"
     found = prove_pool(pool, Sighting(nodes=(replace(bare, allocatable={}),))).missing_step
     assert found is not None
-    assert "owner cloud" in found.means
+    assert "the cloud's own plugin has registered nothing" in found.means
+    assert not found.fix
 
 
 def test_missing_step_when_several_are_missing_then_broken_first_and_the_earliest() -> None:

@@ -22,16 +22,16 @@ from gpukube.cluster.helm import HelmJob
 from gpukube.cluster.helm_cli import HelmCli
 from gpukube.cluster.helm_sdk import HelmSdk
 from gpukube.cluster.keeper import apply_release
-from gpukube.cluster.names import NAMESPACE, PLUGIN_NAME, RELEASE_NAME
-from gpukube.cluster.plugin import plan_release
+from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.release import release_history, secret_name
+from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting, look
 from gpukube.cluster.verify import prove_pool
 from gpukube.errors import AccessError, ClusterError, Conflict, HelmError
 from gpukube.sandbox import charts as chart_sources
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
 from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
-from tests.unit.cluster.builders import GPU_TAINT, SINGLE, SLICED, VISION_TAINT, desire
+from tests.unit.cluster.builders import GPU_TAINT, PLUGIN_NAME, RELEASE_NAME, SINGLE, SLICED, VISION_TAINT, desire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from gpukube.cluster.helm import Engine
     from gpukube.cluster.keeper import ReleaseKeeper
     from gpukube.cluster.kube import LightKube
-    from gpukube.cluster.plugin import ReleasePlan
     from gpukube.cluster.release import Release
+    from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.core.values import Desired
     from tests.wire.cluster.conftest import Live
 
@@ -50,7 +50,7 @@ FRESH = plan_release([CUT], Sighting())
 
 
 def newest_of(kube: LightKube) -> Release:
-    found = look(kube).release
+    found = look(kube).release_of(DEVICE_PLUGIN)
     assert found is not None
     return found
 
@@ -64,15 +64,16 @@ def test_dry_run_when_nothing_is_there_then_digest_and_nothing_is_written(
 ) -> None:
     assert keeper.dry_run(FRESH).startswith("sha256:")
     assert kube.namespace_labels(NAMESPACE) is None
-    assert look(kube).release is None
+    assert look(kube).release_of(DEVICE_PLUGIN) is None
 
 
 def test_install_when_nothing_is_there_then_the_release_is_as_planned(keeper: ReleaseKeeper, kube: LightKube) -> None:
     answer = keeper.install_or_upgrade(FRESH, 0)
     seen = look(kube)
     assert (answer.revision, answer.status) == (1, "deployed")
-    assert seen.release is not None
-    assert (seen.release.values, seen.release.chart_version) == (FRESH.values, "0.20.0")
+    live = seen.release_of(DEVICE_PLUGIN)
+    assert live is not None
+    assert (live.values, live.chart_version) == (FRESH.values, "0.20.0")
     assert (kube.namespace_labels(NAMESPACE) or {})["pod-security.kubernetes.io/enforce"] == "privileged"
     assert sorted(seen.config_map or {}) == list(FRESH.keys)
     assert PLUGIN_NAME in [item.name for item in seen.daemonsets]
@@ -187,10 +188,10 @@ def test_install_when_the_first_one_was_cut_off_then_repaired(
 def test_uninstall_when_there_then_gone_and_again_is_fine(keeper: ReleaseKeeper, kube: LightKube, live: Live) -> None:
     live.run(live.cluster.add_node(NodeShape(name="cpu-1", boot_s=1.0)))  # NFD's clean-up job needs a node
     keeper.install_or_upgrade(FRESH, 0)
-    assert keeper.uninstall()
+    assert keeper.uninstall(DEVICE_PLUGIN)
     seen = look(kube)
     assert (seen.history, seen.config_map, seen.daemonsets) == ((), None, ())
-    assert not keeper.uninstall()
+    assert not keeper.uninstall(DEVICE_PLUGIN)
 
 
 # What goes wrong
@@ -256,7 +257,7 @@ def test_install_when_the_cluster_never_answers_then_stopped_at_the_deadline(
     engine: Engine, keeper: ReleaseKeeper, live: Live, environ: dict[str, str], tmp_path: Path
 ) -> None:
     impatient = HelmSdk(environ, deadline_s=3) if isinstance(engine, HelmSdk) else _impatient(engine, environ)
-    chart = keeper._chart("0.20.0")
+    chart = keeper._chart(FRESH)
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     with socket.create_server(("127.0.0.1", 0)) as silent:

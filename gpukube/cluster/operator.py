@@ -1,0 +1,155 @@
+"""Values of the GPU Operator's chart for the pools it serves, and whether its operands keep to their nodes.
+
+Lives here: pools and live values -> chart values; pure. Must not live here: whether this chart is the cluster's release
+(release_plan), and what both charts have in common (merging).
+
+What the values take care of (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go):
+- the node image brings driver and toolkit: both are off;
+- `mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry, and
+  is "single" by default; "" leaves the choice to the entry of each node;
+- `daemonsets.tolerations` replaces the list of every operand; it reaches neither NFD nor the operator itself;
+- the operator takes up every node on which NFD has seen an NVIDIA PCI device. A bundled NFD looks at our nodes only; by
+  another one's labels it would go to all, save those labelled nvidia.com/gpu.deploy.operands=false;
+- on A100 and A30 in a virtual machine the MIG mode changes with a reboot only: WITH_REBOOT (NVIDIA/gpu-operator#668,
+  #1606; NVIDIA/mig-parted reconfigure-mig.sh);
+- `operator.upgradeCRD` runs a job before each upgrade and would wait for a node; it is on when the version moves.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.jsontree import text, tree
+from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
+from gpukube.cluster.names import CLUSTER_POLICY, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
+from gpukube.core.owners import ADVERTISER_LABEL
+from gpukube.errors import Diagnostic, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.cluster.merging import Surroundings
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.views import NodeView, Toleration
+    from gpukube.core.values import Desired
+
+__all__ = ["REBOOT", "operator_drift", "operator_strays", "operator_values"]
+
+REBOOT: Final = {"name": "WITH_REBOOT", "value": "true"}
+"""Environment of the MIG manager."""
+_NFD: Final = GPU_OPERATOR.nfd
+_TOLERATION_LISTS: Final[tuple[tuple[tuple[str, ...], tuple[Toleration, ...]], ...]] = (
+    (("daemonsets", "tolerations"), (GPU_TAINTS,)),
+    (("operator", "tolerations"), (CONTROL_PLANE, GPU_TAINTS)),
+    ((_NFD, "worker", "tolerations"), (CONTROL_PLANE, GPU_TAINTS)),
+    ((_NFD, "master", "tolerations"), (CONTROL_PLANE, GPU_TAINTS)),
+    ((_NFD, "gc", "tolerations"), (GPU_TAINTS,)),
+)
+"""Every list of tolerations that must cover the pools' taints, with the entries of the chart's own default (for the
+parts that run anywhere nvidia.com/gpu besides: a cluster may have no other nodes)."""
+_FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
+    (("driver", "enabled"), False),
+    (("toolkit", "enabled"), False),
+    (("devicePlugin", "enabled"), True),
+    (("gfd", "enabled"), True),
+    (("migManager", "enabled"), True),
+    (("mig", "strategy"), ""),
+    (("clusterPolicy", "deployCR"), True),
+    (("gpuCluster", "deployCR"), False),
+    (("sandboxWorkloads", "enabled"), False),
+    ((_NFD, "worker", "nodeSelector"), {ADVERTISER_LABEL: GPU_OPERATOR.advertiser}),
+)
+_BANNED: Final = ("nameOverride", "fullnameOverride")
+"""Values that would undo ours (the operands' managed-by label is made of the name): taken out of the live ones."""
+_ANYWHERE_BUT_GPUS: Final = [
+    {
+        "weight": 1,
+        "preference": {
+            "matchExpressions": [{"key": "node-role.kubernetes.io/control-plane", "operator": "In", "values": [""]}]
+        },
+    },
+    {
+        "weight": 100,
+        "preference": {"matchExpressions": [{"key": ADVERTISER_LABEL, "operator": "DoesNotExist"}]},
+    },
+]
+"""Where the operator itself goes: the chart's own preference, and rather not where a cut reboots the node under it."""
+_SEEN_BY_NFD: Final = tuple(
+    f"feature.node.kubernetes.io/{name}.present" for name in ("pci-10de", "pci-0302_10de", "pci-0300_10de")
+)
+"""Labels by which the operator knows a GPU node (state_manager.go, gpuNodeLabels)."""
+_OPT_OUT: Final = "nvidia.com/gpu.deploy.operands"
+_MOST_NAMED: Final = 3
+
+
+def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, object]:
+    """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
+    values = copy.deepcopy({key: value for key, value in around.live.items() if key not in _BANNED})
+    for path, value in _FIXED:
+        put(values, path, new=copy.deepcopy(value))
+    config = {
+        "create": True,
+        "name": GPU_OPERATOR.config_map,
+        "default": DEFAULT_KEY,
+        "data": merged_entries(pools, around, GPU_OPERATOR.entries),
+    }
+    put(values, ("devicePlugin", "config"), new=config)
+    put(values, ("migManager", "env"), new=_with_reboot(around))
+    put(values, ("nfd", "enabled"), new=around.bundle_nfd)
+    preferred = ("operator", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+    put(values, preferred, new=copy.deepcopy(_ANYWHERE_BUT_GPUS))
+    moved_before = tree(around.live, "operator").get("upgradeCRD") is True
+    put(values, ("operator", "upgradeCRD"), new=around.moves or moved_before)
+    cover_taints(values, _TOLERATION_LISTS, pools, around)
+    return values
+
+
+def _with_reboot(around: Surroundings) -> list[object]:
+    """Keep the MIG manager's other settings, those of overwritten revisions too, each name once."""
+    others = {text(item, "name"): item for item in around.listed(("migManager", "env"))}
+    others.pop(REBOOT["name"], None)
+    return [dict(REBOOT), *(others[name] for name in sorted(others))]
+
+
+def operator_drift(_values: Mapping[str, object], seen: Sighting) -> list[str]:
+    """Find objects of the chart that are gone; what the operator makes it mends by itself."""
+    found = []
+    if (NAMESPACE, OPERATOR_NAME) not in [(item.namespace, item.name) for item in seen.deployments]:
+        found.append(f"Deployment {OPERATOR_NAME} is gone")
+    if CLUSTER_POLICY not in seen.cluster_policies:
+        found.append(f"ClusterPolicy {CLUSTER_POLICY} is gone")
+    return found
+
+
+def operator_strays(seen: Sighting, where: Where) -> list[Diagnostic]:
+    """Refuse when the operator's operands would go to nodes that are not ours to serve.
+
+    Args:
+        seen: The cluster.
+        where: The cluster, for the message.
+    """
+    strays = [node for node in seen.nodes if _is_stray(node)]
+    if not strays:
+        return []
+    names = [node.name for node in strays]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return [
+        Diagnostic(
+            "operator-strays",
+            where,
+            f"the GPU Operator would also take over {', '.join(names[:_MOST_NAMED])}{more}, which no pool of it holds",
+            why="it goes to every node on which node-feature-discovery has seen an NVIDIA device, and makes a second "
+            "plugin where there is one",
+            fix=f"keep it off them: kubectl label node {' '.join(names)} {_OPT_OUT}=false (and in their pools, for "
+            "nodes to come); or put the pools that are cut on another cluster",
+        )
+    ]
+
+
+def _is_stray(node: NodeView) -> bool:
+    return (
+        node.labels.get(ADVERTISER_LABEL) != GPU_OPERATOR.advertiser
+        and any(node.labels.get(key) == "true" for key in _SEEN_BY_NFD)
+        and node.labels.get(_OPT_OUT) != "false"
+    )

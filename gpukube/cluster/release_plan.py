@@ -1,0 +1,270 @@
+"""The one release of a cluster: which chart it is, what its values must be, and what that means for the live one.
+
+Lives here: pools and a sighting -> ReleasePlan; pure. Must not live here: the values (plugin, operator), running Helm.
+
+A cluster has one release. The device plugin's chart and the GPU Operator beside each other would be two plugins on one
+node, and going from one to the other takes a moment without any: that is never done unasked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.jsontree import texts, tree
+from gpukube.cluster.merging import Surroundings
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
+from gpukube.cluster.nfd import find_nfd
+from gpukube.cluster.operator import operator_drift, operator_strays, operator_values
+from gpukube.cluster.plugin import chart_drift, chart_values
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
+from gpukube.errors import Diagnostic, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpukube.cluster.release import Release
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.core.values import Desired, Observed, Taint
+
+__all__ = ["ReleasePlan", "ValueChange", "plan_release", "unknown_plan", "value_changes"]
+
+ReleaseAction = Literal["install", "upgrade", "none", "conflict", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """One chart value that differs; None means absent. The path is dotted."""
+
+    path: str
+    old: object
+    new: object
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePlan:
+    """What will happen to the release of one cluster, and why.
+
+    Attributes:
+        action: "unknown" when the cluster's API could not be read; "conflict" when nothing may be done, as diagnostics
+            say.
+        reason: One line, for "none" too.
+        values, old_values: User values after and before.
+        changes: Values that differ.
+        revision: Newest live revision the plan was made from; 0 when there is none.
+        pending: Helm's word when a former run was cut off; "".
+        version: Of the chart to install.
+        kind: Which chart it is.
+        diagnostics: What stands against it.
+    """
+
+    action: ReleaseAction
+    reason: str
+    values: Mapping[str, object]
+    old_values: Mapping[str, object]
+    changes: tuple[ValueChange, ...]
+    revision: int = 0
+    pending: str = ""
+    version: str = DEVICE_PLUGIN.version
+    kind: ReleaseKind = DEVICE_PLUGIN
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the release."""
+        return self.kind.name
+
+    @property
+    def namespace(self) -> str:
+        """Where it is."""
+        return NAMESPACE
+
+    @property
+    def chart(self) -> str:
+        """Name of the chart."""
+        return self.kind.chart
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Config entries that the release will have."""
+        return tuple(sorted(tree(self.values, *self.kind.entries)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    values: Callable[[Sequence[Desired], Surroundings], dict[str, object]]
+    drift: Callable[[Mapping[str, object], Sighting], list[str]]
+
+
+_MAKING: Final = {
+    DEVICE_PLUGIN: _Making(chart_values, chart_drift),
+    GPU_OPERATOR: _Making(operator_values, operator_drift),
+}
+_AWAY: Final = "uninstalled"
+"""Status of a release that only its history is left of (helm uninstall --keep-history)."""
+
+
+def unknown_plan(reason: str) -> ReleasePlan:
+    """Make the plan for a cluster whose API cannot be reached."""
+    return ReleasePlan("unknown", reason, {}, {}, ())
+
+
+def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers name them
+    pools: Sequence[Desired],
+    seen: Sighting,
+    *,
+    live_pools: Sequence[Observed] = (),
+    retire: frozenset[str] = frozenset(),
+    missed: Sequence[Release] = (),
+    chart_version: str = "",
+) -> ReleasePlan:
+    """Compare the release that these pools need with the live one.
+
+    Args:
+        pools: Declared pools of one cluster; those whose advertiser is the chart or the operator are served.
+        seen: The cluster.
+        live_pools: All pools of the cluster, of all owners: their labels name entries, their taints need tolerations.
+        retire: Entries to drop if no pool and no node names them. Others are never dropped: another spec may
+            have added one whose pool is still to come.
+        missed: Revisions that an upgrade of ours replaced without having seen them; their entries come back.
+        chart_version: Of the chart the user names; "" for ours, or the live one's if that is newer.
+
+    Returns:
+        The plan of one release. It is a "conflict" when the cluster has, or would get, the other one besides, or when
+        the operator would take over nodes of others.
+    """
+    kind = _kind_needed(pools, seen)
+    served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
+    live = seen.release_of(kind)
+    if not served and not (live and retire):
+        reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
+        values = live.values if live else {}
+        return ReleasePlan("none", reason, values, values, (), live.revision if live else 0, kind=kind)
+    refusals = _refusals(kind, served, pools, seen)
+    version = chart_version or (_newer(live.chart_version, kind.version) if live else kind.version)
+    around = Surroundings(
+        live=live.values if live else {},
+        taints=_live_taints(live_pools, kind),
+        named=_named_keys(seen, live_pools),
+        bundle_nfd=find_nfd(seen) is None,
+        retire=retire,
+        missed=tuple(release.values for release in missed),
+        moves=live is not None and live.chart_version != version,
+    )
+    if refusals:
+        values = live.values if live else {}
+        revision = live.revision if live else 0
+        said = refusals[0].message
+        return ReleasePlan("conflict", said, values, values, (), revision, kind=kind, diagnostics=tuple(refusals))
+    return _judge(_MAKING[kind].values(served, around), seen, kind, version)
+
+
+def _kind_needed(pools: Sequence[Desired], seen: Sighting) -> ReleaseKind:
+    """Choose the release these pools need; the live one when they need none."""
+    needed = {pool.ownership.advertiser for pool in pools}
+    wanted = [kind for kind in RELEASE_KINDS if kind.advertiser in needed]
+    there = [kind for kind in RELEASE_KINDS if _is_there(seen.release_of(kind))]
+    return [*wanted, *there, DEVICE_PLUGIN][0]
+
+
+def _is_there(release: Release | None) -> bool:
+    return release is not None and release.status != _AWAY
+
+
+def _refusals(
+    kind: ReleaseKind, served: Sequence[Desired], pools: Sequence[Desired], seen: Sighting
+) -> list[Diagnostic]:
+    if not served:
+        return []
+    others = [other for other in RELEASE_KINDS if other is not kind]
+    rivals = [other for other in others if any(pool.ownership.advertiser == other.advertiser for pool in pools)]
+    live = [other for other in others if other in rivals or _is_there(seen.release_of(other))]
+    where = Where(served[0].target.cluster.key)
+    found = [_migration(kind, other, served) for other in live]
+    return found + (operator_strays(seen, where) if kind is GPU_OPERATOR else [])
+
+
+def _migration(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desired]) -> Diagnostic:
+    """Refuse to go from one release to the other, naming both ways out."""
+    first = served[0].target
+    names = ", ".join(pool.target.pool for pool in served)
+    uninstall = f"helm uninstall {other.name} --namespace {NAMESPACE}"
+    stays = (
+        "to keep the chart, put the pools that are cut on another cluster"
+        if kind is GPU_OPERATOR
+        else "to keep the operator, give these pools in one run with the pool that is cut (-f both files), so that it "
+        "serves them all"
+    )
+    return Diagnostic(
+        "release-migration",
+        Where(first.cluster.key),
+        f"{kind.title} shall advertise for {names}, and release {other.address} ({other.title}) is there",
+        why="both would advertise GPUs, and a cluster has one release; between taking the one away and installing the "
+        "other, new pods get no GPU",
+        fix=f"{stays}; or, to change over: {uninstall}, and run this again",
+    )
+
+
+def _judge(values: dict[str, object], seen: Sighting, kind: ReleaseKind, version: str) -> ReleasePlan:
+    live = seen.release_of(kind)
+    if live is None:
+        reason = f"{kind.chart} {version} is not installed"
+        return ReleasePlan("install", reason, values, {}, value_changes({}, values), version=version, kind=kind)
+    changes = value_changes(live.values, values)
+    reasons = [
+        f"{len(changes)} values differ" if len(changes) > 1 else f"{changes[0].path} differs" if changes else "",
+        f"chart {live.chart_version} -> {version}" if version != live.chart_version else "",
+        f"its last change ended as {live.status}" if live.status != "deployed" else "",
+        *(() if changes else [*_MAKING[kind].drift(values, seen), *_entry_drift(values, seen, kind)]),
+    ]
+    said = "; ".join(reason for reason in reasons if reason)
+    return ReleasePlan(
+        "upgrade" if said else "none",
+        said or f"revision {live.revision} already serves these pools",
+        values,
+        live.values,
+        changes,
+        live.revision,
+        live.status if live.pending else "",
+        version,
+        kind,
+    )
+
+
+def _newer(live: str, ours: str) -> str:
+    """Give the newer of two chart versions: a newer gpukube's release is not taken back."""
+    return max(live, ours, key=_version_key)
+
+
+def _version_key(version: str) -> tuple[int, ...]:
+    numbers = version.removeprefix("v").split("-", maxsplit=1)[0]
+    return tuple(int(part) if part.isdigit() else -1 for part in numbers.split("."))
+
+
+def _entry_drift(values: Mapping[str, object], seen: Sighting, kind: ReleaseKind) -> list[str]:
+    entries = {key: entry.strip() for key, entry in (seen.entries_of(kind) or {}).items()}
+    wanted = {key: entry.strip() for key, entry in texts(values, *kind.entries).items()}
+    return [f"config map {kind.config_map} has other entries"] if entries != wanted else []
+
+
+def _live_taints(live_pools: Sequence[Observed], kind: ReleaseKind) -> frozenset[Taint]:
+    served = (pool for pool in live_pools if pool.labels.get(ADVERTISER_LABEL) == kind.advertiser)
+    return frozenset(taint for pool in served for taint in pool.effective_taints)
+
+
+def _named_keys(seen: Sighting, live_pools: Sequence[Observed]) -> frozenset[str]:
+    carriers = [*(node.labels for node in seen.nodes), *(pool.labels for pool in live_pools)]
+    return frozenset(labels[CONFIG_LABEL] for labels in carriers if labels.get(CONFIG_LABEL))
+
+
+def value_changes(old: Mapping[str, object], new: Mapping[str, object], prefix: str = "") -> tuple[ValueChange, ...]:
+    """List the leaves that differ, sorted by path; lists are leaves."""
+    found: list[ValueChange] = []
+    for key in sorted({*old, *new}):
+        path = f"{prefix}{key}"
+        before, after = old.get(key), new.get(key)
+        if isinstance(before or {}, dict) and isinstance(after or {}, dict) and (before or after):
+            found += value_changes(tree(before), tree(after), f"{path}.")
+        elif before != after:
+            found.append(ValueChange(path, before, after))
+    return tuple(found)

@@ -1,0 +1,125 @@
+"""What the GPU Operator must have done before its plugin counts on a node: taken the node up, and cut its GPUs.
+
+Lives here: its release and its labels on one node as findings; pure. Must not live here: pods, placement, counts.
+
+Source: NVIDIA/gpu-operator v26.7.0 controllers/state_manager.go (labels), NVIDIA/mig-parted v0.15.0
+reconfigure-mig.sh (states), NVIDIA/cloud-native-docs gpu-operator-mig. The chain on a young node: NFD sees the PCI
+device, the operator labels the node, its plugin and feature discovery start, the node proves to be MIG-capable, the MIG
+manager starts and cuts, perhaps by a reboot, and the plugin starts again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import CLUSTER_POLICY, MIG_MANAGER_NAME, NAMESPACE, OPERATOR_NAME
+from gpukube.cluster.proof import Finding
+from gpukube.core.owners import MIG_CONFIG_LABEL
+
+if TYPE_CHECKING:
+    from gpukube.cluster.proof import Step, Weight
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.views import NodeView
+    from gpukube.core.values import Desired
+
+__all__ = ["STATE_LABEL", "cut_findings", "operator_findings", "taken_up_findings"]
+
+STATE_LABEL: Final = "nvidia.com/mig.config.state"
+_PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
+_OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
+_APPLY: Final = "gpukube pool create"
+_MANAGER_LOG: Final = f"kubectl -n {NAMESPACE} logs daemonset/{MIG_MANAGER_NAME}"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    weight: Weight
+    step: Step
+    means: str
+    fix: str = ""
+
+
+_STATES: Final[dict[str, _State]] = {
+    "": _State(
+        "waiting", "features", "the MIG manager has not begun: it starts once the node proves to be MIG-capable"
+    ),
+    "pending": _State("waiting", "geometry", "the MIG manager stops what uses the GPUs and cuts them"),
+    "rebooting": _State("waiting", "geometry", "the node reboots, because its GPUs change their MIG mode no other way"),
+    "failed": _State(
+        "broken",
+        "geometry",
+        "pods of users still held a GPU, the GPU knows no such profile, or its MIG mode could not be changed",
+        "{log}; stop the pods that use GPUs of the node, then cut again: kubectl label --overwrite node {node} "
+        "{label}=all-disabled, and the same with {label}={wanted}; or replace the node",
+    ),
+}
+"""Values of the state label, without success (which has nothing to say) and those not known."""
+_UNKNOWN_STATE: Final = _State("waiting", "geometry", "the MIG manager is at work")
+
+
+def operator_findings(seen: Sighting, *, nodes: int) -> list[Finding]:
+    """Find what is missing of the release itself; the operator makes its DaemonSets with the first GPU node.
+
+    Args:
+        seen: The cluster.
+        nodes: How many nodes the pool has. Without any, an operator that does not run is worth a note: the cluster
+            may have no node at all.
+    """
+    where = f"{NAMESPACE}/{OPERATOR_NAME}"
+    operator = next(
+        (item for item in seen.deployments if (item.namespace, item.name) == (NAMESPACE, OPERATOR_NAME)), None
+    )
+    if operator is None:
+        means = "the release is not installed, or its Deployment was deleted"
+        return [Finding(where, "placement", "broken", "there is no Deployment of the GPU Operator", means, _APPLY)]
+    if CLUSTER_POLICY not in seen.cluster_policies:
+        said = f"there is no ClusterPolicy {CLUSTER_POLICY}"
+        return [Finding(where, "placement", "broken", said, "without it the operator does nothing", _APPLY)]
+    if operator.ready:
+        return []
+    means = "it starts, or no node has room for it or lets it in"
+    fix = f"kubectl -n {NAMESPACE} describe pods -l app={OPERATOR_NAME}"
+    weight: Weight = "waiting" if nodes else "note"
+    return [Finding(where, "placement", weight, "the GPU Operator itself does not run", means, fix)]
+
+
+def taken_up_findings(node: NodeView) -> list[Finding]:
+    """Say whether the operator wants its plugin on a node yet."""
+    if node.labels.get(_OPERANDS_LABEL) == "false":
+        means = "the label keeps the GPU Operator off the node"
+        fix = f"kubectl label node {node.name} {_OPERANDS_LABEL}-"
+        return [Finding(node.name, "placement", "broken", f"label {_OPERANDS_LABEL} is false", means, fix)]
+    value = node.labels.get(_PLUGIN_LABEL, "")
+    if value == "true":
+        return []
+    if value == "false":
+        means = "the label keeps the operator's plugin off the node"
+        fix = f"kubectl label node {node.name} {_PLUGIN_LABEL}-"
+        return [Finding(node.name, "placement", "broken", f"label {_PLUGIN_LABEL} is false", means, fix)]
+    if value:
+        means = "the MIG manager has stopped the plugin while it cuts"
+        return [Finding(node.name, "geometry", "waiting", f"label {_PLUGIN_LABEL} is {value}", means)]
+    means = "NFD has not yet seen the GPU on this node, or the operator has not read that"
+    fix = f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}"
+    return [Finding(node.name, "features", "waiting", f"no label {_PLUGIN_LABEL}", means, fix)]
+
+
+def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:
+    """Say how far the MIG manager is with a node; empty when it has cut it, and for pools that are not cut."""
+    wanted = desired.ownership.labels.get(MIG_CONFIG_LABEL, "")
+    if not wanted:
+        return []
+    asked = node.labels.get(MIG_CONFIG_LABEL, "")
+    if asked != wanted:
+        said = f"label {MIG_CONFIG_LABEL} is {asked or 'absent'}, not {wanted}"
+        means = "the MIG manager cuts by it; labels of the pool reach its nodes at birth"
+        fix = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
+        return [Finding(node.name, "geometry", "broken", said, means, fix)]
+    value = node.labels.get(STATE_LABEL, "")
+    if value == "success":
+        return []
+    state = _STATES.get(value, _UNKNOWN_STATE)
+    fix = state.fix.format(log=_MANAGER_LOG, node=node.name, label=MIG_CONFIG_LABEL, wanted=wanted)
+    said = f"label {STATE_LABEL} is {value or 'absent'}"
+    return [Finding(node.name, state.step, state.weight, said, state.means, fix)]
