@@ -147,7 +147,7 @@ def test_create_when_a_rule_is_broken_then_refused_as_eks_does(
     assert aws.eks.list_nodegroups(clusterName=NAME)["nodegroups"] == ["system"]
 
 
-BLOCK = {
+BLOCK: dict[str, Any] = {
     "InstanceMarketOptions": {"MarketType": "capacity-block"},
     "CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": "cr-1"}},
     "InstanceType": "p5.48xlarge",

@@ -1,0 +1,41 @@
+"""Bearer tokens of EKS clusters, made as clients make them."""
+
+from __future__ import annotations
+
+import base64
+
+from botocore.credentials import Credentials
+from botocore.hooks import HierarchicalEmitter
+from botocore.model import ServiceId
+from botocore.signers import RequestSigner
+
+from gpukube.sandbox.eks.identity import SECRET, access_key
+from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION
+
+
+def presigned(
+    cluster: str = NAME, account: str = ACCOUNT, secret: str = SECRET, expires_s: int = 60, host: str = ""
+) -> str:
+    """An address of GetCallerIdentity, signed for a cluster (aws-cli customizations/eks/get_token.py)."""
+    credentials = Credentials(access_key(account), secret)
+    emitter = HierarchicalEmitter()  # the signer holds it weakly
+    signer = RequestSigner(ServiceId("sts"), REGION, "sts", "v4", credentials, emitter)
+    base = host or f"https://sts.{REGION}.amazonaws.com"
+    request = {
+        "method": "GET",
+        "url": f"{base}/?Action=GetCallerIdentity&Version=2011-06-15",
+        "body": {},
+        "headers": {"x-k8s-aws-id": cluster},
+        "context": {},
+    }
+    return str(signer.generate_presigned_url(request, region_name=REGION, expires_in=expires_s, operation_name=""))
+
+
+def encoded(address: str) -> str:
+    """A token of an address."""
+    return "k8s-aws-v1." + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
+
+
+def bearer(cluster: str = NAME, account: str = ACCOUNT, secret: str = SECRET) -> str:
+    """A token for a cluster."""
+    return encoded(presigned(cluster, account, secret))
