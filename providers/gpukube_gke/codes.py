@@ -28,7 +28,6 @@ CODES: Final[dict[str, str]] = {
     "gke-labels-length": "The node labels are too long together.",
     "gke-taint": "GKE adds a taint of this key by itself.",
     "gke-tag": "A tag is not one that Google Cloud takes as a label.",
-    "gke-gpu-taint": "GKE adds the GPU taint by itself, and gpuTaint: false does not keep it away.",
     "gke-driver-owner": "The owner of the driver is not supported on GKE yet.",
     "gke-driverless": "Without GKE's device plugin its driver installation is never finished.",
     "gke-own-plugin": "MIG instances have to be counted by the plugin that takes the place of GKE's.",

@@ -41,9 +41,9 @@ _PER_ZONE: Final = "GKE counts nodes per zone"
 
 _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
-        "nodes.count": Ability("emulated", "the total shared out evenly among the zones", _PER_ZONE),
-        "nodes.autoscaling": Ability("emulated", "the bounds shared out evenly among the zones", _PER_ZONE),
-        "capacity.spot": Ability("emulated", "Spot without maxPrice", "Google Cloud takes no highest price"),
+        "nodes.count": _EXACT,
+        "nodes.autoscaling": Ability("emulated", "the same bounds for each zone", _PER_ZONE),
+        "capacity.spot": _EXACT,
         "zones": _EXACT,
         "disk.size": _EXACT,
         "disk.type": _EXACT,
@@ -54,11 +54,7 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         ),
         "sharing.mps": Ability("emulated", "GKE's own MPS", "GKE runs its own plugin"),
         "taints": _EXACT,
-        "gpuTaint": Ability(
-            "emulated",
-            "GKE's own taint, or an update where GKE adds none; false does not keep it away",
-            "GKE adds it by itself where the cluster has nodes without GPUs",
-        ),
+        "gpuTaint": Ability("missing", "", "GKE adds the GPU taint by itself where the cluster has other nodes"),
         "labels": _EXACT,
         "tags": Ability("emulated", "labels of the machines", "a node pool has no other tags for billing"),
         "deletionProtection": Ability("emulated", "the node label gpukube.io/protect", "GKE has no field for it"),

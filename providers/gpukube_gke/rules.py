@@ -180,17 +180,6 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
             )
 
 
-def _gpu_taint(target: Target) -> Iterator[Diagnostic]:
-    if GPU_TAINT not in target.taints:
-        yield Diagnostic(
-            "gke-gpu-taint",
-            target.locator.at("gpuTaint"),
-            f"gpuTaint is false, and GKE adds {GPU_TAINT} by itself where the cluster has nodes without GPUs",
-            fix="drop gpuTaint: false, or count on the taint being there",
-            severity="warning",
-        )
-
-
 def _tags(target: Target) -> Iterator[Diagnostic]:
     for key, value in target.tags.items():
         if key.startswith("goog-") or not _TAG_KEY.fullmatch(key) or not _TAG_VALUE.fullmatch(value):
@@ -241,7 +230,6 @@ _CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
     _spot,
     _labels,
     _taints,
-    _gpu_taint,
     _tags,
     _driver,
 )
