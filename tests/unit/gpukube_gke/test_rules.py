@@ -1,0 +1,201 @@
+"""What GKE refuses, in tables: changes of a good target -> code and field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import Capacity, Disk, Nodes, Taint
+from gpukube.gpu.capacity import node_capacity
+from gpukube.gpu.catalogue import machines
+from gpukube.gpu.mig import instances_per_gpu
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube_gke.partitions import PARTITIONS
+from gpukube_gke.translate import OPT_OUT_LABEL
+from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, ZONAL, gke_target
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Target
+
+G2 = "g2-standard-8"
+A, B, C = (f"us-central1-{letter}" for letter in "abc")
+
+
+def sliced(mode: str = "time-slicing", replicas: int = 4, *, rename: bool = False, fail: bool = True) -> Sharing:
+    return Sharing(None, Slicing(mode, replicas, fail, rename))  # type: ignore[arg-type]  # one of two words
+
+
+def cut(profile: str, strategy: str = "single", clients: int = 0) -> Sharing:
+    slicing = sliced(replicas=clients).slicing if clients else None
+    return Sharing(MigCut(profile, strategy), slicing)  # type: ignore[arg-type]  # one of two words
+
+
+def fixed(count: int) -> Nodes:
+    return Nodes(count, count, count, autoscaled=False)
+
+
+def found(target: Target) -> list[tuple[str, str, str]]:
+    return [(d.code, d.where.source.removeprefix("spec."), d.severity) for d in PROVIDER.check(target)]
+
+
+GOOD = {
+    "plain": gke_target(),
+    "name of 40 characters": gke_target(name="a" + "b" * 39),
+    "name with digits and dashes": gke_target(name="l4-pool-2"),
+    "three zones": gke_target(zones=(A, B, C), nodes=fixed(6)),
+    "no nodes": gke_target(zones=(A, B), nodes=fixed(0)),
+    "a thousand nodes per zone": gke_target(zones=(A, B), nodes=fixed(2000)),
+    "another zone of a zonal cluster's region": gke_target(cluster=ZONAL, zones=(B,)),
+    "COS": gke_target(image="COS_CONTAINERD"),
+    "Ubuntu": gke_target(image="UBUNTU_CONTAINERD"),
+    "the smallest disk": gke_target(disk=Disk(10, "pd-standard")),
+    "hyperdisk where nothing else boots": gke_target("a4-highgpu-8g", disk=Disk(100, "hyperdisk-balanced")),
+    "48 clients": gke_target(G2, sharing=sliced(replicas=48)),
+    "MPS": gke_target(G2, sharing=sliced("mps", 8, fail=False)),
+    "MIG and time-slicing": gke_target(sharing=Sharing(MigCut("1g.5gb", "single"), sliced().slicing)),
+    "Spot": gke_target(capacity=Capacity("spot")),
+    "own labels": gke_target(labels={"team": "ml", "cloud.google.com/mine": "1"}),
+    "own taints": gke_target(
+        taints=(GPU_TAINT, Taint("nvidia.com/gpu", "x", "NoExecute"), Taint("a", "", "NoSchedule"))
+    ),
+    "tags": gke_target(tags={"cost_centre": "42", "env": ""}),
+    "GKE's plugin asked for": gke_target(plugin_owner="cloud", driver_owner="cloud"),
+}
+
+
+@pytest.mark.parametrize("target", GOOD.values(), ids=GOOD.keys())
+def test_check_when_all_is_well_finds_nothing(target: Target) -> None:
+    assert found(target) == []
+
+
+LONG = {f"example.com/{'n' * 50}{i}": "v" * 60 for i in range(9)}
+BAD = {
+    "upper case": (gke_target(name="L4"), "gke-name", "names.gke"),
+    "digit first": (gke_target(name="4l", pool="4l"), "gke-name", "name"),
+    "dash last": (gke_target(name="l-"), "gke-name", "names.gke"),
+    "41 characters": (gke_target(name="a" * 41), "gke-name", "names.gke"),
+    "no zone": (gke_target(zones=("1",)), "gke-zone", "zones[0]"),
+    "a region": (gke_target(zones=("us-central1",)), "gke-zone", "zones[0]"),
+    "zone of another region": (gke_target(zones=(A, "europe-west4-a"), nodes=fixed(2)), "gke-zone", "zones[1]"),
+    "odd count": (gke_target(zones=(A, B), nodes=fixed(3)), "gke-zones-divide", "nodes.count"),
+    "odd min": (
+        gke_target(zones=(A, B), nodes=Nodes(1, 1, 4, autoscaled=True)), "gke-zones-divide", "nodes.autoscaling.min",
+    ),
+    "odd max": (
+        gke_target(zones=(A, B), nodes=Nodes(0, 0, 5, autoscaled=True)), "gke-zones-divide", "nodes.autoscaling.max",
+    ),
+    "odd initial": (
+        gke_target(zones=(A, B), nodes=Nodes(3, 0, 4, autoscaled=True)),
+        "gke-zones-divide",
+        "nodes.autoscaling.initial",
+    ),
+    "1,001 nodes": (gke_target(nodes=fixed(1001)), "gke-node-count", "nodes.count"),
+    "unknown image": (gke_target(image="bottlerocket"), "gke-image", "image"),
+    "small disk": (gke_target(disk=Disk(9, None)), "gke-disk-size", "disk.sizeGiB"),
+    "unknown disk": (gke_target(disk=Disk(100, "gp3")), "gke-disk-type", "disk.type"),
+    "pd on a4": (gke_target("a4-highgpu-8g", disk=Disk(100, "pd-ssd")), "gke-disk-type", "disk.type"),
+    "pd on a3-ultragpu": (gke_target("a3-ultragpu-8g", disk=Disk(100, "pd-ssd")), "gke-disk-type", "disk.type"),
+    "mixed": (gke_target(sharing=cut("1g.5gb", "mixed")), "gke-mig-mixed", "sharing.mig.strategy"),
+    "4g.20gb": (gke_target(sharing=cut("4g.20gb")), "gke-mig-profile", "sharing.mig.profile"),
+    "1g.10gb on 40 GB": (gke_target(sharing=cut("1g.10gb")), "gke-mig-profile", "sharing.mig.profile"),
+    "renamed": (gke_target(G2, sharing=sliced(rename=True)), "gke-renamed", "sharing.timeSlicing.renameByDefault"),
+    "renamed MPS": (gke_target(G2, sharing=sliced("mps", rename=True)), "gke-renamed", "sharing.mps.renameByDefault"),
+    "49 clients": (gke_target(G2, sharing=sliced(replicas=49)), "gke-clients", "sharing.timeSlicing.replicas"),
+    "price": (gke_target(capacity=Capacity("spot", 0.5)), "gke-spot-price", "capacity.maxPrice"),
+    "GKE's label": (
+        gke_target(labels={"cloud.google.com/gke-spot": "true"}), "gke-label", 'labels["cloud.google.com/gke-spot"]',
+    ),
+    "Kubernetes' label": (gke_target(labels={"node.k8s.io/x": "1"}), "gke-label", 'labels["node.k8s.io/x"]'),
+    "opt-out label": (gke_target(labels={OPT_OUT_LABEL: "true"}), "gke-label", f'labels["{OPT_OUT_LABEL}"]'),
+    "long labels": (gke_target(labels=LONG), "gke-labels-length", "labels"),
+    "second GPU taint": (
+        gke_target(taints=(GPU_TAINT, Taint("nvidia.com/gpu", "x", "NoSchedule"))), "gke-taint", "taints[0]",
+    ),
+    "arch taint": (
+        gke_target(taints=(GPU_TAINT, Taint("kubernetes.io/arch", "arm64", "NoSchedule"))), "gke-taint", "taints[0]",
+    ),
+    "queued taint": (
+        gke_target(taints=(Taint("cloud.google.com/gke-queued", "true", "NoSchedule"),), gpu_taint=False),
+        "gke-taint",
+        "taints[0]",
+    ),
+    "tag with capitals": (gke_target(tags={"Env": "dev"}), "gke-tag", 'tags["Env"]'),
+    "tag value with capitals": (gke_target(tags={"env": "Dev"}), "gke-tag", 'tags["env"]'),
+    "Google's tag": (gke_target(tags={"goog-x": "1"}), "gke-tag", 'tags["goog-x"]'),
+    "operator's driver": (gke_target(driver_owner="operator"), "gke-driver-owner", "driver.owner"),
+    "driverless": (gke_target(driver_owner="cloud", plugin_owner="none"), "gke-driverless", "driver.owner"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "code", "field"), BAD.values(), ids=BAD.keys())
+def test_check_when_gke_would_refuse_says_which_field(target: Target, code: str, field: str) -> None:
+    assert found(target) == [(code, field, "error")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ({"sharing": sliced(fail=False)}, ["gke-request-limit"]),
+        ({"driver_owner": "none"}, ["gke-own-driver"]),
+        ({"plugin_owner": "none"}, ["gke-own-driver"]),
+        ({"plugin_owner": "none", "driver_owner": "none"}, ["gke-own-driver"]),
+    ],
+)
+def test_check_when_it_works_with_care_warns(changes: dict[str, object], codes: list[str]) -> None:
+    assert [(code, severity) for code, _, severity in found(gke_target(G2, **changes))] == [
+        (code, "warning") for code in codes
+    ]
+
+
+def test_check_when_somebody_else_counts_mig_instances_warns() -> None:
+    target = gke_target(sharing=cut("1g.5gb"), plugin_owner="none", driver_owner="none")
+
+    assert [code for code, _, _ in found(target)] == ["gke-own-plugin", "gke-own-driver"]
+
+
+@pytest.mark.parametrize("machine", ["g4-standard-6", "g4-standard-12", "g4-standard-24"])
+def test_check_when_the_machine_has_a_part_of_a_gpu_refuses_sharing_and_ubuntu(machine: str) -> None:
+    assert found(gke_target(machine, sharing=sliced())) == [("gke-fractional", "sharing", "error")]
+    assert found(gke_target(machine, image="UBUNTU_CONTAINERD")) == [("gke-image", "image", "error")]
+    assert found(gke_target(machine)) == []
+
+
+def test_locations_when_the_cluster_is_elsewhere_are_compared_with_it() -> None:
+    assert CLUSTER.identity["location"] == "us-central1"
+    assert found(gke_target(zones=("us-central2-a",))) == [("gke-zone", "zones[0]", "error")]
+
+
+CUT = [(kind, profile) for kind, profiles in PARTITIONS.items() for profile in profiles]
+
+
+@pytest.mark.parametrize(("kind", "profile"), CUT)
+def test_partition_when_counted_by_gke_is_what_the_catalogue_predicts(kind: str, profile: str) -> None:
+    models = {machine.model for machine in machines("gke") if machine.accelerator == kind}
+
+    assert {instances_per_gpu(model, profile) for model in models} == {PARTITIONS[kind][profile]}
+
+
+def test_partitions_when_a_machine_can_be_cut_are_known() -> None:
+    assert {machine.accelerator for machine in machines("gke") if machine.mig_capable} == PARTITIONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("machine", "sharing", "devices"),
+    [
+        ("a2-highgpu-1g", cut("1g.5gb"), 7),
+        ("a2-highgpu-8g", cut("1g.5gb"), 56),
+        ("a2-megagpu-16g", cut("1g.5gb", clients=3), 336),
+        ("a2-ultragpu-4g", cut("2g.20gb", clients=5), 60),
+        ("g2-standard-48", sliced("mps", 8), 32),
+        (G2, sliced(replicas=4), 4),
+        ("g4-standard-6", Sharing(), 1),
+    ],
+)
+def test_capacity_when_predicted_is_what_gke_advertises(machine: str, sharing: Sharing, devices: int) -> None:
+    """336 and 60 stand in GKE's own cluster autoscaler, in a test and in a comment."""
+    target = gke_target(machine, sharing=sharing)
+
+    assert [code for code, _, severity in found(target) if severity == "error"] == []
+    assert node_capacity(target.machine, sharing) == {"nvidia.com/gpu": devices}

@@ -1,0 +1,268 @@
+"""From a target to GKE's words: what is sent, what is compared, and what is left to an update."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import Capacity, Disk, Nodes, Taint
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube_gke.translate import ARM_TAINT, CREATE, DELETE, OPT_OUT_LABEL, UPDATE, needs_zone, with_zones
+from tests.builders import make_observed
+from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, ZONAL, desire, gke_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Target
+
+A, B = "us-central1-a", "us-central1-b"
+OWN = Taint("dedicated", "ml", "NoExecute")
+
+
+def pool_of(target: Target) -> dict[str, object]:
+    return dict(cast("Mapping[str, object]", desire(target).create.params["nodePool"]))
+
+
+def config_of(target: Target) -> dict[str, object]:
+    return cast("dict[str, object]", pool_of(target)["config"])
+
+
+def accelerator_of(target: Target) -> dict[str, object]:
+    (found,) = cast("list[dict[str, object]]", config_of(target)["accelerators"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpu", "kind", "count"),
+    [
+        ("a2-highgpu-8g", None, "nvidia-tesla-a100", "8"),
+        ("a2-ultragpu-1g", None, "nvidia-a100-80gb", "1"),
+        ("a3-megagpu-8g", None, "nvidia-h100-mega-80gb", "8"),
+        ("g2-standard-24", None, "nvidia-l4", "2"),
+        ("g2-standard-32", None, "nvidia-l4", "1"),
+        ("g4-standard-6", None, "nvidia-rtx-pro-6000", "1"),
+        ("n1-standard-8", ("T4", 2), "nvidia-tesla-t4", "2"),
+        ("n1-highmem-32", ("V100-16GB", 8), "nvidia-tesla-v100", "8"),
+    ],
+)
+def test_accelerators_when_sent_are_those_of_the_machine(
+    machine: str, gpu: tuple[str, int] | None, kind: str, count: str
+) -> None:
+    target = gke_target(machine, gpu)
+
+    assert (accelerator_of(target)["acceleratorType"], accelerator_of(target)["acceleratorCount"]) == (kind, count)
+    assert config_of(target)["machineType"] == machine
+    assert desire(target).fields["gpu"] == f"{count} x {kind}"
+
+
+@pytest.mark.parametrize(
+    ("sharing", "sent", "field"),
+    [
+        (Sharing(MigCut("1g.5gb", "single")), {"gpuPartitionSize": "1g.5gb"}, ("sharing.mig.profile", "1g.5gb")),
+        (
+            Sharing(None, Slicing("time-slicing", 4)),
+            {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}},
+            ("sharing.timeSlicing.replicas", 4),
+        ),
+        (
+            Sharing(None, Slicing("mps", 48)),
+            {"gpuSharingConfig": {"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": "48"}},
+            ("sharing.mps.replicas", 48),
+        ),
+    ],
+)
+def test_sharing_when_sent_is_part_of_the_accelerator(
+    sharing: Sharing, sent: dict[str, object], field: tuple[str, object]
+) -> None:
+    target = gke_target(sharing=sharing)
+
+    assert accelerator_of(target).items() >= sent.items()
+    assert field in desire(target).fields.items()
+
+
+@pytest.mark.parametrize(
+    ("changes", "version", "owner", "label"),
+    [
+        ({}, "DEFAULT", "cloud", False),
+        ({"driver_owner": "none"}, "INSTALLATION_DISABLED", "none", False),
+        ({"plugin_owner": "none"}, "INSTALLATION_DISABLED", "none", True),
+    ],
+)
+def test_driver_when_sent_goes_with_the_plugin(
+    changes: dict[str, object],
+    version: str,
+    owner: str,
+    label: bool,  # noqa: FBT001 - a case
+) -> None:
+    target = gke_target(**changes)
+
+    assert accelerator_of(target)["gpuDriverInstallationConfig"] == {"gpuDriverVersion": version}
+    assert desire(target).fields["driver"] == desire(target).ownership.driver == owner
+    assert (OPT_OUT_LABEL in desire(target).labels) is label
+    assert desire(target).ownership.advertiser == ("none" if label else "cloud")
+
+
+def test_scopes_when_sent_are_those_of_gcloud_with_and_without_an_account() -> None:
+    account = {"config": {"serviceAccount": "sa@p.iam.gserviceaccount.com"}}
+
+    assert len(cast("list[str]", config_of(gke_target())["oauthScopes"])) == 6
+    assert config_of(gke_target(native=account))["oauthScopes"] == [
+        "https://www.googleapis.com/auth/cloud-platform",
+        "https://www.googleapis.com/auth/userinfo.email",
+    ]
+
+
+def test_management_when_sent_is_explicit() -> None:
+    pool = pool_of(gke_target())
+
+    assert pool["management"] == {"autoRepair": True, "autoUpgrade": True}
+    assert pool["upgradeSettings"] == {"maxSurge": 1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "zones", "count"),
+    [
+        ({"cluster": ZONAL}, [A], 4),
+        ({"zones": (B, A)}, [A, B], 2),
+        ({"cluster": ZONAL, "zones": (B,)}, [B], 4),
+    ],
+)
+def test_count_when_sent_is_per_zone(changes: dict[str, object], zones: list[str], count: int) -> None:
+    target = gke_target(nodes=Nodes(4, 4, 4, autoscaled=False), **changes)
+
+    assert (pool_of(target)["locations"], pool_of(target)["initialNodeCount"]) == (zones, count)
+    assert desire(target).fields["nodes.count"] == 4
+
+
+def test_bounds_when_sent_are_per_zone_and_compared_in_total() -> None:
+    target = gke_target(zones=(A, B), nodes=Nodes(2, 0, 6, autoscaled=True))
+
+    assert pool_of(target)["autoscaling"] == {"enabled": True, "minNodeCount": 0, "maxNodeCount": 3}
+    assert pool_of(target)["initialNodeCount"] == 1
+    fields = desire(target).fields
+    assert (fields["nodes.autoscaling.min"], fields["nodes.autoscaling.max"]) == (0, 6)
+    assert "nodes.count" not in fields
+
+
+def test_zone_when_left_open_on_a_regional_cluster_is_for_the_live_half() -> None:
+    desired = desire(gke_target())
+
+    assert needs_zone(desired)
+    assert "zones" not in desired.fields
+    chosen = with_zones(desired, [B])
+    assert not needs_zone(chosen)
+    assert cast("Mapping[str, object]", chosen.create.params["nodePool"])["locations"] == [B]
+    assert chosen.fields == desired.fields
+
+
+def test_taints_when_created_are_sent_without_that_of_gke() -> None:
+    target = gke_target(taints=(GPU_TAINT, OWN))
+
+    assert config_of(target)["taints"] == [{"key": "dedicated", "value": "ml", "effect": "NO_EXECUTE"}]
+    assert desire(target).fields["taints"] == ("dedicated=ml:NoExecute",)
+    assert desire(target).effective_taints == (GPU_TAINT, OWN)
+    assert "taints" not in config_of(gke_target())
+
+
+def test_taints_when_the_machine_is_arm_include_that_of_the_architecture() -> None:
+    assert desire(gke_target("a4x-highgpu-4g")).effective_taints == (GPU_TAINT, ARM_TAINT)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live", "state", "sent"),
+    [
+        ((GPU_TAINT, OWN), (OWN,), "ready", True),
+        ((GPU_TAINT,), (), "ready", True),
+        ((GPU_TAINT,), (GPU_TAINT,), "ready", False),
+        ((GPU_TAINT,), (Taint("nvidia.com/gpu", "", "NoSchedule"),), "ready", False),
+        ((), (), "ready", False),
+        ((GPU_TAINT,), (), "failed", False),
+        ((GPU_TAINT,), (), "busy", False),
+    ],
+)
+def test_follow_up_when_gke_added_no_taint_adds_it_to_the_live_ones(
+    wanted: tuple[Taint, ...],
+    live: tuple[Taint, ...],
+    state: str,
+    sent: bool,  # noqa: FBT001 - a case
+) -> None:
+    desired = desire(gke_target(taints=wanted))
+    observed = make_observed(desired, effective_taints=live, state=state, etag="7")
+    request = PROVIDER.follow_up(desired, observed)
+
+    assert (request is not None) is sent
+    if request is not None:
+        taints = cast("dict[str, list[dict[str, str]]]", request.params["taints"])["taints"]
+        assert [taint["key"] for taint in taints] == [*(taint.key for taint in live), "nvidia.com/gpu"]
+        assert (request.operation, request.params["etag"]) == (UPDATE, "7")
+        assert request.params["name"] == "projects/ml-prod/locations/us-central1/clusters/train/nodePools/a100mig"
+
+
+def test_options_when_written_are_sent() -> None:
+    config = config_of(
+        gke_target(
+            capacity=Capacity("spot"),
+            disk=Disk(200, "pd-ssd"),
+            image="COS_CONTAINERD",
+            tags={"b": "2", "a": "1"},
+            labels={"team": "ml"},
+            protect=True,
+        )
+    )
+
+    assert config["spot"] is True
+    assert (config["diskSizeGb"], config["diskType"], config["imageType"]) == (200, "pd-ssd", "COS_CONTAINERD")
+    assert config["resourceLabels"] == {"a": "1", "b": "2"}
+    assert config["labels"] == {
+        "team": "ml",
+        "gpukube.io/owner": "ml-platform",
+        "gpukube.io/pool": "a100mig",
+        "gpukube.io/protect": "true",
+    }
+
+
+def test_native_when_written_is_merged_last() -> None:
+    native = {
+        "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1},
+        "management": {"autoUpgrade": False},
+        "config": {
+            "gvnic": {"enabled": True},
+            "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
+            "accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}],
+        },
+    }
+    target = gke_target(native=native)
+    pool = pool_of(target)
+
+    assert pool["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert pool["management"] == {"autoRepair": True, "autoUpgrade": False}
+    assert config_of(target)["oauthScopes"] == ["https://www.googleapis.com/auth/cloud-platform"]
+    assert accelerator_of(target)["acceleratorType"] == "nvidia-tesla-a100"
+    assert accelerator_of(target)["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "LATEST"}
+
+
+def test_requests_when_made_name_the_cluster_by_project_and_location() -> None:
+    desired = desire(gke_target())
+    deletion = PROVIDER.delete_request(CLUSTER, make_observed(desired, name="old"))
+
+    assert (desired.create.operation, desired.create.params["parent"]) == (
+        CREATE,
+        "projects/ml-prod/locations/us-central1/clusters/train",
+    )
+    assert (deletion.operation, deletion.params) == (
+        DELETE,
+        {"name": "projects/ml-prod/locations/us-central1/clusters/train/nodePools/old"},
+    )
+    assert PROVIDER.recreate_request(desired, make_observed(desired, state="failed")) is None
+
+
+def test_promise_when_the_pool_is_shared_goes_by_the_one_name_gke_has() -> None:
+    shared = Sharing(MigCut("1g.5gb", "single"), Slicing("time-slicing", 3))
+    desired = desire(gke_target("a2-megagpu-16g", sharing=shared, nodes=Nodes(1, 1, 1, autoscaled=False)))
+
+    assert desired.promise.per_node == {"nvidia.com/gpu": 336}
+    assert replace(desired.promise).total(2) == {"nvidia.com/gpu": 672}
