@@ -8,8 +8,10 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.jsontree import texts
 from gpukube.cluster.merging import Surroundings
-from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
+from gpukube.cluster.operator import operator_values
 from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.release import Release
 from gpukube.cluster.sighting import Sighting
@@ -47,10 +49,11 @@ ONE = Nodes(1, 1, 1, autoscaled=False)
 FROM_ZERO = Nodes(0, 0, 5, autoscaled=True)
 
 
-def desire(**changes: object) -> Desired:
-    """Make a pool on a cluster whose nodes bring a driver and no plugin: the chart advertises."""
+def desire(*, operator: bool = False, **changes: object) -> Desired:
+    """Make a pool on a cluster whose nodes bring a driver and no plugin: the chart advertises, or the operator."""
     target = make_target(**changes)  # type: ignore[arg-type]  # test data
-    ownership = solve_ownership(target, NodeStack("cloud", "none", "cloud", "test"))
+    stack = NodeStack("cloud", "none", "operator" if operator else "cloud", "test")
+    ownership = solve_ownership(target, stack, operator=operator)
     assert isinstance(ownership, Ownership)
     promise = promise_of(target)
     made = FakeProvider().desired(target, ownership, promise)
@@ -91,6 +94,63 @@ def daemonset(name: str, namespace: str = "kube-system", **changes: object) -> W
 
 def container(image: str, *command: str, name: str = "main") -> ContainerView:
     return ContainerView(name, image, command)
+
+
+def operated(**changes: object) -> Desired:
+    """Make a pool that the GPU Operator serves."""
+    return desire(operator=True, **changes)
+
+
+def operated_node(pool: Desired, name: str = "node-1", **labels: str) -> NodeView:
+    """Make a ready node of such a pool, taken up by the operator and cut."""
+    seen = {"feature.node.kubernetes.io/pci-10de.present": "true", "nvidia.com/gpu.deploy.device-plugin": "true"}
+    strategy = pool.target.sharing.mig.strategy if pool.target.sharing.mig else "none"
+    cut = {"nvidia.com/mig.config.state": "success", "nvidia.com/mig.strategy": strategy}
+    return node_of(pool, name, labels={**pool.labels, **seen, **cut, **labels})
+
+
+def operator_daemonset(**changes: object) -> WorkloadView:
+    """Make the plugin's DaemonSet as the operator does: its labels name no release."""
+    made = daemonset(
+        GPU_OPERATOR.plugin,
+        NAMESPACE,
+        labels={"app": GPU_OPERATOR.plugin},
+        pod_labels={"app": GPU_OPERATOR.plugin, "app.kubernetes.io/managed-by": "gpu-operator"},
+        placement=placement_of(
+            {
+                "nodeSelector": {"nvidia.com/gpu.deploy.device-plugin": "true"},
+                "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            }
+        ),
+        containers=(container("nvcr.io/nvidia/k8s-device-plugin:v0.20.0", name=GPU_OPERATOR.container),),
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def operator_deployment(**changes: object) -> WorkloadView:
+    made = replace(daemonset(OPERATOR_NAME, NAMESPACE), kind="Deployment", desired=1, ready=1)
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def operating(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> Sighting:
+    """Make a cluster whose GPU Operator serves these pools, with a plugin pod on every node given."""
+    values = operator_values(pools, Surroundings())
+    seen = Sighting(
+        nodes=nodes,
+        daemonsets=(operator_daemonset(),),
+        deployments=(operator_deployment(),),
+        pods=tuple(plugin_pod(node.name, owner=GPU_OPERATOR.plugin) for node in nodes),
+        operator_history=(operator_release(values),),
+        operator_config_map=texts(values, *GPU_OPERATOR.entries),
+        cluster_policies=(CLUSTER_POLICY,),
+    )
+    return replace(seen, **changes)  # type: ignore[arg-type]  # test data
+
+
+def operator_release(values: Mapping[str, object], **changes: object) -> Release:
+    kind = GPU_OPERATOR
+    made = Release(kind.name, NAMESPACE, kind.chart, kind.version, kind.version, 1, "deployed", values, "", "")
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 
 def plugin_daemonset(values: Mapping[str, object]) -> WorkloadView:

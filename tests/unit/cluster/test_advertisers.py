@@ -22,6 +22,9 @@ from tests.unit.cluster.builders import (
     daemonset,
     desire,
     node_of,
+    operated,
+    operating,
+    operator_daemonset,
     plugin_daemonset,
 )
 
@@ -280,3 +283,37 @@ def test_find_when_only_its_device_class_is_left_then_not_refused() -> None:
 @pytest.mark.parametrize("classes", [(), ("compute-domain.nvidia.com",)])
 def test_find_when_dra_does_not_hand_out_gpus_then_nothing(classes: tuple[str, ...]) -> None:
     assert find_advertisers(Sighting(daemonsets=(DRA,), device_classes=classes), [POOL]) == ()
+
+
+# The GPU Operator, ours and others'
+
+OPERATED = operated()
+
+
+def test_find_when_the_operator_is_our_release_then_neither_operand_nor_policy_is_foreign() -> None:
+    assert find_advertisers(operating([OPERATED]), [OPERATED]) == ()
+    assert find_advertisers(operating([OPERATED], daemonsets=()), [OPERATED]) == ()
+
+
+def test_find_when_operands_lie_in_our_namespace_without_our_release_then_foreign() -> None:
+    seen = operating([OPERATED], operator_history=())
+    assert [item.kind for item in find_advertisers(seen, [OPERATED])] == ["gpu-operator"]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [Sighting(daemonsets=(OPERATOR,)), Sighting(cluster_policies=("cluster-policy",))],
+    ids=["operand", "policy"],
+)
+def test_find_when_another_operator_is_there_and_ours_is_needed_then_no_label_is_offered(seen: Sighting) -> None:
+    (found,) = find_advertisers(seen, [OPERATED])
+    assert found.lands_on == (OPERATED.target.where.source,)
+    assert "a cluster has one GPU Operator" in found.ways_out[1]
+    assert "nvidia.com/gpu.deploy" not in " ".join(found.ways_out)
+
+
+def test_find_when_the_operator_serves_then_other_plugins_are_rivals_as_ever() -> None:
+    seen = operating([OPERATED], daemonsets=(operator_daemonset(), STATIC))
+    assert [(item.kind, item.lands_on) for item in find_advertisers(seen, [OPERATED])] == [
+        ("static-manifest", (OPERATED.target.where.source,))
+    ]

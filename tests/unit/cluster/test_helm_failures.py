@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.cluster.helm_failures import explain_helm
+from gpukube.cluster.helm_failures import explain_helm, words_of
+from gpukube.cluster.names import RELEASE_KINDS, ReleaseKind
 from gpukube.errors import AccessError, ClusterError, Conflict, GpukubeError, HelmError, Where
 
 WORDS = {"namespace": "ns", "name": "rel", "chart": "c", "version": "1", "repo": "https://repo"}
@@ -66,6 +67,17 @@ SAID: dict[str, tuple[str, type[GpukubeError], str]] = {
         HelmError,
         "chart-not-found",
     ),
+    "old templates": (
+        "Error: template: c/t.yaml:770:11: executing at <ne .Values.a nil>: error calling ne: incompatible types for "
+        "comparison",
+        HelmError,
+        "helm-old",
+    ),
+    "old templates, no short cut": (
+        "Error: template: c/t.yaml:561:53: executing at <.Values.a.name>: nil pointer evaluating interface {}.name",
+        HelmError,
+        "helm-old",
+    ),
     "gave up": ("context deadline exceeded", HelmError, "helm-timeout"),
     "unknown field": ("field not declared in schema", HelmError, "chart-values"),
     "template": (
@@ -99,3 +111,10 @@ def test_explain_when_nothing_is_said_then_said_so() -> None:
 
 def test_explain_when_it_is_long_then_cut() -> None:
     assert len(str(explain_helm("x" * 5000, Where("helm"), WORDS))) < 500
+
+
+@pytest.mark.parametrize("kind", RELEASE_KINDS, ids=lambda kind: kind.chart)
+def test_words_when_a_release_or_its_chart_is_named_then_of_that_chart(kind: ReleaseKind) -> None:
+    assert words_of(kind.name) == words_of(kind.chart)
+    error = explain_helm("Error: chart not found", Where("helm pull"), words_of(kind.chart))
+    assert f"helm pull {kind.chart} --version {kind.version} --repo {kind.repository}" in error.render()

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.cluster.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import placement_of
-from tests.unit.cluster.builders import NAMESPACE, RELEASE_NAME, container, daemonset, desire
+from tests.unit.cluster.builders import NAMESPACE, RELEASE_NAME, container, daemonset, desire, operated
 
 POOL = desire()
 LABELS = {"app.kubernetes.io/name": "node-feature-discovery", "app.kubernetes.io/instance": "nfd"}
@@ -36,6 +37,11 @@ NOT_THERE = {
     "our own": Sighting(
         daemonsets=(
             replace(WORKER, namespace=NAMESPACE, labels={**LABELS, "app.kubernetes.io/instance": RELEASE_NAME}),
+        )
+    ),
+    "our own, of the operator": Sighting(
+        daemonsets=(
+            replace(WORKER, namespace=NAMESPACE, labels={**LABELS, "app.kubernetes.io/instance": GPU_OPERATOR.name}),
         )
     ),
     "its collector alone": Sighting(deployments=(replace(MASTER, name="nfd-node-feature-discovery-gc"),)),
@@ -66,3 +72,9 @@ def test_warnings_when_its_workers_do_not_tolerate_our_taint_then_the_taint_is_n
 )
 def test_warnings_when_our_nodes_are_reached_then_none(seen: Sighting) -> None:
     assert nfd_warnings(find_nfd(seen), [POOL]) == []
+
+
+def test_warnings_when_the_operator_depends_on_it_then_refused() -> None:
+    (found,) = nfd_warnings(find_nfd(Sighting(daemonsets=(WORKER,))), [operated()])
+    assert (found.code, found.severity) == ("operator-nfd", "error")
+    assert "nvidia.com/gpu=present:NoSchedule" in found.fix

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from gpukube.cluster.jsontree import items, texts, tree
+from gpukube.cluster.merging import DEFAULT_KEY
+from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.rendered import read_manifest, require_rendered
 from gpukube.cluster.sighting import Sighting
 from gpukube.errors import HelmError
-from tests.unit.cluster.builders import CONFIG_MAP_NAME, PLUGIN_NAME, SINGLE, VISION_TAINT, desire
+from tests.unit.cluster.builders import CONFIG_MAP_NAME, PLUGIN_NAME, SINGLE, VISION_TAINT, desire, operated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +95,79 @@ def test_require_when_nfd_is_not_asked_for_but_rendered_then_refused() -> None:
     plan = type(PLAN)("install", "", values, {}, ())
     with pytest.raises(HelmError, match=r"nfd\.enabled is false"):
         require_rendered(text_of(objects()), plan)
+
+
+# The operator
+
+OPERATOR_PLAN = plan_release([operated(sharing=SINGLE, taints=(VISION_TAINT,))], Sighting())
+
+
+def operator_objects() -> dict[str, dict[str, object]]:
+    """Make the four objects that are looked at, as the chart renders them from the plan's values."""
+    values = OPERATOR_PLAN.values
+    policy = {
+        "driver": {"enabled": False},
+        "toolkit": {"enabled": False},
+        "devicePlugin": {"enabled": True, "config": {"name": GPU_OPERATOR.config_map, "default": DEFAULT_KEY}},
+        "gfd": {"enabled": True},
+        "mig": None,
+        "migManager": {"enabled": True, "env": [{"name": "WITH_REBOOT", "value": "true"}]},
+        "daemonsets": {"tolerations": items(values, "daemonsets", "tolerations")},
+    }
+    operator = {"tolerations": items(values, "operator", "tolerations"), "containers": []}
+    worker = {"tolerations": items(values, "node-feature-discovery", "worker", "tolerations"), "containers": []}
+    data = texts(values, *GPU_OPERATOR.entries)
+    return {
+        "policy": {"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": policy},
+        "operator": {**daemon("gpu-operator", operator), "kind": "Deployment"},
+        "entries": {"kind": "ConfigMap", "metadata": {"name": GPU_OPERATOR.config_map}, "data": data},
+        "worker": daemon(f"{GPU_OPERATOR.name}-node-feature-discovery-worker", worker),
+    }
+
+
+def spoil_policy(**changes: object) -> Callable[[dict[str, dict[str, object]]], object]:
+    def spoil(made: dict[str, dict[str, object]]) -> None:
+        made["policy"]["spec"] = {**tree(made["policy"], "spec"), **changes}
+
+    return spoil
+
+
+def test_require_when_all_of_the_operator_is_rendered_then_silent() -> None:
+    require_rendered(text_of(operator_objects()), OPERATOR_PLAN)
+
+
+BROKEN_OPERATOR: dict[str, tuple[Callable[[dict[str, dict[str, object]]], object], str]] = {
+    "no policy": (lambda made: made.pop("policy"), "it renders no ClusterPolicy"),
+    "no operator": (lambda made: made.pop("operator"), "it renders no Deployment gpu-operator"),
+    "no config map": (lambda made: made.pop("entries"), "it renders no ConfigMap"),
+    "an entry lost": (lambda made: made["entries"].update(data={}), "is missing"),
+    "nfd left out": (lambda made: made.pop("worker"), "its dependency is missing"),
+    "a driver of its own": (spoil_policy(driver={"enabled": True}), "driver.enabled is true, not false"),
+    "a toolkit of its own": (spoil_policy(toolkit={"enabled": True}), "toolkit.enabled is true, not false"),
+    "no plugin": (spoil_policy(devicePlugin={"enabled": False}), "devicePlugin.enabled is false, not true"),
+    "no config": (spoil_policy(devicePlugin={"enabled": True}), "devicePlugin.config.name is absent"),
+    "no features": (spoil_policy(gfd=None), "gfd.enabled is absent, not true"),
+    "strategy for all entries": (spoil_policy(mig={"strategy": "single"}), "mig.strategy is single, not absent"),
+    "no cut": (spoil_policy(migManager={"enabled": False}), "migManager.enabled is false"),
+    "no reboot": (spoil_policy(migManager={"enabled": True}), "lacks WITH_REBOOT"),
+    "operands shut out": (spoil_policy(daemonsets={}), "the operands lack the toleration of dedicated"),
+    "operator shut out": (
+        lambda made: pod_of(made, "operator").pop("tolerations"),
+        "the operator lacks the toleration of dedicated",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_OPERATOR)
+def test_require_when_the_operators_chart_ignores_something_then_it_is_named(case: str) -> None:
+    spoil, says = BROKEN_OPERATOR[case]
+    made = operator_objects()
+    spoil(made)
+    with pytest.raises(HelmError) as caught:
+        require_rendered(text_of(made), OPERATOR_PLAN)
+    (diagnostic,) = caught.value.diagnostics
+    assert says in diagnostic.message
+    assert "gpu-operator v26.7.0 or newer" in diagnostic.fix
 
 
 def test_read_when_it_is_no_yaml_then_our_error() -> None:

@@ -1,0 +1,214 @@
+"""Values of the GPU Operator's chart, and the nodes its operands would go to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpukube.cluster.jsontree import at, items, number, texts
+from gpukube.cluster.merging import DEFAULT_KEY, Surroundings
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
+from gpukube.cluster.operator import operator_strays, operator_values
+from gpukube.cluster.plugin import chart_values
+from gpukube.cluster.scheduling import tolerates
+from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.views import placement_of
+from gpukube.core.values import Taint
+from gpukube.errors import Where
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from tests.unit.cluster.builders import (
+    GPU_TAINT,
+    MIXED,
+    SINGLE,
+    SLICED,
+    VISION_TAINT,
+    desire,
+    node_of,
+    operated,
+    operated_node,
+)
+
+CUT, SHARED = operated(sharing=SINGLE), operated(sharing=SLICED, pool="t4")
+ALONE = Surroundings()
+VALUES = operator_values([CUT], ALONE)
+
+
+def entries(values: dict[str, object]) -> dict[str, str]:
+    return texts(values, *GPU_OPERATOR.entries)
+
+
+FIXED = {
+    "the image brings the driver": (("driver", "enabled"), False),
+    "the image brings the toolkit": (("toolkit", "enabled"), False),
+    "the operator's plugin advertises": (("devicePlugin", "enabled"), True),
+    "features are discovered": (("gfd", "enabled"), True),
+    "the MIG manager runs": (("migManager", "enabled"), True),
+    "no strategy for all entries": (("mig", "strategy"), ""),
+    "the classic stack": (("clusterPolicy", "deployCR"), True),
+    "not the one of DRA": (("gpuCluster", "deployCR"), False),
+    "no virtual machines": (("sandboxWorkloads", "enabled"), False),
+    "a config map is made": (("devicePlugin", "config", "create"), True),
+    "by its name": (("devicePlugin", "config", "name"), "gpukube-gpu-operator-configs"),
+    "nodes without a label run whole GPUs": (("devicePlugin", "config", "default"), DEFAULT_KEY),
+    "NFD looks at our nodes only": (
+        ("node-feature-discovery", "worker", "nodeSelector"),
+        {"gpukube.io/advertiser": "operator"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FIXED)
+def test_values_when_made_then_as_the_pools_need_whatever_is_live(case: str) -> None:
+    path, wanted = FIXED[case]
+    live: dict[str, object] = {path[-1]: "another"}
+    for key in reversed(path[:-1]):
+        live = {key: live}
+    assert at(VALUES, *path) == wanted
+    assert at(operator_values([CUT], Surroundings(live=live)), *path) == wanted
+
+
+def test_values_when_pools_differ_then_an_entry_for_each_with_a_strategy_of_its_own() -> None:
+    made = entries(operator_values([CUT, SHARED, operated(sharing=MIXED)], ALONE))
+    assert {DEFAULT_KEY, CUT.ownership.config_key, SHARED.ownership.config_key} <= set(made)
+    assert {yaml.safe_load(text)["flags"]["migStrategy"] for text in made.values()} == {"none", "single", "mixed"}
+
+
+def test_values_when_an_entry_is_written_then_it_is_the_one_of_the_other_chart() -> None:
+    chart = chart_values([desire(sharing=SINGLE)], ALONE)
+    assert entries(VALUES) == texts(chart, *DEVICE_PLUGIN.entries)
+
+
+LISTS = {
+    "operands": ("daemonsets", "tolerations"),
+    "operator": ("operator", "tolerations"),
+    "nfd worker": ("node-feature-discovery", "worker", "tolerations"),
+    "nfd master": ("node-feature-discovery", "master", "tolerations"),
+    "nfd gc": ("node-feature-discovery", "gc", "tolerations"),
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+@pytest.mark.parametrize("taint", [GPU_TAINT, VISION_TAINT, Taint("own", "", "NoExecute")], ids=str)
+def test_values_when_pools_are_tainted_then_every_part_tolerates_them(case: str, taint: Taint) -> None:
+    values = operator_values([operated(taints=(GPU_TAINT, VISION_TAINT, taint))], ALONE)
+    assert tolerates(placement_of({"tolerations": items(values, *LISTS[case])}).tolerations, taint)
+
+
+@pytest.mark.parametrize("case", ["operator", "nfd worker", "nfd master"])
+def test_values_when_a_list_is_replaced_then_the_control_plane_stays_open(case: str) -> None:
+    made = placement_of({"tolerations": items(VALUES, *LISTS[case])})
+    assert tolerates(made.tolerations, Taint("node-role.kubernetes.io/control-plane", "", "NoSchedule"))
+
+
+def test_values_when_the_mode_changes_by_reboot_only_then_the_manager_may() -> None:
+    live = {"migManager": {"env": [{"name": "WITH_REBOOT", "value": "false"}, {"name": "A", "value": "b"}]}}
+    made = items(operator_values([CUT], Surroundings(live=live)), "migManager", "env")
+    assert made == [{"name": "WITH_REBOOT", "value": "true"}, {"name": "A", "value": "b"}]
+
+
+def test_values_when_the_operator_is_placed_then_rather_not_on_nodes_that_it_reboots() -> None:
+    path = ("operator", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+    heaviest = max(items(VALUES, *path), key=lambda item: number(item, "weight"))
+    assert items(heaviest, "preference", "matchExpressions") == [
+        {"key": "gpukube.io/advertiser", "operator": "DoesNotExist"}
+    ]
+
+
+@pytest.mark.parametrize("bundled", [True, False])
+def test_values_when_nfd_is_there_or_not_then_said_explicitly(bundled: bool) -> None:  # noqa: FBT001 -- a case
+    assert at(operator_values([CUT], Surroundings(bundle_nfd=bundled)), "nfd", "enabled") is bundled
+
+
+def test_values_when_the_version_stays_then_no_job_before_an_upgrade() -> None:
+    assert at(VALUES, "operator", "upgradeCRD") is False
+
+
+def test_values_when_the_version_moves_then_its_types_come_along_and_it_stays_so() -> None:
+    moved = operator_values([CUT], Surroundings(live=VALUES, moves=True))
+    assert at(moved, "operator", "upgradeCRD") is True
+    assert operator_values([CUT], Surroundings(live=moved)) == moved
+
+
+def test_values_when_live_has_settings_of_others_then_they_stay() -> None:
+    live: dict[str, object] = {"dcgmExporter": {"enabled": False}, "nameOverride": "x", "gfd": {"version": "v1"}}
+    values = operator_values([CUT], Surroundings(live=live))
+    assert (values["dcgmExporter"], values["gfd"]) == ({"enabled": False}, {"version": "v1", "enabled": True})
+    assert "nameOverride" not in values
+    assert live["gfd"] == {"version": "v1"}
+
+
+def test_values_when_an_entry_is_retired_and_unnamed_then_it_goes_else_stays() -> None:
+    key = SHARED.ownership.config_key
+    around = Surroundings(live=operator_values([SHARED], ALONE), retire=frozenset({key}))
+    assert key not in entries(operator_values([CUT], around))
+    assert key in entries(operator_values([CUT], replace(around, named=frozenset({key}))))
+    assert key in entries(operator_values([CUT], Surroundings(missed=(around.live,))))
+
+
+SHARINGS = st.one_of(
+    st.just(Sharing()),
+    st.builds(
+        Sharing,
+        mig=st.builds(MigCut, st.sampled_from(["1g.5gb", "2g.10gb", "3g.20gb"]), st.sampled_from(["single", "mixed"])),
+        slicing=st.one_of(st.none(), st.builds(Slicing, st.just("time-slicing"), st.integers(2, 9))),
+    ),
+)
+TAINTS = st.builds(
+    Taint,
+    st.sampled_from(["nvidia.com/gpu", "dedicated", "sku"]),
+    st.sampled_from(["present", "vision", ""]),
+    st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"]),
+)
+POOLS = st.lists(
+    st.builds(lambda sharing, taints: operated(sharing=sharing, taints=taints), SHARINGS, st.sets(TAINTS).map(tuple)),
+    max_size=4,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(POOLS, POOLS)
+def test_merge_when_two_specs_share_a_cluster_then_neither_drops_the_other(mine: list, theirs: list) -> None:  # type: ignore[type-arg]  # pools
+    live = operator_values(theirs, ALONE)
+    merged = operator_values(mine, Surroundings(live=live))
+    assert entries(live).items() <= entries(merged).items()
+    for path in LISTS.values():
+        assert all(item in items(merged, *path) for item in items(live, *path))
+    assert operator_values(mine, Surroundings(live=merged)) == merged
+    assert operator_values(theirs, Surroundings(live=operator_values(mine, ALONE))) == merged
+
+
+# Nodes of others
+
+HERE = Where("train")
+FOREIGN = node_of(CUT, "other", labels={"feature.node.kubernetes.io/pci-0302_10de.present": "true"})
+KEPT = {
+    "our own nodes": operated_node(CUT),
+    "nodes without NVIDIA devices": replace(FOREIGN, labels={"feature.node.kubernetes.io/pci-1d0f.present": "true"}),
+    "nodes told off": replace(FOREIGN, labels={**FOREIGN.labels, "nvidia.com/gpu.deploy.operands": "false"}),
+    "nodes that no NFD has seen": replace(FOREIGN, labels={"nvidia.com/gpu.present": "true"}),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_strays_when_the_operator_keeps_off_then_none(case: str) -> None:
+    assert operator_strays(Sighting(nodes=(KEPT[case],)), HERE) == []
+
+
+@pytest.mark.parametrize("key", ["pci-10de", "pci-0302_10de", "pci-0300_10de"])
+def test_strays_when_nfd_has_seen_a_gpu_elsewhere_then_refused_with_the_label_that_keeps_it_off(key: str) -> None:
+    node = replace(FOREIGN, labels={f"feature.node.kubernetes.io/{key}.present": "true"})
+    (found,) = operator_strays(Sighting(nodes=(node, operated_node(CUT))), HERE)
+    assert (found.code, found.severity, found.where) == ("operator-strays", "error", HERE)
+    assert "other" in found.message
+    assert "kubectl label node other nvidia.com/gpu.deploy.operands=false" in found.fix
+
+
+def test_strays_when_there_are_many_then_three_are_named_and_all_are_in_the_fix() -> None:
+    nodes = tuple(replace(FOREIGN, name=f"n{place}") for place in range(5))
+    (found,) = operator_strays(Sighting(nodes=nodes), HERE)
+    assert "n0, n1, n2 and 2 more" in found.message
+    assert "n0 n1 n2 n3 n4 " in found.fix
