@@ -68,8 +68,7 @@ SAID: dict[str, tuple[str, type[GpukubeError], str]] = {
         "chart-not-found",
     ),
     "old templates": (
-        "Error: template: c/t.yaml:770:11: executing at <ne .Values.a nil>: error calling ne: incompatible types for "
-        "comparison",
+        "Error: template: c/t.yaml:770:11: at <ne .Values.a nil>: error calling ne: incompatible types for comparison",
         HelmError,
         "helm-old",
     ),
@@ -116,5 +115,5 @@ def test_explain_when_it_is_long_then_cut() -> None:
 @pytest.mark.parametrize("kind", RELEASE_KINDS, ids=lambda kind: kind.chart)
 def test_words_when_a_release_or_its_chart_is_named_then_of_that_chart(kind: ReleaseKind) -> None:
     assert words_of(kind.name) == words_of(kind.chart)
-    error = explain_helm("Error: chart not found", Where("helm pull"), words_of(kind.chart))
+    error = explain_helm(f'Error: chart "{kind.chart}" not found', Where("helm pull"), words_of(kind.chart))
     assert f"helm pull {kind.chart} --version {kind.version} --repo {kind.repository}" in error.render()

@@ -114,8 +114,9 @@ def operator_objects() -> dict[str, dict[str, object]]:
         "migManager": {"enabled": True, "env": [{"name": "WITH_REBOOT", "value": "true"}]},
         "daemonsets": {"tolerations": items(values, "daemonsets", "tolerations")},
     }
-    operator = {"tolerations": items(values, "operator", "tolerations"), "containers": []}
-    worker = {"tolerations": items(values, "node-feature-discovery", "worker", "tolerations"), "containers": []}
+    operator: dict[str, object] = {"tolerations": items(values, "operator", "tolerations"), "containers": []}
+    tolerations = items(values, "node-feature-discovery", "worker", "tolerations")
+    worker: dict[str, object] = {"tolerations": tolerations, "containers": []}
     data = texts(values, *GPU_OPERATOR.entries)
     return {
         "policy": {"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": policy},

@@ -235,7 +235,7 @@ CLOUD: dict[str, tuple[Desired, dict[str, object], str, str, str]] = {
 @pytest.mark.parametrize("case", CLOUD)
 def test_prove_when_the_cloud_advertises_then_its_steps_in_its_words(case: str) -> None:
     pool, changes, step, weight, means = CLOUD[case]
-    proof = prove_pool(pool, Sighting(nodes=(node_of(pool, **changes),)))
+    proof = prove_pool(pool, Sighting(nodes=(node_of(pool, "node-1", **changes),)))
     found = proof.missing_step
     assert found is not None
     assert (found.step, found.weight) == (step, weight)
