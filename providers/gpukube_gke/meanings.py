@@ -111,6 +111,14 @@ _TABLE: Final[tuple[_Row, ...]] = (
         "disk-key",
     ),
     _Row(
+        "UNAVAILABLE",
+        r"(?i)failed to connect|name resolution|DNS resolution|connection refused",
+        CloudError,
+        "the Google Cloud API cannot be reached",
+        "check the network, the proxy and the endpoint",
+        "unreachable",
+    ),
+    _Row(
         "INVALID_ARGUMENT|NOT_FOUND",
         r"(?i)(?:accelerator|machine) type .*does not exist|not (?:available|supported) in zone",
         CapacityError,

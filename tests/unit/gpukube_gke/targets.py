@@ -22,7 +22,7 @@ ZONAL = replace(CLUSTER, identity={"project": "ml-prod", "location": "us-central
 PROVIDER = GkeProvider()
 
 
-def gke_target(machine: str = "a2-highgpu-1g", gpu: tuple[str, int] | None = None, **changes: object) -> Target:
+def gke_target(machine: str = "a2-highgpu-1g", gpu: tuple[str, int] | None = None, /, **changes: object) -> Target:
     """Make a target; `gpu` is model and count for N1 machines, `changes` are fields of Target."""
     asked = (parse_model(gpu[0]), gpu[1]) if gpu else None
     made = replace(make_target(), cluster=CLUSTER, machine=require_machine("gke", machine, asked))
