@@ -102,6 +102,7 @@ COMMANDS: Final[dict[str, str]] = {
     "confirmation": "A deletion needs --yes where there is no terminal to ask on.",
     "sandbox-cluster": "The sandbox cannot make a cluster that the spec names.",
     "defect": "gpukube itself went wrong.",
+    "system": "The machine that gpukube runs on refuses something: a full disk, a place that cannot be written.",
 }
 """The command line."""
 

@@ -117,7 +117,7 @@ def _job(choices: Choices) -> Iterator[Job]:
     out.warn(prepared.warnings)
     with progress_on(out.stderr_console()) as listen:
         run = _run(choices, prepared, listen)
-        with _first_interrupt_stops(run.clock):
+        with _first_interrupt_stops(run.clock, run.resume):
             yield Job(prepared, run, listen)
 
 
@@ -152,12 +152,18 @@ def _endpoints() -> dict[str, str]:
 
 
 @contextmanager
-def _first_interrupt_stops(clock: api.Clock) -> Iterator[None]:
-    """Let the first Ctrl-C end the waits, so that the report is still written; the second ends the process."""
+def _first_interrupt_stops(clock: api.Clock, resume: str) -> Iterator[None]:
+    """Let the first Ctrl-C end the waits, so that the report is still written; the second ends the process.
+
+    The second leaves at once: threads that hang in a call would keep the interpreter from ending. Nothing is lost,
+    because the cloud holds all state.
+    """
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         if clock.stopped:
-            raise KeyboardInterrupt
+            sys.stderr.write(f"\ngpukube: interrupted; the cloud keeps working. To resume: {resume}\n")
+            sys.stderr.flush()
+            os._exit(ExitCode.INTERRUPTED)
         clock.stop()
 
     before = signal.signal(signal.SIGINT, stop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ from gpukube.cli.options import FileOption, OutputOption, SetOption, VerboseOpti
 from gpukube.errors import CloudError, MissingExtra, SpecError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from gpukube.core.values import ClusterRef, Settings
@@ -110,7 +111,9 @@ def down() -> None:
     """Stop the sandbox; everything in it is gone."""
     from gpukube.sandbox import daemon
 
-    typer.echo("stopped" if daemon.down(_state_dir()) else "it was not running")
+    with _told():
+        stopped = daemon.down(_state_dir())
+    typer.echo("stopped" if stopped else "it was not running")
 
 
 @app.command()
@@ -120,7 +123,9 @@ def status(*, output: OutputOption, verbose: VerboseOption) -> None:
     from gpukube.sandbox import daemon
 
     out.require_format(output)
-    out.show({"schemaVersion": 0, "kind": "Sandbox", **daemon.status(_running())}, output, verbose=verbose)
+    with _told():
+        document = {"schemaVersion": 0, "kind": "Sandbox", **daemon.status(_running())}
+    out.show(document, output, verbose=verbose)
 
 
 @app.command()
@@ -128,7 +133,8 @@ def env() -> None:
     """Print shell lines that lead gpukube, az, kubectl and helm into the sandbox, and hide real credentials."""
     from gpukube.sandbox import environment
 
-    exports = {"GPUKUBE_SANDBOX": "1", **environment.env(_running())}
+    with _told():
+        exports = {"GPUKUBE_SANDBOX": "1", **environment.env(_running())}
     for name in environment.names_to_unset(os.environ, exports):
         typer.echo(f"unset {name}")
     for name, value in exports.items():
@@ -140,7 +146,8 @@ def reset() -> None:
     """Forget all clusters and pools; the sandbox keeps running."""
     from gpukube.sandbox import daemon
 
-    daemon.reset(_running())
+    with _told():
+        daemon.reset(_running())
     typer.echo("empty again")
 
 
@@ -157,9 +164,18 @@ def _up(speed: float) -> SandboxInfo:
     _require_extra()
     from gpukube.sandbox import daemon
 
-    try:
+    with _told():
         return daemon.up(_state_dir(), speed)
-    except daemon.SandboxError as error:
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn what the sandbox says into one of our errors."""
+    from gpukube.sandbox.daemon import SandboxError
+
+    try:
+        yield
+    except SandboxError as error:
         raise CloudError(str(error), where="sandbox", fix="gpukube sandbox down, then try again") from error
 
 

@@ -58,6 +58,7 @@ class Run:
         environ: Environment for child processes (the helm command).
         resume: The command line that takes up this run again.
         parallelism: Clusters at once.
+        began: When the run was made, by its clock; the command's timeout counts from here, whatever the stage.
     """
 
     settings: Settings
@@ -68,6 +69,11 @@ class Run:
     parallelism: int = 8
     clock: Clock = field(default_factory=SystemClock)
     listen: Listener = ignore
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start the command's timeout."""
+        object.__setattr__(self, "began", self.clock.now())
 
     @property
     def chart_version(self) -> str:
@@ -75,15 +81,16 @@ class Run:
         return local_chart(Path(self.chart.location)).version if self.chart.kind == "local" else ""
 
     def wait(self, resume: str, notify: Callable[[str], None], limit_s: float | None = None) -> Wait:
-        """Make a wait that starts now.
+        """Make a wait that starts now and ends with the command at the latest.
 
         Args:
             resume: The command that takes it up again.
             notify: Told what happens meanwhile.
-            limit_s: Seconds it may take; the command's timeout when None.
+            limit_s: Seconds it may take; what is left of the command's timeout when None.
         """
-        limit = self.pace.timeout_s if limit_s is None else limit_s
-        return Wait(self.clock, self.clock.now() + limit, self.pace.poll_s, notify, resume)
+        end = self.began + self.pace.timeout_s
+        deadline = end if limit_s is None else min(end, self.clock.now() + limit_s)
+        return Wait(self.clock, deadline, self.pace.poll_s, notify, resume)
 
     def tell(self, phase: Phase, message: str, cluster: str, pool: str = "") -> None:
         """Emit one event."""

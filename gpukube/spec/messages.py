@@ -15,6 +15,8 @@ from gpukube.errors import Diagnostic, Where
 from gpukube.spec.fields import Field, keys_of, lookup, places_in_pool
 from gpukube.spec.model import (
     AWS_ACCOUNT,
+    AZURE_GROUP,
+    AZURE_NAME,
     CLUSTER_KEY,
     LABEL_VALUE,
     PROVIDERS,
@@ -249,6 +251,8 @@ _FORMATS: Final[dict[str, str]] = {
     LABEL_VALUE: 'at most 63 letters, digits, "-", "_" or ".", with a letter or digit at both ends are needed',
     CLUSTER_KEY: 'at most 63 letters, digits, "-" or "_", with a letter or digit at both ends are needed',
     AWS_ACCOUNT: "twelve digits are needed",
+    AZURE_GROUP: "letters, digits, _ ( ) - and . are needed, at most 90, without . at the end",
+    AZURE_NAME: "letters, digits, _ - and . are needed, a letter or digit first",
     UUID: "an id such as 11111111-2222-3333-4444-555555555555 is needed",
 }
 

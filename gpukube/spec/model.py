@@ -16,6 +16,8 @@ from pydantic.alias_generators import to_camel
 
 __all__ = [
     "AWS_ACCOUNT",
+    "AZURE_GROUP",
+    "AZURE_NAME",
     "CLUSTER_KEY",
     "CLUSTER_MODELS",
     "LABEL_VALUE",
@@ -56,6 +58,12 @@ LABEL_VALUE = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 
 AWS_ACCOUNT = r"^[0-9]{12}$"
 """Twelve digits (docs.aws.amazon.com: accounts/latest/reference/manage-acct-identifiers)."""
+
+AZURE_GROUP = r"^[\w().-]{0,89}[\w()-]$"
+"""At most 90 letters, digits, _ ( ) - and ., which cannot be last (PSRule.Rules.Azure: Azure.Group.Naming)."""
+
+AZURE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+"""Managed cluster as Az.Aks takes it; above all nothing that would change the path of the call."""
 
 UUID = r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 """An Azure subscription id: ARM paths take the id, never the display name."""
@@ -142,8 +150,10 @@ class AksCluster(KubeAccess):
         description="Id (UUID) of the Azure subscription. Checked against the live identity before anything else.",
     )
     tenant: Text | None = Field(default=None, description="Entra tenant (id or domain) to sign in to.")
-    resource_group: Text = Field(examples=["ml"], description="Resource group of the managed cluster.")
-    name: Text = Field(examples=["train"], description="Name of the managed cluster.")
+    resource_group: str = Field(
+        pattern=AZURE_GROUP, examples=["ml"], description="Resource group of the managed cluster."
+    )
+    name: str = Field(pattern=AZURE_NAME, examples=["train"], description="Name of the managed cluster.")
 
 
 class GkeCluster(KubeAccess):

@@ -23,7 +23,6 @@ FOLDERS = Path(__file__).parents[1] / "messages"
 STYLE_FORBIDS = ("invalid", "failed to", "please", "pydantic", "https://", "Input should")
 SHADOWED = {
     "mps-with-mig": "the spec's own rule mps-mig speaks first; this one is for callers without a spec",
-    "missing-feature": "AKS lacks nothing that a spec can ask for; what it does otherwise is emulated",
     "aks-mig-size": "mig-capable speaks first as long as AKS cuts every size that the catalogue says it does",
 }
 """Codes that are found for targets no spec leads to. Each has its case in its room's tests."""

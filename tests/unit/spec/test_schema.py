@@ -55,6 +55,8 @@ BAD = {
     "wrong version": spec_of(POOL).replace("v1alpha1", "v1"),
     "bad owner": spec_of(POOL).replace("ml-platform", "ml platform"),
     "bad account": spec_of(POOL).replace('"111122223333"', '"1"'),
+    "bad Azure cluster name": spec_of(POOL).replace("resourceGroup: ml, name: train", "resourceGroup: ml, name: a/b"),
+    "bad Azure resource group": spec_of(POOL).replace("resourceGroup: ml,", "resourceGroup: ml.,"),
     "bad cluster key": spec_of(POOL).replace("train-gke:", "train.gke:"),
     "unknown provider": spec_of(POOL).replace("provider: gke", "provider: gcp"),
     "field of another provider": spec_of(POOL).replace("provider: gke", "provider: gke, account: x"),
