@@ -18,6 +18,7 @@ from gpukube.sandbox.kube.kubelet import Kubelets
 from gpukube.sandbox.kube.loops import run_loop
 from gpukube.sandbox.kube.machines import Machine
 from gpukube.sandbox.kube.objectapi import StoreApi
+from gpukube.sandbox.kube.operator import GpuOperator
 from gpukube.sandbox.kube.remote import RemoteApi
 from gpukube.sandbox.kube.replicas import Deployments, Jobs, ReplicaSets
 from gpukube.sandbox.kube.scheduler import Scheduler
@@ -86,6 +87,8 @@ class KubeCluster:
         for kind in _CONTROLLERS:
             if not (self._plane and self._plane.has(kind.stands_for)):
                 self._run(kind.__name__, self._loop(kind.watches, kind(self.api, self.clock).reconcile))
+        operator = GpuOperator(self.api, self.clock, self._kubelets.machines)
+        self._run("GpuOperator", self._loop(GpuOperator.watches, operator.reconcile))
         self._run("Kubelets", self._loop(Kubelets.watches, self._kubelets.reconcile, kubelets=True))
 
     async def _start_plane(self, plane: ControlPlane) -> None:

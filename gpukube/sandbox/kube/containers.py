@@ -27,6 +27,8 @@ Role = Literal[
     "nfd-prune",
     "nvidia-smi",
     "gke-plugin",
+    "gpu-operator",
+    "mig-manager",
 ]
 
 _PROGRAMS: dict[str, Role] = {
@@ -35,6 +37,8 @@ _PROGRAMS: dict[str, Role] = {
     "nvidia-gpu-device-plugin": "gke-plugin",
     "gpu-feature-discovery": "gfd",
     "mps-control-daemon": "mps",
+    "gpu-operator": "gpu-operator",
+    "nvidia-mig-manager": "mig-manager",
     "nfd-worker": "nfd-worker",
     "nfd-master": "nfd-master",
     "nvidia-smi": "nvidia-smi",

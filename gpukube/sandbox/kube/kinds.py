@@ -109,7 +109,14 @@ CORE: dict[str, Kind] = {kind.plural: kind for kind in BUILT_IN}
 NODE_FEATURE = Kind("nfd.k8s-sigs.io", "v1alpha1", "NodeFeature", "nodefeatures", custom=True)
 """Node Feature Discovery's own type; exists once its chart has installed the CustomResourceDefinition."""
 
+CLUSTER_POLICY = Kind(
+    "nvidia.com", "v1", "ClusterPolicy", "clusterpolicies", namespaced=False, subresources=_STATUS, custom=True
+)
+"""The GPU Operator's own type; exists once its chart has installed the CustomResourceDefinition."""
+
+_CUSTOM = {kind.plural: kind for kind in (NODE_FEATURE, CLUSTER_POLICY)}
+
 
 def kind_named(plural: str) -> Kind:
     """Find a type that the controllers work with."""
-    return NODE_FEATURE if plural == NODE_FEATURE.plural else CORE[plural]
+    return _CUSTOM.get(plural) or CORE[plural]

@@ -28,18 +28,22 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["CHART", "VERSIONS", "archive_name", "chart_archive", "repository_index", "repository_routes"]
+__all__ = ["CHART", "OPERATOR", "VERSIONS", "archive_name", "chart_archive", "repository_index", "repository_routes"]
 
 CHART = "nvidia-device-plugin"
 VERSIONS = ("0.20.0", "0.19.3")
 """Newest first. The older one differs in its version only; it is there to upgrade from."""
+OPERATOR = "gpu-operator"
 
+_CHARTS: dict[str, tuple[str, ...]] = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}
+_BORROWED = "charts/node-feature-discovery"
+"""Where the plugin's chart has a copy of what the operator's has too."""
 _CREATED = "2026-08-19T00:00:00Z"
 
 
-def archive_name(version: str) -> str:
+def archive_name(version: str, chart: str = CHART) -> str:
     """Name the archive file of a version."""
-    return f"{CHART}-{version}.tgz"
+    return f"{chart}-{version}.tgz"
 
 
 def _files(root: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
@@ -51,32 +55,38 @@ def _files(root: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
             yield below, item.read_bytes()
 
 
-def _source() -> Traversable:
-    return resources.files("gpukube.sandbox.charts") / CHART
+def _source(chart: str) -> Traversable:
+    return resources.files("gpukube.sandbox.charts") / chart
 
 
-def _with_version(content: bytes, version: str) -> bytes:
-    newest = VERSIONS[0]
+def _chart_files(chart: str) -> Iterator[tuple[str, bytes]]:
+    yield from _files(_source(chart), chart)
+    if chart == OPERATOR:
+        yield from _files(_source(CHART) / _BORROWED, f"{chart}/{_BORROWED}")
+
+
+def _with_version(content: bytes, chart: str, version: str) -> bytes:
+    newest = _CHARTS[chart][0]
     return content.replace(f'ersion: "{newest}"'.encode(), f'ersion: "{version}"'.encode())
 
 
 @functools.cache
-def chart_archive(version: str) -> bytes:
-    """Pack a version of the chart.
+def chart_archive(version: str, chart: str = CHART) -> bytes:
+    """Pack a version of a chart.
 
     Raises:
         LookupError: The repository does not have this version.
     """
-    if version not in VERSIONS:
-        message = f"no version {version} of {CHART}; there are {', '.join(VERSIONS)}"
+    if version not in _CHARTS[chart]:
+        message = f"no version {version} of {chart}; there are {', '.join(_CHARTS[chart])}"
         raise LookupError(message)
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=0, mtime=0) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.USTAR_FORMAT) as archive,
     ):
-        for path, content in _files(_source(), CHART):
-            body = _with_version(content, version) if path == f"{CHART}/Chart.yaml" else content
+        for path, content in _chart_files(chart):
+            body = _with_version(content, chart, version) if path == f"{chart}/Chart.yaml" else content
             entry = tarfile.TarInfo(path)
             entry.size, entry.mode = len(body), 0o644
             archive.addfile(entry, io.BytesIO(body))
@@ -85,19 +95,20 @@ def chart_archive(version: str) -> bytes:
 
 def repository_index() -> JsonObject:
     """Build the repository's index; chart addresses are relative to it."""
-    described = yaml.safe_load((_source() / "Chart.yaml").read_bytes())
-    entries = [
-        {
-            **described,
-            "version": version,
-            "appVersion": version,
-            "created": _CREATED,
-            "digest": hashlib.sha256(chart_archive(version)).hexdigest(),
-            "urls": [archive_name(version)],
-        }
-        for version in VERSIONS
-    ]
-    return {"apiVersion": "v1", "entries": {CHART: entries}, "generated": _CREATED}
+    entries = {chart: [_entry(chart, version) for version in versions] for chart, versions in _CHARTS.items()}
+    return {"apiVersion": "v1", "entries": entries, "generated": _CREATED}
+
+
+def _entry(chart: str, version: str) -> JsonObject:
+    described: JsonObject = yaml.safe_load((_source(chart) / "Chart.yaml").read_bytes())
+    return {
+        **described,
+        "version": version,
+        "appVersion": version,
+        "created": _CREATED,
+        "digest": hashlib.sha256(chart_archive(version, chart)).hexdigest(),
+        "urls": [archive_name(version, chart)],
+    }
 
 
 async def _index(_request: Request) -> Response:
@@ -106,10 +117,11 @@ async def _index(_request: Request) -> Response:
 
 async def _archive(request: Request) -> Response:
     name = request.path_params["name"]
-    version = next((item for item in VERSIONS if archive_name(item) == name), None)
-    if version is None:
-        return PlainTextResponse("not found", 404)
-    return Response(chart_archive(version), media_type="application/gzip")
+    for chart, versions in _CHARTS.items():
+        for version in versions:
+            if archive_name(version, chart) == name:
+                return Response(chart_archive(version, chart), media_type="application/gzip")
+    return PlainTextResponse("not found", 404)
 
 
 def repository_routes(prefix: str = "/charts") -> Mount:
