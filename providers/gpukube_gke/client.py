@@ -33,6 +33,7 @@ from gpukube_gke.endpoint import choose_endpoint
 from gpukube_gke.failures import explained, is_passing, is_throttled
 from gpukube_gke.meanings import Problem, error_of
 from gpukube_gke.observe import STATES, condition_of, observe_pool
+from gpukube_gke.offers import offered_zones
 from gpukube_gke.places import cluster_name, operation_name, pool_name, project_of
 from gpukube_gke.translate import CREATE, DELETE, UPDATE, needs_zone, with_zones
 from gpukube_gke.zones import choose_zone
@@ -70,8 +71,21 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> GkeCloud:
     if endpoint.is_emulated:
         emulated = EmulatedIdentity(endpoint.url, settings.request_timeout_s)
         return GkeCloud(cluster, settings, endpoint, lambda: _emulated_client(endpoint), emulated)
-    identity = shared_identity(cluster.identity.get("impersonate", ""))
-    return GkeCloud(cluster, settings, endpoint, lambda: _real_client(endpoint, identity), identity)
+    identity, project = shared_identity(cluster.identity.get("impersonate", "")), cluster.identity["project"]
+    return GkeCloud(
+        cluster,
+        settings,
+        endpoint,
+        lambda: _real_client(endpoint, identity),
+        identity,
+        offers=lambda accelerator: offered_zones(identity, project, accelerator, settings.request_timeout_s),
+    )
+
+
+def _not_known(accelerator: str) -> frozenset[str]:
+    """What an emulated Google Cloud says of Compute Engine."""
+    del accelerator
+    return frozenset()
 
 
 def _real_client(endpoint: Endpoint, identity: GoogleIdentity) -> GkeSdk:
@@ -117,20 +131,24 @@ class GkeCloud:
         endpoint: Where the client leads.
         make_sdk: Makes the client, at the first call: Google's credentials are looked for over the network.
         identity: Who we are.
+        offers: Tells the zones that have an accelerator type; empty when that is not known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what one cluster is reached by
         self,
         cluster: ClusterRef,
         settings: Settings,
         endpoint: Endpoint,
         make_sdk: Callable[[], GkeSdk],
         identity: Identity,
+        *,
+        offers: Callable[[str], frozenset[str]] = _not_known,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._make_sdk = make_sdk
         self._identity = identity
+        self._offers = offers
         self._sdk: GkeSdk | None = None
         self._native: Mapping[str, object] | None = None
         self._lock = threading.Lock()
@@ -169,11 +187,11 @@ class GkeCloud:
         """Choose one zone where the spec names none and the cluster has several.
 
         Raises:
-            SpecError: The cluster has no zone.
+            SpecError: The cluster has no zone with the GPU.
         """
         if not needs_zone(desired):
             return desired
-        return with_zones(desired, choose_zone(desired, self._native or self._read_cluster()))
+        return with_zones(desired, choose_zone(desired, self._native or self._read_cluster(), self._offers))
 
     def send(self, request: Request) -> Operation:
         """Start a change; a delete of a missing pool is an operation that `poll` finds done."""

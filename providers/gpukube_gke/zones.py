@@ -4,7 +4,8 @@ Lives here: that choice, from a cluster as read. Must not live here: calls.
 
 One zone, never all: GKE would make the pool's nodes in every zone of a regional cluster, also where the GPU is not
 offered. A pool that is there keeps its zone; else the zone of another pool with the same GPUs, which proves that
-it is offered there; else the first zone of the cluster, in the order that the cluster has them.
+it is offered there; else the first zone of the cluster that Compute Engine says has the GPU; where it does not say, the
+first zone of the cluster.
 """
 
 from __future__ import annotations
@@ -14,22 +15,29 @@ from typing import TYPE_CHECKING
 
 from gpukube.errors import SpecError
 from gpukube_gke.observe import observe_pool, zones_of
+from gpukube_gke.places import region_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpukube.core.values import Desired
 
 __all__ = ["choose_zone"]
 
 
-def choose_zone(desired: Desired, cluster: Mapping[str, object]) -> tuple[str, ...]:
+def choose_zone(
+    desired: Desired, cluster: Mapping[str, object], offers: Callable[[str], frozenset[str]]
+) -> tuple[str, ...]:
     """Choose the zone of a pool, as a tuple of one.
 
     Args:
         desired: The pool.
         cluster: The cluster in the JSON form of google.container.v1, its pools included.
+        offers: Tells the zones that have an accelerator type; empty when that is not known. Asked only if no pool
+            shows one.
 
     Raises:
-        SpecError: The cluster names no zones.
+        SpecError: The cluster has no zone with the GPU.
     """
     target = desired.target
     found = cluster.get("nodePools")
@@ -41,11 +49,14 @@ def choose_zone(desired: Desired, cluster: Mapping[str, object]) -> tuple[str, .
         gpu = str(observe_pool(pool).fields.get("gpu", "")).rpartition(" ")[2]
         if gpu == target.machine.accelerator and zones_of(pool):
             return zones_of(pool)[:1]
-    if zones := zones_of(cluster):
-        return zones[:1]
+    zones, offered = zones_of(cluster), offers(target.machine.accelerator)
+    if fitting := [zone for zone in zones if zone in offered or not offered]:
+        return (fitting[0],)
+    region = region_of(target.cluster.identity["location"])
+    near = sorted(zone for zone in offered if region_of(zone) == region)
     raise SpecError(
-        "the cluster names no zone for the pool",
+        f"no zone of the cluster ({', '.join(zones) or 'it names none'}) has {target.machine.accelerator}",
         where=target.locator.at("zones"),
-        fix=f"write zones: [{target.cluster.identity['location']}-a]",
+        fix=f"write zones: [{', '.join(near)}]" if near else "write zones:, or choose another GPU",
         code="no-zone",
     )

@@ -41,10 +41,11 @@ STOCKOUT = {"code": "GCE_STOCKOUT", "message": "[GCE_STOCKOUT]: none left"}
 class Live:
     sdk: FakeSdk = field(default_factory=lambda: FakeSdk(cluster=STANDARD))
     identity: FakeIdentity = field(default_factory=FakeIdentity)
+    offered: frozenset[str] = frozenset()
 
     @property
     def cloud(self) -> GkeCloud:
-        return GkeCloud(CLUSTER, Settings(), Endpoint(), lambda: self.sdk, self.identity)
+        return GkeCloud(CLUSTER, Settings(), Endpoint(), lambda: self.sdk, self.identity, offers=lambda _: self.offered)
 
 
 @pytest.fixture
@@ -251,7 +252,31 @@ def test_complete_when_the_cluster_names_no_zone_asks_the_user(live: Live) -> No
 
     with pytest.raises(SpecError) as caught:
         zone_of(live)
-    assert (code_of(caught.value), caught.value.diagnostics[0].fix) == ("no-zone", "write zones: [us-central1-a]")
+    assert code_of(caught.value) == "no-zone"
+
+
+@pytest.mark.parametrize(
+    ("offered", "zone"),
+    [
+        (set(), "us-central1-f"),
+        ({"us-central1-a", "us-central1-b"}, "us-central1-a"),
+        ({"us-central1-a", "us-central1-f"}, "us-central1-f"),
+    ],
+)
+def test_complete_when_it_is_known_where_the_gpu_is_offered_goes_there(
+    live: Live, offered: set[str], zone: str
+) -> None:
+    live.offered = frozenset(offered)
+
+    assert zone_of(live) == [zone]
+
+
+def test_complete_when_no_zone_of_the_cluster_has_the_gpu_names_those_that_do(live: Live) -> None:
+    live.offered = frozenset({"us-central1-c", "us-central1-b", "europe-west4-a"})
+
+    with pytest.raises(SpecError) as caught:
+        zone_of(live)
+    assert caught.value.diagnostics[0].fix == "write zones: [us-central1-b, us-central1-c]"
 
 
 def zone_of(live: Live) -> list[str]:

@@ -1,0 +1,85 @@
+"""The real SDK against the sandbox over real sockets: one process per session, wiped before each test."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.core.values import ClusterRef, Settings
+from gpukube.sandbox import daemon
+from gpukube_gke.client import GkeCloud
+from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Operation, Progress
+    from gpukube.sandbox.daemon import SandboxInfo
+
+    Connect = Callable[..., GkeCloud]
+
+SPEED = 5000.0
+DEADLINE_S = 20.0
+
+
+@pytest.fixture(scope="session")
+def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    """Start the process; it stops with the session."""
+    state_dir = tmp_path_factory.mktemp("sandbox")
+    yield daemon.up(state_dir, SPEED)
+    daemon.down(state_dir)
+
+
+@pytest.fixture
+def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
+    """Give the test a sandbox that holds nothing but the cluster of the examples."""
+    daemon.reset(running_sandbox)
+    daemon.configure(running_sandbox, speed=SPEED)
+    daemon.add_gke_cluster(running_sandbox, "ml-prod", "us-central1", "train")
+    return running_sandbox
+
+
+@pytest.fixture(params=["grpc", "rest"])
+def transport(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def connect(sandbox: SandboxInfo, transport: str) -> Iterator[Connect]:
+    """Connect to a cluster of the sandbox as the engine does; closed after the test."""
+    made: list[GkeCloud] = []
+
+    def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 10.0) -> GkeCloud:
+        endpoints = {"gke": sandbox.gke_url} | ({"gke-grpc": sandbox.gke_grpc} if transport == "grpc" else {})
+        cloud = PROVIDER.connect(cluster, Settings(endpoints, sandbox=True, request_timeout_s=timeout_s))
+        assert isinstance(cloud, GkeCloud)
+        made.append(cloud)
+        return cloud
+
+    yield _connect
+    for cloud in made:
+        cloud.close()
+
+
+@pytest.fixture
+def cloud(connect: Connect) -> GkeCloud:
+    """The cluster of the examples."""
+    return connect()
+
+
+@pytest.fixture
+def follow() -> Callable[[GkeCloud, Operation], Progress]:
+    """Poll an operation to its end, as fast as the sandbox's clock."""
+
+    def _follow(cloud: GkeCloud, operation: Operation) -> Progress:
+        until = time.monotonic() + DEADLINE_S
+        progress = cloud.poll(operation)
+        while not progress.done and progress.error is None:
+            assert time.monotonic() < until, progress
+            time.sleep(0.02)
+            progress = cloud.poll(operation)
+        return progress
+
+    return _follow

@@ -1,0 +1,267 @@
+"""The life of a pool through the real SDK, by gRPC and by REST: created, read back, refused, tainted, deleted."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import yaml
+
+from gpukube.core.diff import diff_fields
+from gpukube.core.plan import plan_pool
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import Capacity, Disk, Nodes, Operation, Settings, Taint
+from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube.sandbox import daemon
+from gpukube_gke.client import connect_cluster
+from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire, gke_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.core.values import Desired, Observed, Progress, Target
+    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_gke.client import GkeCloud
+
+    Connect = Callable[..., GkeCloud]
+    Follow = Callable[[GkeCloud, Operation], Progress]
+
+A, B, C = (f"us-central1-{letter}" for letter in "abc")
+CREATE = {"service": "gke", "method": "POST", "path": "/nodePools"}
+
+
+def find(cloud: GkeCloud, name: str = "a100mig") -> Observed:
+    (found,) = [pool for pool in cloud.pools() if pool.name == name]
+    return found
+
+
+def create(cloud: GkeCloud, target: Target, follow: Follow) -> tuple[Desired, Progress]:
+    desired = cloud.complete(desire(target))
+    return desired, follow(cloud, cloud.send(desired.create))
+
+
+def code_of(error: GpukubeError | None) -> str:
+    assert error is not None
+    return error.diagnostics[0].code
+
+
+TARGETS = {
+    "MIG, a zone left open": gke_target(sharing=Sharing(MigCut("1g.5gb", "single"))),
+    "MIG and time-sharing": gke_target(
+        "a2-megagpu-16g", sharing=Sharing(MigCut("1g.5gb", "single"), Slicing("time-slicing", 3))
+    ),
+    "time-sharing in two zones": gke_target(
+        "g2-standard-8",
+        zones=(B, A),
+        nodes=Nodes(4, 4, 4, autoscaled=False),
+        sharing=Sharing(None, Slicing("time-slicing", 4)),
+    ),
+    "MPS": gke_target("g2-standard-12", sharing=Sharing(None, Slicing("mps", 8)), disk=Disk(200, "pd-ssd")),
+    "T4 on N1, Spot from zero": gke_target(
+        "n1-standard-8", ("T4", 2), capacity=Capacity("spot"), nodes=Nodes(0, 0, 3, autoscaled=True)
+    ),
+    "autoscaled in three zones": gke_target("g2-standard-8", zones=(A, B, C), nodes=Nodes(3, 0, 6, autoscaled=True)),
+    "taints, labels, tags": gke_target(
+        taints=(GPU_TAINT, Taint("dedicated", "ml", "NoSchedule")),
+        labels={"team": "ml"},
+        tags={"env": "dev"},
+        protect=True,
+    ),
+    "no nodes": gke_target(nodes=Nodes(0, 0, 0, autoscaled=False)),
+    "another plugin": gke_target(plugin_owner="none"),
+    "arm64": gke_target("a4x-highgpu-4g"),
+    "Ubuntu": gke_target(image="UBUNTU_CONTAINERD"),
+    "native": gke_target(
+        native={
+            "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1},
+            "maxPodsConstraint": {"maxPodsPerNode": 32},
+            "config": {
+                "gvnic": {"enabled": True},
+                "tags": ["gpu"],
+                "accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}],
+            },
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
+def test_pool_when_created_settles_and_has_no_differences(target: Target, cloud: GkeCloud, follow: Follow) -> None:
+    desired, progress = create(cloud, target, follow)
+
+    assert progress.done, progress
+    observed = find(cloud)
+    assert diff_fields(desired.fields, observed.fields) == ()
+    assert observed.state == "ready"
+    assert PROVIDER.follow_up(desired, observed) is None
+
+
+def test_taint_when_the_cluster_has_only_gpus_is_added_by_an_update(
+    sandbox: SandboxInfo, connect: Connect, follow: Follow
+) -> None:
+    options = {"cpuPool": False}
+    daemon.add_gke_cluster(sandbox, "ml-prod", "us-central1-a", "gpus", options=options)
+    cluster = replace(CLUSTER, name="gpus", identity={"project": "ml-prod", "location": "us-central1-a"})
+    cloud = connect(cluster)
+    own = Taint("dedicated", "ml", "NoSchedule")
+    desired, _ = create(cloud, gke_target(cluster=cluster, taints=(GPU_TAINT, own)), follow)
+    assert find(cloud).effective_taints == (own,)
+
+    request = PROVIDER.follow_up(desired, find(cloud))
+    assert request is not None
+    assert follow(cloud, cloud.send(request)).done
+    assert set(find(cloud).effective_taints) == {own, GPU_TAINT}
+    assert PROVIDER.follow_up(desired, find(cloud)) is None
+    assert diff_fields(desired.fields, find(cloud).fields) == ()
+    with pytest.raises(Conflict) as caught:
+        cloud.send(request)
+    assert code_of(caught.value) == "changed"
+
+
+def test_taint_when_it_is_not_wanted_is_no_drift_either_way(cloud: GkeCloud, follow: Follow) -> None:
+    desired, _ = create(cloud, gke_target(taints=(), gpu_taint=False), follow)
+
+    assert GPU_TAINT in find(cloud).effective_taints
+    assert diff_fields(desired.fields, find(cloud).fields) == ()
+    assert PROVIDER.follow_up(desired, find(cloud)) is None
+
+
+def test_stockout_when_no_node_came_is_made_again_after_a_deletion(
+    sandbox: SandboxInfo, cloud: GkeCloud, follow: Follow
+) -> None:
+    daemon.configure(sandbox, speed=100000.0)
+    daemon.add_fault(sandbox, "operation", code="GCE_STOCKOUT", pool="a100mig", kind="CREATE")
+    desired, progress = create(cloud, gke_target(), follow)
+
+    assert isinstance(progress.error, CapacityError)
+    assert "zones" in progress.error.diagnostics[0].fix
+    plan = plan_pool(PROVIDER, desired, cloud.pools())
+    assert (plan.action, [request.operation for request in plan.requests]) == (
+        "create",
+        ["delete_node_pool", "create_node_pool"],
+    )
+    for request in plan.requests:
+        assert follow(cloud, cloud.send(request)).done
+    assert plan_pool(PROVIDER, desired, cloud.pools()).action == "no-op"
+
+
+def test_stockout_when_some_nodes_came_is_told_and_left_alone(
+    sandbox: SandboxInfo, cloud: GkeCloud, follow: Follow
+) -> None:
+    daemon.configure(sandbox, speed=100000.0)
+    daemon.add_fault(sandbox, "operation", code="GCE_STOCKOUT", pool="a100mig", after_nodes=1)
+    desired, progress = create(cloud, gke_target(nodes=Nodes(2, 2, 2, autoscaled=False)), follow)
+
+    assert isinstance(progress.error, CapacityError)
+    assert find(cloud).status == "RUNNING_WITH_ERROR"
+    assert plan_pool(PROVIDER, desired, cloud.pools()).action == "no-op"
+    assert isinstance(cloud.poll(Operation("a100mig", "create")).error, CapacityError)
+
+
+def test_six_pools_when_sent_at_once_are_refused_as_busy_beyond_five(sandbox: SandboxInfo, cloud: GkeCloud) -> None:
+    daemon.configure(sandbox, speed=1.0)
+    refused = []
+    for number in range(6):
+        desired = cloud.complete(desire(gke_target("g2-standard-8", name=f"p{number}", pool=f"p{number}")))
+        try:
+            cloud.send(desired.create)
+        except Conflict as error:
+            refused.append(code_of(error))
+    assert refused == ["busy"]
+
+
+def test_pool_when_it_is_being_made_is_busy_for_a_deletion(sandbox: SandboxInfo, cloud: GkeCloud) -> None:
+    daemon.configure(sandbox, speed=1.0)
+    cloud.send(cloud.complete(desire(gke_target())).create)
+
+    with pytest.raises(Conflict) as caught:
+        cloud.send(PROVIDER.delete_request(CLUSTER, find(cloud)))
+    assert code_of(caught.value) == "busy"
+
+
+@pytest.mark.parametrize("action", ["drop-before", "drop-after"])
+def test_creation_when_its_answer_is_lost_can_be_looked_for(
+    sandbox: SandboxInfo, cloud: GkeCloud, follow: Follow, action: str
+) -> None:
+    desired = cloud.complete(desire(gke_target()))
+    daemon.add_fault(sandbox, action, **CREATE)
+    with pytest.raises(CloudError):
+        cloud.send(desired.create)
+    plan = plan_pool(PROVIDER, desired, cloud.pools())
+
+    assert plan.action == ("create" if action == "drop-before" else "no-op")
+    operation = cloud.send(desired.create) if plan.requests else Operation("a100mig", "create")
+    assert follow(cloud, operation).done
+
+
+def test_zone_when_it_lacks_the_gpu_is_told_with_the_remedy(
+    sandbox: SandboxInfo, connect: Connect, follow: Follow
+) -> None:
+    options = {"acceleratorZones": {"nvidia-tesla-a100": [C]}}
+    daemon.add_gke_cluster(sandbox, "ml-prod", "us-central1", "scarce", options=options)
+    cluster = replace(CLUSTER, name="scarce")
+    cloud = connect(cluster)
+    with pytest.raises(CapacityError) as caught:
+        create(cloud, gke_target(cluster=cluster), follow)
+    assert code_of(caught.value) == "zone-not-offered"
+
+    create(cloud, gke_target(cluster=cluster, zones=(C,)), follow)
+    second, progress = create(connect(cluster), gke_target(cluster=cluster, name="p2", pool="p2"), follow)
+    assert progress.done
+    assert second.create.params["nodePool"]["locations"] == [C]  # type: ignore[index]  # a mapping
+
+
+def test_cluster_when_it_is_missing_or_autopilot_is_told(sandbox: SandboxInfo, connect: Connect) -> None:
+    daemon.add_gke_cluster(sandbox, "ml-prod", "us-central1", "auto", options={"autopilot": True})
+    for name, code in (("auto", "autopilot"), ("nowhere", "no-cluster")):
+        with pytest.raises(CloudError) as caught:
+            connect(replace(CLUSTER, name=name)).identify()
+        assert code_of(caught.value) == code
+
+
+def test_kube_access_when_asked_reaches_the_cluster(cloud: GkeCloud) -> None:
+    document = yaml.safe_load(cloud.kube_access().kubeconfig)
+    (cluster,), (user,) = document["clusters"], document["users"]
+    server, token = cluster["cluster"]["server"], user["user"]["token"]
+
+    assert server.startswith("https://127.0.0.1:")
+    assert cluster["cluster"]["certificate-authority-data"]
+    answer = httpx.get(f"{server}/api/v1/nodes", headers={"Authorization": f"Bearer {token}"}, verify=False)  # noqa: S501 - the CA is checked by the engine's client
+    assert (answer.status_code, answer.json()["kind"]) == (200, "NodeList")
+
+
+def test_credentials_when_emulated_are_neither_read_nor_sent(
+    sandbox: SandboxInfo, cloud: GkeCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere")
+    monkeypatch.setenv("HTTP_PROXY", "http://10.255.255.1:3128")
+    monkeypatch.setenv("http_proxy", "http://10.255.255.1:3128")
+
+    assert cloud.identify().ready
+    assert cloud.pools()
+    assert "token" in cloud.kube_access().kubeconfig
+
+
+def test_endpoint_when_nothing_listens_is_told_soon(transport: str, sandbox: SandboxInfo) -> None:
+    key = "gke-grpc" if transport == "grpc" else "gke"
+    address = "127.0.0.1:1" if transport == "grpc" else "http://127.0.0.1:1"
+    cloud = connect_cluster(CLUSTER, Settings({key: address}, sandbox=True, request_timeout_s=1.0))
+    began = time.monotonic()
+    with pytest.raises(CloudError) as caught:
+        cloud.identify()
+    cloud.close()
+
+    assert code_of(caught.value) == "unreachable"
+    assert time.monotonic() - began < 10
+
+
+def test_permission_when_lacking_is_an_access_error(sandbox: SandboxInfo, cloud: GkeCloud) -> None:
+    daemon.add_fault(sandbox, "status", service="gke", status=403)
+
+    with pytest.raises(AccessError) as caught:
+        cloud.identify()
+    assert code_of(caught.value) == "permission"
