@@ -117,10 +117,14 @@ def needs_zone(desired: Desired) -> bool:
 
 
 def with_zones(desired: Desired, zones: Sequence[str]) -> Desired:
-    """Put the zones that were left open into the request."""
+    """Put the zones that were left open into the request, and into the target, to be shown.
+
+    The fields stay as they are: a zone that no spec names is no drift.
+    """
     pool = {**_pool_of(desired), "locations": list(zones)}
     params = {**desired.create.params, "nodePool": pool}
-    return replace(desired, create=replace(desired.create, params=params))
+    target = replace(desired.target, zones=tuple(zones))
+    return replace(desired, target=target, create=replace(desired.create, params=params))
 
 
 def own_taints(target: Target) -> tuple[Taint, ...]:

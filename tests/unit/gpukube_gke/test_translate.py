@@ -156,7 +156,7 @@ def test_zone_when_left_open_on_a_regional_cluster_is_for_the_live_half() -> Non
     chosen = with_zones(desired, [B])
     assert not needs_zone(chosen)
     assert cast("Mapping[str, object]", chosen.create.params["nodePool"])["locations"] == [B]
-    assert chosen.fields == desired.fields
+    assert (chosen.fields, chosen.target.zones) == (desired.fields, (B,))
 
 
 def test_taints_when_created_are_sent_without_that_of_gke() -> None:
