@@ -1,0 +1,329 @@
+"""Who we are to AWS, and a complete kubeconfig for a cluster.
+
+Lives here: sessions of the SDK with their credentials, the clients made from them, the bearer token of a cluster, the
+two ways to a kubeconfig: endpoint, CA and token; a file of the user's. Must not live here: what is called (`client`).
+
+No cloud command line tool is run, and no exec plugin of ours is written. In emulated mode no file, variable or metadata
+service is looked at for credentials: the keys are the sandbox's dummies.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+import boto3
+import yaml
+from botocore.config import Config
+from botocore.credentials import (
+    AssumeRoleCredentialFetcher,
+    CredentialProvider,
+    CredentialResolver,
+    DeferredRefreshableCredentials,
+)
+from botocore.exceptions import NoCredentialsError
+from botocore.model import ServiceId
+from botocore.session import Session
+from botocore.signers import RequestSigner
+
+from gpukube import __version__
+from gpukube.core.values import KubeAccess
+from gpukube.errors import AccessError, CloudError
+from gpukube_eks.endpoint import is_loopback
+from gpukube_eks.failures import explained
+from gpukube_eks.kubeconfig import Entry, KubeconfigError, read_kubeconfig
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+    from gpukube.core.values import ClusterRef, Settings
+    from gpukube_eks.endpoint import Endpoint
+    from gpukube_eks.sdk import Aws, Ec2Sdk, EksSdk, IamSdk, ServiceName, StsSdk
+
+__all__ = ["AwsClients", "Identity", "cloud_access", "connect_aws", "file_access"]
+
+_DUMMY_SECRET: Final = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - accepted by the sandbox only
+_TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - the public beginning of every token
+_CLUSTER_HEADER: Final = "x-k8s-aws-id"
+_TOKEN_S: Final = 60
+"""As aws-cli signs; the cluster takes a token for 15 minutes from its date, whatever is written here."""
+_CONNECT_TIMEOUT_S: Final = 5.0
+_ATTEMPTS: Final = 8
+_ATTEMPTS_EMULATED: Final = 4
+"""A port of this machine that does not answer will not answer later either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom the spec wants us to be.
+
+    Attributes:
+        profile: Of the AWS configuration; "" for the chain's own.
+        role: ARN of a role to assume first; "" for none.
+        dummy: Account whose dummy keys are used; "" outside emulated mode.
+    """
+
+    profile: str = ""
+    role: str = ""
+    dummy: str = ""
+
+
+class _Closing(Protocol):
+    """What every client of the SDK can do."""
+
+    def close(self) -> None:
+        """Close connections that wait for more."""
+
+
+class AwsClients:
+    """The clients of one identity in one region; made when they are first used, safe to share between threads.
+
+    Args:
+        identity: Who.
+        region: Where.
+        endpoint: URL in place of AWS's own; "" for those.
+        settings: Of this run.
+    """
+
+    def __init__(self, identity: Identity, region: str, endpoint: str, settings: Settings) -> None:
+        self._identity = identity
+        self._region = region
+        self._endpoint = endpoint
+        self._config = _config(settings, emulated=bool(identity.dummy))
+        self._clients: dict[str, object] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def eks(self) -> EksSdk:
+        """Clusters and node groups."""
+        return cast("EksSdk", self._client("eks"))
+
+    @property
+    def ec2(self) -> Ec2Sdk:
+        """Launch templates, subnets, offerings."""
+        return cast("Ec2Sdk", self._client("ec2"))
+
+    @property
+    def sts(self) -> StsSdk:
+        """Identity."""
+        return cast("StsSdk", self._client("sts"))
+
+    @property
+    def iam(self) -> IamSdk:
+        """Roles."""
+        return cast("IamSdk", self._client("iam"))
+
+    def cluster_token(self, cluster: str) -> str:
+        """Presign GetCallerIdentity for one cluster.
+
+        Source:
+            kubernetes-sigs/aws-iam-authenticator pkg/token/token.go; aws-cli get_token.py.
+        """
+        session = self._session()
+        credentials = session.get_credentials()
+        if credentials is None:
+            raise NoCredentialsError
+        signer = RequestSigner(
+            ServiceId("STS"), self._region, "sts", "v4", credentials, session.get_component("event_emitter")
+        )
+        request = {
+            "method": "GET",
+            "url": f"https://{_sts_host(self._region)}/?Action=GetCallerIdentity&Version=2011-06-15",
+            "body": {},
+            "headers": {_CLUSTER_HEADER: cluster},
+            "context": {},
+        }
+        url = signer.generate_presigned_url(request, region_name=self._region, expires_in=_TOKEN_S, operation_name="")
+        return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+    def close(self) -> None:
+        """Close the connections; the clients stay usable."""
+        with self._lock:
+            for client in self._clients.values():
+                cast("_Closing", client).close()
+
+    def _session(self) -> Session:
+        return _session(self._identity, self._region, self._endpoint)
+
+    def _client(self, service: ServiceName) -> object:
+        with self._lock:
+            if service not in self._clients:
+                with _MAKING:
+                    session = boto3.Session(botocore_session=self._session(), region_name=self._region)
+                    self._clients[service] = session.client(
+                        service, endpoint_url=self._endpoint or None, config=self._config
+                    )
+            return self._clients[service]
+
+
+_MAKING: Final = threading.Lock()
+"""A session is not safe to make clients with from several threads (docs: boto3/latest/guide, sessions)."""
+
+
+def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> Aws:
+    """Give the clients for a cluster; clusters of one identity and region share them, as a fleet needs."""
+    written = cluster.identity
+    emulated = endpoint.is_emulated
+    identity = Identity(
+        profile="" if emulated else written.get("profile", ""),
+        role=written.get("roleArn", ""),
+        dummy=written["account"] if emulated else "",
+    )
+    key = (settings.request_timeout_s, settings.connections)
+    return _shared_clients(identity, written["region"], endpoint.url, key)
+
+
+def cloud_access(cluster: ClusterRef, native: Mapping[str, object], aws: Aws, *, emulated: bool) -> KubeAccess:
+    """Make a kubeconfig of the cluster's endpoint and a token.
+
+    Args:
+        cluster: Which.
+        native: The cluster as DescribeCluster gives it.
+        aws: Makes the token.
+        emulated: Whether the keys are dummies.
+
+    Raises:
+        AccessError: No credentials, or real ones for a port of this machine.
+        CloudError: The cluster has no endpoint yet.
+    """
+    server = str(native.get("endpoint") or "")
+    authority = str(_mapping(native.get("certificateAuthority")).get("data") or "")
+    if not server:
+        fix = "wait until the cluster is ACTIVE, or write clusters.*.kubeconfig"
+        raise CloudError("the cluster has no Kubernetes endpoint yet", where=cluster.key, fix=fix, code="kube-endpoint")
+    if is_loopback(server) and not emulated:
+        says = "the endpoint of the cluster leads to this machine; no real token is sent there"
+        raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
+    with explained(cluster.key):
+        token = aws.cluster_token(cluster.name)
+    section = {"server": server, **({"certificate-authority-data": authority} if authority else {})}
+    name = str(native.get("arn") or cluster.name)
+    return _access(Entry(name, section, {"token": token}))
+
+
+def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
+    """Take one context out of the user's own kubeconfig, complete in itself.
+
+    Raises:
+        AccessError: No such file or context, or in sandbox mode a server that is not on loopback.
+    """
+    try:
+        entry = _first_with(cluster.context, _files(cluster.kubeconfig))
+    except KubeconfigError as error:
+        raise AccessError(str(error), where=cluster.key, fix=error.fix, code="kubeconfig") from error
+    if sandbox and not is_loopback(entry.server):
+        raise AccessError(
+            f'sandbox mode reaches loopback only, and the kubeconfig leads to "{entry.server}"',
+            where=cluster.key,
+            fix=f"take clusters.{cluster.key}.kubeconfig and context away",
+            code="sandbox-endpoint",
+        )
+    return _access(entry)
+
+
+@cache
+def _shared_clients(identity: Identity, region: str, endpoint: str, key: tuple[float, int]) -> AwsClients:
+    from gpukube.core.values import Settings  # noqa: PLC0415 - only its two numbers are a key
+
+    return AwsClients(identity, region, endpoint, Settings(request_timeout_s=key[0], connections=key[1]))
+
+
+@cache
+def _session(identity: Identity, region: str, endpoint: str) -> Session:
+    """Make the session of an identity, once: it holds the credentials and the models of the services."""
+    base = _base_session(identity)
+    if not identity.role:
+        return base
+    assumed = _base_session(identity)
+    make_client = partial(base.create_client, region_name=region, endpoint_url=endpoint or None)
+    provider = _RoleProvider(base, identity.role, make_client)
+    assumed.register_component("credential_provider", CredentialResolver([provider]))
+    return assumed
+
+
+def _base_session(identity: Identity) -> Session:
+    if not identity.dummy:
+        return Session(profile=identity.profile or None)
+    nowhere = dict.fromkeys(("config_file", "credentials_file"), (None, None, os.devnull, None))
+    session = Session(session_vars={"profile": (None, None, None, None), **nowhere})
+    session.set_credentials(f"AKIAGPUK{identity.dummy}", _DUMMY_SECRET)
+    return session
+
+
+class _RoleProvider(CredentialProvider):
+    """Assumes a role with the credentials of another session, and again before they end."""
+
+    METHOD = "gpukube-assume-role"
+
+    def __init__(self, source: Session, role: str, make_client: object) -> None:
+        super().__init__()
+        self._source = source
+        self._role = role
+        self._make_client = make_client
+
+    def load(self) -> Credentials:
+        """Give credentials that are fetched when they are first needed."""
+        found = self._source.get_credentials()
+        if found is None:
+            raise NoCredentialsError
+        fetcher = AssumeRoleCredentialFetcher(
+            self._make_client,  # type: ignore[arg-type]  # a client's constructor with two arguments filled in
+            found,
+            self._role,
+            extra_args={"RoleSessionName": "gpukube"},
+        )
+        return DeferredRefreshableCredentials(refresh_using=fetcher.fetch_credentials, method=self.METHOD)
+
+
+def _config(settings: Settings, *, emulated: bool) -> Config:
+    """Time-outs and retries of every call: the SDK's defaults are 60 seconds and 3 attempts.
+
+    In emulated mode proxies of the environment are not looked at, nor its wish for other endpoints.
+    """
+    attempts = _ATTEMPTS_EMULATED if emulated else _ATTEMPTS
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": attempts},
+        connect_timeout=min(_CONNECT_TIMEOUT_S, settings.request_timeout_s),
+        read_timeout=settings.request_timeout_s,
+        max_pool_connections=settings.connections,
+        user_agent_extra=f"gpukube/{__version__}",
+    )
+    if not emulated:
+        return config
+    return config.merge(Config(proxies={}, use_fips_endpoint=False, use_dualstack_endpoint=False))
+
+
+def _sts_host(region: str) -> str:
+    """The regional host; the cluster calls the one that is in the token (docs: general/latest/gr/sts)."""
+    return f"sts.{region}.amazonaws.com" + (".cn" if region.startswith("cn-") else "")
+
+
+def _files(written: str) -> list[str]:
+    """The file of the spec, else those of kubectl: $KUBECONFIG, which may name several, or its default."""
+    if written:
+        return [written]
+    listed = [file for file in os.environ.get("KUBECONFIG", "").split(os.pathsep) if file]
+    return listed or ["~/.kube/config"]
+
+
+def _first_with(context: str, files: list[str]) -> Entry:
+    *others, last = files
+    for file in others:
+        try:
+            return read_kubeconfig(file, context)
+        except KubeconfigError:
+            continue
+    return read_kubeconfig(last, context)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _access(entry: Entry) -> KubeAccess:
+    return KubeAccess(yaml.safe_dump(entry.document(), sort_keys=False))

@@ -1,0 +1,85 @@
+"""The images of EKS node groups that carry the NVIDIA driver: amiType by image family and machine.
+
+Lives here: that table and look-ups in it. Must not live here: what a node of an image advertises (`provider`), its
+settings (`bottlerocket`).
+
+Names: botocore eks/2017-11-01 AMITypes. Instance families: docs: eks/ml-eks-optimized-ami. amiType is always sent: EKS
+chooses an image without a driver when it is left out (HHS/simpler-grants-gov#12404).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.models import Arch
+
+__all__ = ["DEFAULT_IMAGE", "IMAGES", "SYSTEMS", "Image", "family_of", "find_image", "is_bottlerocket", "require_image"]
+
+System = Literal["al2023", "bottlerocket"]
+
+DEFAULT_IMAGE: Final[System] = "al2023"
+SYSTEMS: Final[tuple[System, ...]] = ("al2023", "bottlerocket")
+"""What the spec's `image` may be on EKS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One amiType.
+
+    Attributes:
+        name: As the API spells it.
+        system: As the spec spells it.
+        arch: Of the machines it runs on.
+        families: Instance families it is made for, what stands before the dot.
+    """
+
+    name: str
+    system: System
+    arch: Arch
+    families: frozenset[str]
+
+
+_AMD64: Final = frozenset(
+    "p6-b300 p6-b200 p5 p5e p5en p4d p4de p3 p3dn g7e gr6 g6 g6e g6f gr6f g5 g4dn".split()  # noqa: SIM905 - a table
+)
+
+IMAGES: Final[tuple[Image, ...]] = (
+    Image("AL2023_x86_64_NVIDIA", "al2023", "amd64", _AMD64),
+    Image("AL2023_ARM_64_NVIDIA", "al2023", "arm64", frozenset({"g5g", "p6e-gb200"})),
+    Image("BOTTLEROCKET_x86_64_NVIDIA", "bottlerocket", "amd64", _AMD64),
+    Image("BOTTLEROCKET_ARM_64_NVIDIA", "bottlerocket", "arm64", frozenset({"g5g"})),
+)
+
+
+def find_image(image: str, machine: Machine) -> Image | None:
+    """Find the amiType of an image family ("" for the default) that is made for a machine; None when there is none."""
+    family = family_of(machine.name)
+    return next(
+        (i for i in IMAGES if i.system == (image or DEFAULT_IMAGE) and i.arch == machine.arch and family in i.families),
+        None,
+    )
+
+
+def require_image(image: str, machine: Machine) -> Image:
+    """Find the amiType for a pool that was checked.
+
+    Raises:
+        LookupError: There is none, which `rules` refuses first.
+    """
+    if found := find_image(image, machine):
+        return found
+    message = f"no image {image} for {machine.name}"
+    raise LookupError(message)
+
+
+def is_bottlerocket(ami_type: str) -> bool:
+    """Say whether an amiType is one of Bottlerocket's, FIPS variants included."""
+    return ami_type.startswith("BOTTLEROCKET_")
+
+
+def family_of(instance_type: str) -> str:
+    """Give the family of an instance type: "g6e" of "g6e.xlarge"."""
+    return instance_type.partition(".")[0]

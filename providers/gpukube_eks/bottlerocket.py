@@ -1,0 +1,118 @@
+"""GPU settings of Bottlerocket: its own device plugin and MIG manager are set up by the node's user data, in TOML.
+
+Lives here: from a sharing to settings and back. Must not live here: the launch template that carries them.
+
+Sources: bottlerocket-os/bottlerocket-project-website, data/settings kubelet-device-plugins.toml (1.25 time-slicing,
+1.34 MIG, 1.54 MPS); docs: eks/launch-templates (EKS merges TOML, the user's keys win; no quoted keys in table headers).
+Bottlerocket renames shared GPUs and limits pods to one share by default, so both switches are always written.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gpukube.gpu.models import GpuModel
+    from gpukube.gpu.sharing import Sharing
+
+__all__ = ["MIG_MODELS", "is_profile", "read_settings", "sharing_fields", "user_data"]
+
+MIG_MODELS: Final = ("A100-40GB", "A100-80GB", "H100-80GB", "H200-141GB")
+"""GPUs whose key under mig.profile is documented; keys have one letter, so that RTX PRO and GB200 have none."""
+
+_PATH: Final = ("settings", "kubelet-device-plugins", "nvidia")
+_TABLE: Final = ".".join(_PATH)
+_PROFILE: Final = re.compile(r"[0-9]g\.\d+gb")
+
+
+def is_profile(profile: str) -> bool:
+    """Say whether Bottlerocket takes a profile: plain ones only, without +me or +gfx."""
+    return _PROFILE.fullmatch(profile) is not None
+
+
+def user_data(sharing: Sharing, model: GpuModel) -> str:
+    """Write the settings of a checked sharing, in base64 as a launch template holds them; "" for whole GPUs."""
+    head, tables = [], []
+    if sharing.mig is not None:
+        head.append('device-partitioning-strategy = "mig"')
+        tables.append(("mig.profile", {_quoted(_key(model)): _quoted(sharing.mig.profile)}))
+    if (slicing := sharing.slicing) is not None:
+        head.append(f'device-sharing-strategy = "{slicing.mode}"')
+        values = {"replicas": str(slicing.replicas), "rename-by-default": _flag(on=slicing.rename)}
+        if slicing.mode == "time-slicing":
+            values["fail-requests-greater-than-one"] = _flag(on=bool(slicing.fail_requests_greater_than_one))
+        tables.append((slicing.mode, values))
+    if not head:
+        return ""
+    lines = [f"[{_TABLE}]", *head]
+    for name, values in tables:
+        lines += ["", f"[{_TABLE}.{name}]", *(f"{key} = {value}" for key, value in values.items())]
+    return base64.b64encode(("\n".join(lines) + "\n").encode()).decode()
+
+
+def read_settings(encoded: str) -> dict[str, object]:
+    """Read the comparable fields of user data; what is no TOML of Bottlerocket has none."""
+    try:
+        document = tomllib.loads(base64.b64decode(encoded, validate=True).decode())
+    except (binascii.Error, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return {}
+    settings = _below(document, *_PATH)
+    found: dict[str, object] = {}
+    if settings.get("device-partitioning-strategy") == "mig":
+        profiles = _below(settings, "mig", "profile")
+        found["sharing.mig.profile"] = ", ".join(str(value) for _, value in sorted(profiles.items())) or "none"
+    mode = str(settings.get("device-sharing-strategy", "none"))
+    if mode in _FIELDS:
+        found |= _slicing_fields(mode, _below(settings, mode))
+    return found
+
+
+def sharing_fields(sharing: Sharing) -> dict[str, object]:
+    """Give the comparable fields of a wanted sharing, named as those that are read."""
+    found: dict[str, object] = {"sharing.mig.profile": sharing.mig.profile} if sharing.mig else {}
+    if (slicing := sharing.slicing) is not None:
+        values = {"replicas": slicing.replicas, "rename-by-default": slicing.rename}
+        values["fail-requests-greater-than-one"] = bool(slicing.fail_requests_greater_than_one)
+        found |= _slicing_fields(slicing.mode, values)
+    return found
+
+
+_FIELDS: Final = {"time-slicing": "sharing.timeSlicing", "mps": "sharing.mps"}
+_DEFAULT_REPLICAS: Final = 2
+
+
+def _slicing_fields(mode: str, values: Mapping[str, object]) -> dict[str, object]:
+    """What is absent has Bottlerocket's default: two replicas, renamed, one share at most."""
+    prefix = _FIELDS[mode]
+    found: dict[str, object] = {
+        f"{prefix}.replicas": values.get("replicas", _DEFAULT_REPLICAS),
+        f"{prefix}.renameByDefault": values.get("rename-by-default", True),
+    }
+    if mode == "time-slicing":
+        found[f"{prefix}.failRequestsGreaterThanOne"] = values.get("fail-requests-greater-than-one", True)
+    return found
+
+
+def _key(model: GpuModel) -> str:
+    """A100-40GB is a100.40gb."""
+    return model.name.lower().replace("-", ".")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)
+
+
+def _flag(*, on: bool) -> str:
+    return "true" if on else "false"
+
+
+def _below(value: object, *path: str) -> Mapping[str, object]:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,408 @@
+"""The live half of EKS: reads and writes through AWS's SDK.
+
+Lives here: `EksCloud`. Must not live here: what answers mean (`observe`, `meanings`), sessions and the Kubernetes API
+(`access`), which role and subnets are chosen (`places`).
+
+Nothing here waits for an operation: the SDK's waiters give up after 20 or 40 minutes, know no updates, and cannot be
+resumed after a kill. A write returns at once, and `poll` looks once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from botocore.exceptions import ClientError
+
+from gpukube.core.values import ClusterFacts, Operation, Progress
+from gpukube.errors import AccessError, CloudError, Conflict
+from gpukube_eks.access import cloud_access, connect_aws, file_access
+from gpukube_eks.endpoint import choose_endpoint
+from gpukube_eks.failures import code_of, explained
+from gpukube_eks.meanings import exists, issue_error, update_error
+from gpukube_eks.observe import STATES, health_of, is_ours, observe_group, observe_leftover
+from gpukube_eks.places import Subnet, choose_role, choose_subnets, documented_roles
+from gpukube_eks.template import CLUSTER_TAG, contains, tags_of, template_name
+from gpukube_eks.translate import CREATE, DELETE, group_of, with_place
+from gpukube_eks.updates import UPDATE_CONFIG, UPDATE_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
+    from gpukube.provider import Cloud
+    from gpukube_eks.endpoint import Endpoint
+    from gpukube_eks.sdk import Answer, Aws
+
+__all__ = ["EksCloud", "connect_cluster"]
+
+_READY: Final = frozenset({"ACTIVE", "UPDATING"})
+_AT_ONCE: Final = 8
+"""Reads at the same time: a group is described by a call of its own."""
+_NO_GROUP: Final = "ResourceNotFoundException"
+_NO_TEMPLATE: Final = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
+_TEMPLATE_EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
+_FIRST_VERSION: Final = "1"
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+def connect_cluster(cluster: ClusterRef, settings: Settings) -> EksCloud:
+    """Make the live half of one cluster; no call yet, and no credentials are looked for.
+
+    Raises:
+        AccessError: Real credentials must not go to the endpoint of the settings.
+    """
+    endpoint = choose_endpoint(settings, cluster.key)
+    return EksCloud(cluster, settings, endpoint, connect_aws(cluster, endpoint, settings))
+
+
+class EksCloud:
+    """One cluster, live.
+
+    Args:
+        cluster: Which.
+        settings: Of this run.
+        endpoint: Where the clients lead.
+        aws: The clients.
+    """
+
+    def __init__(self, cluster: ClusterRef, settings: Settings, endpoint: Endpoint, aws: Aws) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._endpoint = endpoint
+        self._aws = aws
+        self._groups: tuple[Answer, ...] | None = None
+        self._subnets: dict[str, Subnet] = {}
+        self._templates: dict[tuple[str, str], Mapping[str, object]] = {}
+
+    def identify(self) -> ClusterFacts:
+        """Check the account, and that the cluster is there."""
+        with explained(self._cluster.key):
+            self._check_account(str(self._aws.sts.get_caller_identity().get("Account") or ""))
+        native = self._read_cluster()
+        status = str(native.get("status") or "Unknown")
+        version = str(native.get("version") or "")
+        return ClusterFacts(self._cluster.identity["region"], version, ready=status in _READY, status=status)
+
+    def pools(self) -> tuple[Observed, ...]:
+        """List every node group of the cluster, and the launch templates of ours that lost theirs."""
+        with explained(self._cluster.key):
+            templates, groups = self._spread([self._list_templates, self._list_groups])
+            self._groups = tuple(groups)
+            data = dict(zip((id(g) for g in groups), self._map(self._template_data, groups), strict=True))
+            zones = self._zones_of(g for g in groups if is_ours(g))
+        names = {str(group.get("nodegroupName")) for group in groups}
+        found = [observe_group(group, data[id(group)], zones) for group in groups]
+        lost = (observe_leftover(template) for template in templates)
+        return (*found, *(one for one in lost if self._is_leftover(one, names)))
+
+    def complete(self, desired: Desired) -> Desired:
+        """Fill in the nodes' role and the subnets where the spec leaves them open.
+
+        Raises:
+            SpecError: None or several are possible.
+        """
+        group, target = group_of(desired), desired.target
+        if "nodeRole" in group and "subnets" in group:
+            return desired
+        with explained(self._cluster.key):
+            groups = self._groups if self._groups is not None else tuple(self._list_groups())
+            same = next((g for g in groups if g.get("nodegroupName") == target.name), {})
+            role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(desired, groups)
+            subnets = _texts(group.get("subnets") or same.get("subnets")) or self._choose_subnets(desired, groups)
+        return with_place(desired, role, subnets)
+
+    def send(self, request: Request) -> Operation:
+        """Start a change; a delete of a missing group is an operation that `poll` finds done."""
+        if request.operation == CREATE:
+            return self._create(_mapping(request.params["launchTemplate"]), _mapping(request.params["nodegroup"]))
+        if request.operation == DELETE:
+            return self._delete(str(_mapping(request.params["nodegroup"])["nodegroupName"]))
+        pool = str(request.params.get("nodegroupName", ""))
+        if request.operation not in (UPDATE_CONFIG, UPDATE_VERSION):
+            raise CloudError(f"EKS has no operation {request.operation}", where=self._where(pool))
+        is_config = request.operation == UPDATE_CONFIG
+        with explained(self._where(pool)):
+            call = self._aws.eks.update_nodegroup_config if is_config else self._aws.eks.update_nodegroup_version
+            answer = call(**request.params)
+        return Operation(pool, "update", str(_mapping(answer.get("update")).get("id") or ""))
+
+    def poll(self, operation: Operation) -> Progress:
+        """Look once: at the update where its id is known, else at the group.
+
+        A failed update leaves its group ACTIVE with the old configuration, so only the update itself tells
+        (crossplane-contrib/provider-aws#1475).
+        """
+        where = self._where(operation.pool)
+        with explained(where):
+            if operation.verb == "update" and operation.handle:
+                return self._follow_update(operation, where)
+            native = self._find_group(operation.pool)
+            if native is None and operation.verb == "delete":
+                self._delete_template(operation.pool)
+                return Progress(done=True, status="DELETED")
+        return _progress(operation, native, where)
+
+    def kube_access(self) -> KubeAccess:
+        """Get a complete kubeconfig: the spec's own file, else the cluster's endpoint with a token."""
+        if self._cluster.kubeconfig or self._cluster.context:
+            return file_access(self._cluster, sandbox=self._settings.sandbox)
+        return cloud_access(self._cluster, self._read_cluster(), self._aws, emulated=self._endpoint.is_emulated)
+
+    def close(self) -> None:
+        """Close connections that wait for more; other clusters of the account that share them open new ones."""
+        self._aws.close()
+
+    def _where(self, pool: str) -> str:
+        return f"{self._cluster.key}/{pool}"
+
+    def _check_account(self, found: str) -> None:
+        asked = self._cluster.identity["account"]
+        if found != asked:
+            raise AccessError(
+                f"the credentials are of account {found}, not of {asked}",
+                where=self._cluster.key,
+                fix=f"check clusters.{self._cluster.key}.account, or write its profile or roleArn",
+                code="account",
+            )
+
+    def _read_cluster(self) -> Mapping[str, object]:
+        with explained(self._cluster.key):
+            return _mapping(self._aws.eks.describe_cluster(name=self._cluster.name).get("cluster"))
+
+    # Reading groups
+
+    def _list_groups(self) -> list[Answer]:
+        names: list[str] = []
+        answer = self._aws.eks.list_nodegroups(clusterName=self._cluster.name)
+        names += _texts(answer.get("nodegroups"))
+        while token := str(answer.get("nextToken") or ""):
+            answer = self._aws.eks.list_nodegroups(clusterName=self._cluster.name, nextToken=token)
+            names += _texts(answer.get("nodegroups"))
+        return [group for group in self._map(self._find_group, names) if group is not None]
+
+    def _find_group(self, name: str) -> Answer | None:
+        try:
+            answer = self._aws.eks.describe_nodegroup(clusterName=self._cluster.name, nodegroupName=name)
+        except ClientError as error:
+            # A cluster that is gone is told apart by the list, which is asked first.
+            if code_of(error) == _NO_GROUP:
+                return None
+            raise
+        return _mapping(answer.get("nodegroup"))
+
+    def _template_data(self, group: Answer) -> Mapping[str, object]:
+        """Data of a group's template version; read only where the group itself does not say all of ours."""
+        template = _mapping(group.get("launchTemplate"))
+        identity, version = str(template.get("id") or ""), str(template.get("version") or "")
+        if not identity or not (is_ours(group) or not group.get("instanceTypes")):
+            return {}
+        key = (identity, version)
+        if key not in self._templates:
+            found = self._template_versions(LaunchTemplateId=identity, Versions=[version])
+            self._templates[key] = _mapping(found[0].get("LaunchTemplateData")) if found else {}
+        return self._templates[key]
+
+    def _template_versions(self, **which: object) -> list[Mapping[str, object]]:
+        try:
+            answer = self._aws.ec2.describe_launch_template_versions(**which)
+        except ClientError as error:
+            if code_of(error) in _NO_TEMPLATE:
+                return []
+            raise
+        return _items(answer.get("LaunchTemplateVersions"))
+
+    def _list_templates(self) -> list[Answer]:
+        """Templates that carry our mark for this cluster."""
+        wanted = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster.name]}]
+        answer = self._aws.ec2.describe_launch_templates(Filters=wanted)
+        found: list[Answer] = [*_items(answer.get("LaunchTemplates"))]
+        while token := str(answer.get("NextToken") or ""):
+            answer = self._aws.ec2.describe_launch_templates(Filters=wanted, NextToken=token)
+            found += _items(answer.get("LaunchTemplates"))
+        return found
+
+    def _is_leftover(self, observed: Observed, groups: set[str]) -> bool:
+        own = template_name(self._cluster.name, observed.name)
+        return bool(observed.owner) and observed.name not in groups and observed.native["LaunchTemplateName"] == own
+
+    # Role, subnets and zones
+
+    def _choose_role(self, desired: Desired, groups: Sequence[Answer]) -> str:
+        cluster = self._read_cluster()
+        forbidden = (str(cluster.get("roleArn") or ""), str(_mapping(cluster.get("computeConfig")).get("nodeRoleArn")))
+        used = {str(group.get("nodeRole") or "") for group in groups if group.get("status") != "CREATE_FAILED"}
+        documented = [] if used - {*forbidden, ""} else documented_roles(self._list_roles())
+        return choose_role(desired.target, used, documented, forbidden)
+
+    def _list_roles(self) -> list[Mapping[str, object]]:
+        """Roles of the account; none where we may not list them, so that the user is asked."""
+        found: list[Mapping[str, object]] = []
+        marker: dict[str, object] = {}
+        try:
+            while True:
+                answer = self._aws.iam.list_roles(**marker)
+                found += _items(answer.get("Roles"))
+                if not answer.get("IsTruncated"):
+                    return found
+                marker = {"Marker": answer.get("Marker")}
+        except ClientError as error:
+            if code_of(error) == "AccessDenied":
+                return []
+            raise
+
+    def _choose_subnets(self, desired: Desired, groups: Sequence[Answer]) -> tuple[str, ...]:
+        network = _mapping(self._read_cluster().get("resourcesVpcConfig"))
+        sets, listed = [_texts(group.get("subnets")) for group in groups], _texts(network.get("subnetIds"))
+        self._learn_subnets([*listed, *(name for one in sets for name in one)])
+        return choose_subnets(desired.target, sets, listed, self._subnets, self._offered(desired.target.machine.name))
+
+    def _offered(self, instance_type: str) -> list[str]:
+        """Zones of the region that offer a type."""
+        answer = self._aws.ec2.describe_instance_type_offerings(
+            LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
+        )
+        return [str(item.get("Location")) for item in _items(answer.get("InstanceTypeOfferings"))]
+
+    def _zones_of(self, groups: Iterable[Answer]) -> dict[str, str]:
+        self._learn_subnets([name for group in groups for name in _texts(group.get("subnets"))])
+        return {name: subnet.zone for name, subnet in self._subnets.items()}
+
+    def _learn_subnets(self, names: Iterable[str]) -> None:
+        """Read subnets that are not known yet; by a filter, because one that is gone fails a list of ids."""
+        unknown = sorted(set(names) - self._subnets.keys())
+        if not unknown:
+            return
+        answer = self._aws.ec2.describe_subnets(Filters=[{"Name": "subnet-id", "Values": unknown}])
+        for item in _items(answer.get("Subnets")):
+            name, zone = str(item.get("SubnetId")), str(item.get("AvailabilityZone"))
+            self._subnets[name] = Subnet(name, zone, bool(item.get("MapPublicIpOnLaunch")))
+
+    # Writing
+
+    def _create(self, template: Mapping[str, object], group: Mapping[str, object]) -> Operation:
+        """Make the template, or reuse it, and then the group; a group that is there is not touched."""
+        name = str(group["nodegroupName"])
+        with explained(self._where(name)):
+            if self._find_group(name) is not None:
+                raise exists(self._where(name))
+            version = self._ensure_template(template, name)
+            own = {"name": template["LaunchTemplateName"], "version": version}
+            self._aws.eks.create_nodegroup(**{**group, "launchTemplate": own})
+        return Operation(name, "create")
+
+    def _ensure_template(self, wanted: Mapping[str, object], pool: str) -> str:
+        """Make the template; one of ours that is there already is reused, in a new version if it says otherwise.
+
+        The token is fresh for every attempt: EC2 would answer an old one with a template that is deleted.
+        """
+        try:
+            self._aws.ec2.create_launch_template(**wanted, ClientToken=uuid.uuid4().hex)
+        except ClientError as error:
+            if code_of(error) != _TEMPLATE_EXISTS:
+                raise
+            return self._reuse_template(wanted, pool)
+        return _FIRST_VERSION
+
+    def _reuse_template(self, wanted: Mapping[str, object], pool: str) -> str:
+        name = str(wanted["LaunchTemplateName"])
+        marks = tags_of({"Tags": _items(wanted.get("TagSpecifications"))[0].get("Tags")})
+        if not self._is_ours(name, marks):
+            raise Conflict(
+                f'a launch template named "{name}" is there and does not carry the marks of this pool',
+                where=self._where(pool),
+                fix="delete it, or give the pool another name",
+                code="foreign-template",
+            )
+        newest = self._template_versions(LaunchTemplateName=name, Versions=["$Latest"])
+        if newest and contains(newest[0].get("LaunchTemplateData"), wanted["LaunchTemplateData"]):
+            return str(newest[0].get("VersionNumber"))
+        answer = self._aws.ec2.create_launch_template_version(
+            LaunchTemplateName=name, LaunchTemplateData=wanted["LaunchTemplateData"], ClientToken=uuid.uuid4().hex
+        )
+        return str(_mapping(answer.get("LaunchTemplateVersion")).get("VersionNumber"))
+
+    def _is_ours(self, name: str, marks: Mapping[str, str]) -> bool:
+        found = [one for one in self._list_templates() if one.get("LaunchTemplateName") == name]
+        ours = {key: value for key, value in marks.items() if key.startswith("gpukube.io/")}
+        return bool(found) and ours.items() <= tags_of(found[0]).items()
+
+    def _delete(self, pool: str) -> Operation:
+        with explained(self._where(pool)):
+            try:
+                self._aws.eks.delete_nodegroup(clusterName=self._cluster.name, nodegroupName=pool)
+            except ClientError as error:
+                if code_of(error) != _NO_GROUP and not self._is_deleting(pool, error):
+                    raise
+        return Operation(pool, "delete")
+
+    def _is_deleting(self, pool: str, error: ClientError) -> bool:
+        """A deletion that was sent before, by us or by others, refuses the next one."""
+        if code_of(error) != "ResourceInUseException":
+            return False
+        group = self._find_group(pool)
+        return group is None or group.get("status") == "DELETING"
+
+    def _delete_template(self, pool: str) -> None:
+        """Delete the template of a group that is gone; another one of that name is left alone."""
+        name = template_name(self._cluster.name, pool)
+        if not self._is_ours(name, {CLUSTER_TAG: self._cluster.name}):
+            return
+        try:
+            self._aws.ec2.delete_launch_template(LaunchTemplateName=name)
+        except ClientError as error:
+            if code_of(error) not in _NO_TEMPLATE:
+                raise
+
+    def _follow_update(self, operation: Operation, where: str) -> Progress:
+        answer = self._aws.eks.describe_update(
+            name=self._cluster.name, nodegroupName=operation.pool, updateId=operation.handle
+        )
+        update = _mapping(answer.get("update"))
+        status = str(update.get("status") or "InProgress")
+        if status in ("Failed", "Cancelled"):
+            errors = [(str(e.get("errorCode")), str(e.get("errorMessage"))) for e in _items(update.get("errors"))]
+            return Progress(done=False, status=status, error=update_error(status, errors, where))
+        return Progress(done=status == "Successful", status=status)
+
+    # Side by side
+
+    def _map(self, call: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
+        if len(items) <= 1:
+            return [call(item) for item in items]
+        with ThreadPoolExecutor(min(_AT_ONCE, len(items))) as threads:
+            return list(threads.map(call, items))
+
+    def _spread(self, calls: Sequence[Callable[[], list[Answer]]]) -> list[list[Answer]]:
+        return self._map(lambda call: call(), calls)
+
+
+def _progress(operation: Operation, native: Answer | None, where: str) -> Progress:
+    if native is None:
+        fix = "run the same command again: it looks first"
+        error = CloudError("the node group is gone", where=where, fix=fix, code="pool-gone")
+        return Progress(done=False, status="NOT_FOUND", error=error)
+    status = str(native.get("status") or "Unknown")
+    is_bad = STATES.get(status) == "failed" or (status == "DEGRADED" and operation.verb == "create")
+    if is_bad and not (operation.verb == "delete" and status != "DELETE_FAILED"):
+        return Progress(done=False, status=status, error=issue_error(health_of(native), where))
+    return Progress(done=STATES.get(status) == "ready" and operation.verb != "delete", status=status)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(value: object) -> list[Mapping[str, object]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list | tuple) else ()
+
+
+if TYPE_CHECKING:
+    _: type[Cloud] = EksCloud

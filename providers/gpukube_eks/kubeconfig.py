@@ -1,0 +1,150 @@
+"""Kubeconfigs: one context taken out of a file, complete in itself.
+
+Lives here: reading, choosing, embedding the files that it names. Must not live here: where a kubeconfig comes from.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+__all__ = ["Entry", "KubeconfigError", "parse_kubeconfig", "read_kubeconfig"]
+
+_FILES: Final = {
+    "certificate-authority": "certificate-authority-data",
+    "client-certificate": "client-certificate-data",
+    "client-key": "client-key-data",
+}
+"""Keys that name a file -> the key that holds its contents in base64."""
+_PLUGINS: Final = ("exec", "auth-provider")
+
+
+class KubeconfigError(Exception):
+    """A kubeconfig that cannot be used; `fix` says what to write."""
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One context with its cluster and user.
+
+    Attributes:
+        name: Of the context.
+        cluster, user: The two sections.
+        namespace: Of the context, "" when it names none.
+    """
+
+    name: str
+    cluster: Mapping[str, object]
+    user: Mapping[str, object] = field(repr=False)
+    namespace: str = ""
+
+    @property
+    def server(self) -> str:
+        """URL of the Kubernetes API."""
+        return str(self.cluster.get("server", ""))
+
+    @property
+    def has_own_credentials(self) -> bool:
+        """Whether the user section works without a plugin: a certificate, a token, a password."""
+        return bool(self.user) and not any(key in self.user for key in _PLUGINS)
+
+    def with_token(self, token: str) -> Entry:
+        """Replace the user section by a bearer token."""
+        return replace(self, user={"token": token})
+
+    def document(self) -> dict[str, object]:
+        """Return the kubeconfig that holds only this context."""
+        context = {"cluster": self.name, "user": self.name}
+        context |= {"namespace": self.namespace} if self.namespace else {}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": self.name, "cluster": dict(self.cluster)}],
+            "users": [{"name": self.name, "user": dict(self.user)}],
+            "contexts": [{"name": self.name, "context": context}],
+            "current-context": self.name,
+        }
+
+
+def read_kubeconfig(path: str, context: str) -> Entry:
+    """Read one context of a file; "" for the current one. Files that it names are read and embedded.
+
+    Raises:
+        KubeconfigError: The file or one it names cannot be read, is no kubeconfig, or has no such context.
+    """
+    file = Path(path).expanduser()
+    entry = parse_kubeconfig(_read(file), context)
+    folder = file.parent
+    return replace(entry, cluster=_embed(entry.cluster, folder), user=_embed(entry.user, folder))
+
+
+def parse_kubeconfig(text: str, context: str) -> Entry:
+    """Parse one context; "" for the current one.
+
+    Raises:
+        KubeconfigError: The text is no kubeconfig, or has no such context.
+    """
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise KubeconfigError("the kubeconfig is not YAML") from error
+    root = _mapping(document)
+    contexts = _named(root, "contexts", "context")
+    name = context or str(root.get("current-context") or "")
+    if name not in contexts:
+        known = ", ".join(sorted(contexts)) or "none"
+        raise KubeconfigError(f'the kubeconfig has no context "{name}"', f"write one of its contexts: {known}")
+    chosen = contexts[name]
+    cluster = _named(root, "clusters", "cluster").get(str(chosen.get("cluster")), {})
+    user = _named(root, "users", "user").get(str(chosen.get("user")), {})
+    if not cluster.get("server"):
+        raise KubeconfigError(f'the context "{name}" names no cluster with a server')
+    return Entry(name, cluster, user, str(chosen.get("namespace") or ""))
+
+
+def _embed(section: Mapping[str, object], folder: Path) -> dict[str, object]:
+    embedded = {key: value for key, value in section.items() if key not in (*_FILES, "tokenFile")}
+    for key, data_key in _FILES.items():
+        if section.get(key) and data_key not in section:
+            embedded[data_key] = base64.b64encode(_read_bytes(folder / str(section[key]))).decode()
+    if section.get("tokenFile") and "token" not in section:
+        embedded["token"] = _read(folder / str(section["tokenFile"])).strip()
+    if isinstance(section.get("exec"), Mapping):
+        embedded["exec"] = _with_whole_path(_mapping(section["exec"]), folder)
+    return embedded
+
+
+def _with_whole_path(plugin: Mapping[str, object], folder: Path) -> dict[str, object]:
+    """A command with a slash is relative to the file (docs: kubernetes.io, client-go credential plugins)."""
+    command = str(plugin.get("command", ""))
+    return {**plugin, "command": str((folder / command).absolute())} if "/" in command else dict(plugin)
+
+
+def _read(file: Path) -> str:
+    return _read_bytes(file).decode(errors="replace")
+
+
+def _read_bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise KubeconfigError(f"{file} cannot be read: {error.strerror}", "check the path") from error
+
+
+def _named(root: Mapping[str, object], plural: str, singular: str) -> dict[str, Mapping[str, object]]:
+    items = root.get(plural)
+    entries = [_mapping(item) for item in items] if isinstance(items, list) else []
+    return {str(entry.get("name")): _mapping(entry.get(singular)) for entry in entries}
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

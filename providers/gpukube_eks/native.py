@@ -1,0 +1,191 @@
+"""The members of an EKS node group by their wire names: which the spec may set natively, and of which shape.
+
+Lives here: that table, the checks of the spec's `eks:` fields against it, merging them into a request. Must not live
+here: what a change of a member does (`updates`).
+
+Names, shapes and bounds are those of botocore 1.44.5, eks/2017-11-01 CreateNodegroupRequest; a test compares them with
+the installed model. botocore checks neither upper bounds nor enums, so they are checked here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+
+__all__ = ["MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
+
+Leaf: TypeAlias = "Literal['bool', 'count', 'percent', 'str', 'strings', 'overrides'] | tuple[str, ...]"
+"""Of a member: a JSON type with its bounds, or the words it may hold."""
+
+NATIVE: Final[Mapping[str, Leaf]] = {
+    "subnets": "strings",
+    "nodeRole": "str",
+    "releaseVersion": "str",
+    "updateConfig.maxUnavailable": "count",
+    "updateConfig.maxUnavailablePercentage": "percent",
+    "updateConfig.updateStrategy": ("DEFAULT", "MINIMAL"),
+    "nodeRepairConfig.enabled": "bool",
+    "nodeRepairConfig.maxUnhealthyNodeThresholdCount": "count",
+    "nodeRepairConfig.maxUnhealthyNodeThresholdPercentage": "percent",
+    "nodeRepairConfig.maxParallelNodesRepairedCount": "count",
+    "nodeRepairConfig.maxParallelNodesRepairedPercentage": "percent",
+    "nodeRepairConfig.nodeRepairConfigOverrides": "overrides",
+}
+"""What `eks:` may hold, by path. Each has a row in `updates.NATIVE_ROWS`."""
+
+MANAGED: Final[Mapping[str, str]] = {
+    "clusterName": "clusters.*.name",
+    "nodegroupName": "names.eks",
+    "scalingConfig": "nodes",
+    "diskSize": "disk.sizeGiB",
+    "instanceTypes": "instanceType",
+    "amiType": "image",
+    "labels": "labels",
+    "taints": "taints",
+    "tags": "tags",
+    "capacityType": "capacity.type",
+}
+"""Members that gpukube sends itself -> the field of the spec to write instead."""
+
+REFUSED: Final[Mapping[str, str]] = {
+    "launchTemplate": "every pool has a launch template of gpukube's own",
+    "remoteAccess": "EKS takes it on node groups without a launch template only",
+    "clientRequestToken": "each attempt has its own",
+    "version": "EKS takes the cluster's own version only, which is the default",
+    "warmPoolConfig": "what stopped GPU machines cost and show is not known to gpukube",
+}
+"""Members that no GPU pool of gpukube carries -> why."""
+
+_EITHER: Final = (
+    ("updateConfig.maxUnavailable", "updateConfig.maxUnavailablePercentage"),
+    ("nodeRepairConfig.maxUnhealthyNodeThresholdCount", "nodeRepairConfig.maxUnhealthyNodeThresholdPercentage"),
+    ("nodeRepairConfig.maxParallelNodesRepairedCount", "nodeRepairConfig.maxParallelNodesRepairedPercentage"),
+)
+"""Pairs of which only one may be there (botocore eks NodegroupUpdateConfig, NodeRepairConfig)."""
+
+_MOST: Final = 100
+_ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+_SUBNET: Final = re.compile(r"subnet-[0-9a-f]{8,17}")
+_FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
+    "nodeRole": (_ROLE, "the ARN of a role, such as arn:aws:iam::111122223333:role/NAME"),
+    "subnets": (_SUBNET, "a list of subnet ids, such as [subnet-0123456789abcdef0]"),
+}
+_OVERRIDE: Final[Mapping[str, Leaf]] = {
+    "nodeMonitoringCondition": "str",
+    "nodeUnhealthyReason": "str",
+    "minRepairWaitTimeMins": "count",
+    "repairAction": ("Replace", "Reboot", "NoAction"),
+}
+_WORDS: Final[Mapping[str, str]] = {
+    "bool": "true or false",
+    "count": "a whole number of 1 or more",
+    "percent": "a whole number from 1 to 100",
+    "str": "a text",
+    "strings": "a list of texts",
+    "overrides": f"a list of mappings with {', '.join(_OVERRIDE)}",
+}
+_STRUCTURES: Final = frozenset(path.partition(".")[0] for path in NATIVE if "." in path)
+
+
+def check_native(target: Target) -> list[Diagnostic]:
+    """Check the `eks:` fields of a pool: known, not gpukube's own, of the right shape."""
+    found = [finding for path, value in _walk("", target.native) for finding in _check(path, value, target)]
+    given = {path for path, _ in _walk("", target.native)}
+    for first, second in _EITHER:
+        if {first, second} <= given:
+            says = f"eks.{first} and eks.{second} exclude each other"
+            found.append(
+                Diagnostic("eks-native-value", target.locator.at(f"eks.{second}"), says, fix="keep one of them")
+            )
+    return found
+
+
+def merge_native(body: Mapping[str, object], native: Mapping[str, object]) -> dict[str, object]:
+    """Merge native members into a node group; a structure that is written takes the place of gpukube's default."""
+    return {**body, **native}
+
+
+def flatten_native(group: Mapping[str, object]) -> dict[str, object]:
+    """Flatten native members, of a spec or of a group as read: {"eks.updateConfig.maxUnavailable": 1}."""
+    return {
+        f"eks.{path}": _comparable(path, value)
+        for path, value in _walk("", group)
+        if path in NATIVE and value is not None
+    }
+
+
+def _walk(prefix: str, members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, value in members.items():
+        path = f"{prefix}{name}"
+        if path in _STRUCTURES and isinstance(value, Mapping):
+            yield from _walk(f"{path}.", value)
+        else:
+            yield path, value
+
+
+def _comparable(path: str, value: object) -> object:
+    if path == "subnets" and isinstance(value, list | tuple):
+        return tuple(sorted(str(one) for one in value))
+    return json.dumps(value, sort_keys=True) if isinstance(value, list) else value
+
+
+def _check(path: str, value: object, target: Target) -> Iterator[Diagnostic]:
+    where, shown = target.locator.at(f"eks.{path}"), f"eks.{path}"
+    if path in MANAGED:
+        fix = f"write {MANAGED[path]} instead"
+        yield Diagnostic("eks-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
+    elif path in REFUSED:
+        yield Diagnostic("eks-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
+    elif path in _STRUCTURES:
+        says = f"{shown} is {json.dumps(value)}; a mapping is needed"
+        inner = ", ".join(known.partition(".")[2] for known in NATIVE if known.startswith(f"{path}."))
+        yield Diagnostic("eks-native-value", where, says, fix=f"write a mapping with {inner}")
+    elif path not in NATIVE:
+        yield Diagnostic("eks-native-unknown", where, f'a node group has no member "{path}"', fix=_nearest(path))
+    elif fix := _wrong(path, value):
+        says = f"{shown} is {json.dumps(value)}, which it cannot be"
+        yield Diagnostic("eks-native-value", where, says, fix=f"write {fix}")
+
+
+def _wrong(path: str, value: object) -> str:
+    """Say what to write in place of a value; "" when it is right."""
+    leaf = NATIVE[path]
+    if not _fits(value, leaf):
+        return f"one of {', '.join(leaf)}" if isinstance(leaf, tuple) else _WORDS[leaf]
+    form, words = _FORMS.get(path, (None, ""))
+    texts = value if isinstance(value, list) else [value]
+    return words if form and not all(form.fullmatch(str(text)) for text in texts) else ""
+
+
+def _fits(value: object, leaf: Leaf) -> bool:
+    if isinstance(leaf, tuple):
+        return value in leaf
+    if leaf in ("count", "percent"):
+        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        return is_number and (leaf == "count" or int(str(value)) <= _MOST)
+    if leaf == "strings":
+        return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+    if leaf == "overrides":
+        return isinstance(value, list) and all(_is_override(item) for item in value)
+    return isinstance(value, bool if leaf == "bool" else str)
+
+
+def _is_override(item: object) -> bool:
+    return isinstance(item, Mapping) and all(
+        name in _OVERRIDE and _fits(value, _OVERRIDE[name]) for name, value in item.items()
+    )
+
+
+def _nearest(path: str) -> str:
+    near = get_close_matches(path, {*NATIVE, *_STRUCTURES}, n=1, cutoff=0.7)
+    return f"write eks.{near[0]}" if near else "take it away"

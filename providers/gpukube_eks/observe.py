@@ -1,0 +1,162 @@
+"""A live node group as EKS answers it -> `Observed`, without what the service added by itself.
+
+Lives here: reading one group with its launch template. Must not live here: the calls that fetch them (`client`).
+
+Dropped because EKS writes it: labels under eks.amazonaws.com/ and tags under aws:. The desired size is the
+autoscaler's. With a launch template EKS does not repeat disk and user data, so they are read from the template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
+from gpukube_eks.native import flatten_native
+from gpukube_eks.template import GROUP_TAG, tags_of, template_fields
+from gpukube_eks.translate import EFFECTS, LEFTOVER, size_fields
+
+if TYPE_CHECKING:
+    from gpukube.core.values import PoolState, TaintEffect
+
+__all__ = ["STATES", "health_of", "instance_type_of", "is_ours", "observe_group", "observe_leftover"]
+
+STATES: Final[Mapping[str, PoolState]] = {
+    "ACTIVE": "ready",
+    "DEGRADED": "ready",
+    "CREATE_FAILED": "failed",
+    "DELETE_FAILED": "failed",
+}
+"""Status -> state; any other word means that EKS is working on the group.
+
+DEGRADED follows a scale-out that failed (aws/containers-roadmap#2326): the nodes that are there work, so it is never
+made again.
+"""
+
+_EFFECTS: Final[Mapping[str, str]] = {theirs: ours for ours, theirs in EFFECTS.items()}
+_SYSTEM: Final = "eks.amazonaws.com/"
+
+
+def observe_group(native: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str]) -> Observed:
+    """Read one node group.
+
+    Args:
+        native: As DescribeNodegroup gives it.
+        data: LaunchTemplateData of its template's version; empty without a template.
+        zones: Subnet id -> Availability Zone; those that are not known are left out.
+    """  # fmt: skip
+    labels, status = _texts(native.get("labels")), str(native.get("status") or "Unknown")
+    state = STATES.get(status, "busy")
+    sizes = _mapping(native.get("scalingConfig"))
+    return Observed(
+        name=str(native.get("nodegroupName", "")),
+        owner=labels.get(OWNER_LABEL, ""),
+        pool=labels.get(POOL_LABEL, ""),
+        protected=labels.get(PROTECT_LABEL) == "true",
+        state=state,
+        status=status,
+        failure="; ".join(f"{code}: {text}" if text else code for code, text in health_of(native)),
+        fields=_fields(native, data, zones, labels),
+        nodes=_number(sizes.get("desiredSize")) if state != "failed" else None,
+        labels=labels,
+        effective_taints=tuple(_taint(taint) for taint in _items(native.get("taints"))),
+        instance_type=instance_type_of(native, data),
+        etag="",
+        native=native,
+    )
+
+
+def observe_leftover(template: Mapping[str, object]) -> Observed:
+    """Read a launch template of ours that has no group: a creation or a deletion stopped half-way.
+
+    Args:
+        template: As DescribeLaunchTemplates gives it.
+    """
+    tags = tags_of(template)
+    return Observed(
+        name=tags.get(GROUP_TAG, ""),
+        owner=tags.get(OWNER_LABEL, ""),
+        pool=tags.get(POOL_LABEL, ""),
+        protected=False,
+        state="failed",
+        status=LEFTOVER,
+        failure=f"the launch template {template.get('LaunchTemplateName')} is there without its node group",
+        fields={},
+        nodes=0,
+        labels={},
+        effective_taints=(),
+        instance_type="",
+        etag="",
+        native=template,
+    )
+
+
+def health_of(native: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """List the health issues of a group as (code, message)."""
+    issues = _items(_mapping(native.get("health")).get("issues"))
+    return tuple((str(issue.get("code") or "Unknown"), str(issue.get("message") or "")) for issue in issues)
+
+
+def instance_type_of(native: Mapping[str, object], data: Mapping[str, object]) -> str:
+    """Name the first instance type: the group's own, else its template's."""
+    types = native.get("instanceTypes")
+    return str(types[0]) if isinstance(types, list) and types else str(data.get("InstanceType") or "")
+
+
+def is_ours(native: Mapping[str, object]) -> bool:
+    """Say whether a group carries the mark of any owner."""
+    return OWNER_LABEL in _mapping(native.get("labels"))
+
+
+def _fields(
+    native: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str], labels: Mapping[str, str]
+) -> dict[str, object]:
+    sizes, ami_type = _mapping(native.get("scalingConfig")), str(native.get("amiType") or "")
+    least, most = _number(sizes.get("minSize")), _number(sizes.get("maxSize"))
+    fields: dict[str, object] = {
+        "instanceType": instance_type_of(native, data) or None,
+        "image": ami_type or None,
+        "capacity.type": "spot" if native.get("capacityType") == "SPOT" else "on-demand",
+        "zones": _zones(native.get("subnets"), zones),
+        "taints": tuple(sorted(str(_taint(taint)) for taint in _items(native.get("taints")))),
+        "deletionProtection": labels.get(PROTECT_LABEL) == "true",
+        **template_fields(data, ami_type),
+        **(size_fields(least, most) if least is not None and most is not None else {}),
+        **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
+        **{f"tags[{key}]": value for key, value in _texts(native.get("tags")).items() if not key.startswith("aws:")},
+        **flatten_native(native),
+    }
+    if fields["disk.sizeGiB"] is None:
+        fields["disk.sizeGiB"] = native.get("diskSize")
+    return {name: value for name, value in sorted(fields.items()) if value is not None}
+
+
+def _zones(subnets: object, zones: Mapping[str, str]) -> tuple[str, ...] | None:
+    names = subnets if isinstance(subnets, Sequence) and not isinstance(subnets, str) else ()
+    return tuple(sorted({zones[name] for name in names if name in zones})) or None
+
+
+def _is_system(label: str) -> bool:
+    return label.startswith(_SYSTEM) or label == PROTECT_LABEL
+
+
+def _taint(native: Mapping[str, object]) -> Taint:
+    effect = str(native.get("effect"))
+    value = str(native.get("value") or "")
+    return Taint(str(native.get("key", "")), value, cast("TaintEffect", _EFFECTS.get(effect, effect)))
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: object) -> dict[str, str]:
+    return {str(key): str(text) for key, text in _mapping(value).items()}
+
+
+def _items(value: object) -> list[Mapping[str, object]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None

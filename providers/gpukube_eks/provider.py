@@ -1,0 +1,147 @@
+"""The EKS provider: the pure half, tied together from its parts.
+
+Lives here: `EksProvider` and what EKS can do. Must not live here: any import of AWS's SDK; `connect` imports the live
+half (`client`) when it is asked for.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.values import NodeStack
+from gpukube.errors import MissingExtra
+from gpukube.provider import Ability
+from gpukube_eks.rules import check_target
+from gpukube_eks.translate import translate_delete, translate_pool, translate_recreate
+from gpukube_eks.updates import find_row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import (
+        Change,
+        ClusterRef,
+        Desired,
+        Observed,
+        Ownership,
+        Promise,
+        Request,
+        Settings,
+        Target,
+        UpdateRow,
+    )
+    from gpukube.errors import Diagnostic
+    from gpukube.provider import Cloud, Provider
+
+__all__ = ["EksProvider"]
+
+_EXACT: Final = Ability("exact")
+_NO_FIELD: Final = "EKS has no field for it"
+_BY_TEMPLATE: Final = "the disk of the pool's launch template"
+
+_ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
+    {
+        "nodes.count": _EXACT,
+        "nodes.autoscaling": Ability(
+            "emulated", "bounds of the Auto Scaling group, within which the cluster's own autoscaler moves the number",
+            "EKS does not scale node groups by itself",
+        ),
+        "capacity.spot": Ability("emulated", "Spot without maxPrice", "EKS takes no highest price"),
+        "zones": Ability("emulated", "the cluster's subnets in these zones", _NO_FIELD),
+        "disk.size": Ability("emulated", _BY_TEMPLATE, "EKS takes no disk beside a launch template"),
+        "disk.type": Ability("emulated", _BY_TEMPLATE, _NO_FIELD),
+        "sharing.mig.single": Ability(
+            "emulated", "the GPU Operator's MIG manager cuts; on Bottlerocket the node's own settings do", _NO_FIELD
+        ),
+        "sharing.mig.mixed": Ability("emulated", "the GPU Operator's MIG manager cuts", _NO_FIELD),
+        "sharing.timeSlicing": Ability(
+            "emulated", "the plugin's sharing.timeSlicing; on Bottlerocket the node's own settings", _NO_FIELD
+        ),
+        "sharing.mps": Ability(
+            "emulated", "the plugin's sharing.mps; on Bottlerocket the node's own settings", _NO_FIELD
+        ),
+        "taints": _EXACT,
+        "gpuTaint": _EXACT,
+        "labels": _EXACT,
+        "tags": _EXACT,
+        "deletionProtection": Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),
+    }
+)  # fmt: skip
+"""Docs: eks/create-managed-node-group, eks/launch-templates, eks/ml-eks-optimized-ami, eks/managed-node-groups."""
+
+_AL2023: Final = "docs: eks/ml-eks-optimized-ami: driver and container toolkit, no device plugin"
+_BOTTLEROCKET: Final = "docs: eks/ml-eks-optimized-ami: driver, device plugin and MIG manager"
+_AT_ONCE: Final = 8
+
+
+class EksProvider:
+    """Amazon Elastic Kubernetes Service."""
+
+    @property
+    def name(self) -> str:
+        """`provider: eks`."""
+        return "eks"
+
+    @property
+    def pools_at_once(self) -> int:
+        """Eight: node groups do not wait for each other, but many at once are throttled (aws/aws-sdk#652)."""
+        return _AT_ONCE
+
+    def abilities(self) -> Mapping[str, Ability]:
+        """Say for every feature how faithful EKS is."""
+        return _ABILITIES
+
+    def check(self, target: Target) -> list[Diagnostic]:
+        """Find what EKS would refuse, before any call."""
+        return check_target(target)
+
+    def stack(self, target: Target) -> NodeStack:
+        """Say what the nodes bring: always the driver; on Bottlerocket the plugin and the MIG manager too."""
+        if target.image == "bottlerocket":
+            return NodeStack("cloud", "cloud", "cloud" if target.sharing.mig else "none", _BOTTLEROCKET)
+        return NodeStack("cloud", "none", "operator" if target.sharing.mig else "none", _AL2023)
+
+    def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
+        """Translate a checked target."""
+        return translate_pool(target, ownership, promise)
+
+    def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
+        """Delete a node group, and then its launch template."""
+        return translate_delete(cluster, observed)
+
+    def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
+        """Go on with a launch template that has no group yet; a failed group must be deleted first."""
+        return translate_recreate(desired, observed)
+
+    def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
+        """Nothing: the creation carries everything."""
+        del desired, observed
+        return None
+
+    def update_row(self, change: Change) -> UpdateRow:
+        """Say what changing this field does."""
+        return find_row(change)
+
+    def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
+        """Make the live half; no call yet.
+
+        Raises:
+            MissingExtra: AWS's SDK is not installed.
+            AccessError: The endpoint is one that credentials must not be sent to.
+        """
+        try:
+            from gpukube_eks.client import connect_cluster  # noqa: PLC0415 - the SDK costs 150 ms, planning needs none
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith(("boto3", "botocore")):
+                raise
+            raise MissingExtra(
+                "boto3 is not installed",
+                where=cluster.key,
+                fix="pip install 'gpukube[eks]'",
+            ) from error
+        return connect_cluster(cluster, settings)
+
+
+if TYPE_CHECKING:
+    _: type[Provider] = EksProvider

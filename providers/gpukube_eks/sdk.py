@@ -1,0 +1,110 @@
+"""The part of AWS's SDK that gpukube uses, as protocols; a fake of it is twenty lines.
+
+Lives here: the operations used. Must not live here: any import of the SDK at run time.
+
+The operations are those of botocore 1.44.5: eks/2017-11-01, ec2/2016-11-15, sts/2011-06-15, iam/2010-05-08. Answers are
+plain dictionaries in the API's names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+__all__ = ["Answer", "Aws", "Ec2Sdk", "EksSdk", "IamSdk", "ServiceName", "StsSdk"]
+
+Answer = Mapping[str, object]
+ServiceName = Literal["eks", "ec2", "sts", "iam"]
+
+
+class EksSdk(Protocol):
+    """`client("eks")`."""
+
+    def describe_cluster(self, *, name: str) -> Answer:
+        """GET a cluster."""
+
+    def list_nodegroups(self, *, clusterName: str, nextToken: str = ...) -> Answer:  # noqa: N803 - the API's names
+        """GET one page of names, at most 100."""
+
+    def describe_nodegroup(self, *, clusterName: str, nodegroupName: str) -> Answer:  # noqa: N803 - the API's names
+        """GET one node group."""
+
+    def create_nodegroup(self, **arguments: object) -> Answer:
+        """POST a node group."""
+
+    def delete_nodegroup(self, *, clusterName: str, nodegroupName: str) -> Answer:  # noqa: N803 - the API's names
+        """DELETE a node group; ResourceNotFoundException where there is none."""
+
+    def update_nodegroup_config(self, **arguments: object) -> Answer:
+        """POST a change of labels, taints, sizes or settings."""
+
+    def update_nodegroup_version(self, **arguments: object) -> Answer:
+        """POST a change of release or launch template version."""
+
+    def describe_update(self, *, name: str, nodegroupName: str, updateId: str) -> Answer:  # noqa: N803 - the API's names
+        """GET one update."""
+
+
+class Ec2Sdk(Protocol):
+    """`client("ec2")`."""
+
+    def create_launch_template(self, **arguments: object) -> Answer:
+        """Make a launch template with its version 1."""
+
+    def create_launch_template_version(self, **arguments: object) -> Answer:
+        """Add a version."""
+
+    def describe_launch_templates(self, **arguments: object) -> Answer:
+        """List launch templates by filters or names."""
+
+    def describe_launch_template_versions(self, **arguments: object) -> Answer:
+        """List versions of one launch template."""
+
+    def delete_launch_template(self, *, LaunchTemplateName: str) -> Answer:  # noqa: N803 - the API's names
+        """Delete a launch template with all its versions."""
+
+    def describe_subnets(self, **arguments: object) -> Answer:
+        """List subnets."""
+
+    def describe_instance_type_offerings(self, **arguments: object) -> Answer:
+        """List which zones offer an instance type."""
+
+
+class StsSdk(Protocol):
+    """`client("sts")`."""
+
+    def get_caller_identity(self) -> Answer:
+        """Say who we are; needs no permission."""
+
+
+class IamSdk(Protocol):
+    """`client("iam")`."""
+
+    def list_roles(self, **arguments: object) -> Answer:
+        """List roles of the account, by pages with a Marker."""
+
+
+class Aws(Protocol):
+    """The clients of one identity in one region, made when they are first used."""
+
+    @property
+    def eks(self) -> EksSdk:
+        """Clusters and node groups."""
+
+    @property
+    def ec2(self) -> Ec2Sdk:
+        """Launch templates, subnets, offerings."""
+
+    @property
+    def sts(self) -> StsSdk:
+        """Identity."""
+
+    @property
+    def iam(self) -> IamSdk:
+        """Roles."""
+
+    def cluster_token(self, cluster: str) -> str:
+        """Make a bearer token for a cluster's Kubernetes API; good for some minutes."""
+
+    def close(self) -> None:
+        """Close the connections."""

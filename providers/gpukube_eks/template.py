@@ -1,0 +1,139 @@
+"""The launch template that every node group of gpukube has from its first day.
+
+Lives here: its name, its content, its marks, and what a live one says. Must not live here: calls.
+
+A node group made without a template can never get one, and disk, metadata options and user data can only be changed
+through it (docs: eks/launch-templates). It holds no image, no instance type, no security group, no subnet and no role:
+EKS adds those, and refuses or stops managing them when a template has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube_eks.ami import is_bottlerocket
+from gpukube_eks.bottlerocket import read_settings, user_data
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Target
+    from gpukube_eks.ami import Image
+
+__all__ = [
+    "CLUSTER_TAG",
+    "GROUP_TAG",
+    "contains",
+    "make_template",
+    "tags_of",
+    "template_fields",
+    "template_name",
+]
+
+CLUSTER_TAG: Final = "gpukube.io/cluster"
+"""Tag of a template: name of the cluster; templates are found again by it."""
+GROUP_TAG: Final = "gpukube.io/nodegroup"
+"""Tag of a template: name of the node group it is for."""
+
+DEFAULT_DISK_GIB: Final = 100
+"""EKS's own 20 GiB are full after a few GPU images, and then pods are evicted (eksctl-io/eksctl#780)."""
+DEFAULT_DISK_TYPE: Final = "gp3"
+_HOPS: Final = 2
+"""Pods are one hop further away from the metadata service than the node (docs: eks/best-practices, IMDS)."""
+_LONGEST_NAME: Final = 128
+_DIGITS: Final = 24
+
+
+def template_name(cluster: str, group: str) -> str:
+    """Name the template of a node group: one name per cluster and group, at most 128 characters.
+
+    Neither name can hold a slash, so two groups never share a template (docs: AWSEC2/APIReference
+    CreateLaunchTemplate).
+    """
+    name = f"gpukube/{cluster}/{group}"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"gpukube/{sha256(cluster.encode()).hexdigest()[:_DIGITS]}/{group}"
+
+
+def make_template(target: Target, image: Image) -> dict[str, object]:
+    """Make the arguments of CreateLaunchTemplate; the client adds a fresh ClientToken per attempt."""
+    marks = {
+        OWNER_LABEL: target.owner,
+        POOL_LABEL: target.pool,
+        CLUSTER_TAG: target.cluster.name,
+        GROUP_TAG: target.name,
+    }
+    return {
+        "LaunchTemplateName": template_name(target.cluster.name, target.name),
+        "LaunchTemplateData": _data(target, image),
+        "TagSpecifications": [_tag("launch-template", {**target.tags, **marks})],
+    }
+
+
+def template_fields(data: Mapping[str, object], ami_type: str) -> dict[str, object]:
+    """Read the comparable fields of a live template's data; those that it leaves open are None."""
+    disk: Mapping[str, object] = {}
+    for device in _items(data.get("BlockDeviceMappings")):
+        if device.get("DeviceName") == _device(bottlerocket=is_bottlerocket(ami_type)):
+            disk = _mapping(device.get("Ebs"))
+    sharing = read_settings(str(data.get("UserData") or "")) if is_bottlerocket(ami_type) else {}
+    return {"disk.sizeGiB": disk.get("VolumeSize"), "disk.type": disk.get("VolumeType"), **sharing}
+
+
+def tags_of(template: Mapping[str, object]) -> dict[str, str]:
+    """Read the tags of a template as EC2 answers them."""
+    return {str(tag.get("Key")): str(tag.get("Value") or "") for tag in _items(template.get("Tags"))}
+
+
+def contains(live: object, wanted: object) -> bool:
+    """Say whether live data has everything that is wanted; what EC2 adds by itself does not count."""
+    if isinstance(wanted, Mapping):
+        return isinstance(live, Mapping) and all(contains(live.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        return (
+            isinstance(live, list)
+            and len(live) == len(wanted)
+            and all(contains(one, other) for one, other in zip(live, wanted, strict=True))
+        )
+    return live == wanted
+
+
+def _data(target: Target, image: Image) -> dict[str, object]:
+    data: dict[str, object] = {
+        "BlockDeviceMappings": [
+            {
+                "DeviceName": _device(bottlerocket=image.system == "bottlerocket"),
+                "Ebs": {
+                    "VolumeSize": target.disk.size_gib or DEFAULT_DISK_GIB,
+                    "VolumeType": target.disk.type or DEFAULT_DISK_TYPE,
+                    "DeleteOnTermination": True,
+                },
+            }
+        ],
+        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": _HOPS},
+    }
+    if target.tags:
+        # Tags of a node group reach neither its machines nor their disks (docs: eks/eks-using-tags).
+        data["TagSpecifications"] = [_tag(kind, target.tags) for kind in ("instance", "volume")]
+    if image.system == "bottlerocket" and (settings := user_data(target.sharing, target.machine.model)):
+        data["UserData"] = settings
+    return data
+
+
+def _device(*, bottlerocket: bool) -> str:
+    """Bottlerocket keeps images and pods on its second disk (terraform-aws-modules/terraform-aws-eks#3180)."""
+    return "/dev/xvdb" if bottlerocket else "/dev/xvda"
+
+
+def _tag(kind: str, tags: Mapping[str, str]) -> dict[str, object]:
+    return {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in sorted(tags.items())]}
+
+
+def _items(value: object) -> list[Mapping[str, object]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,131 @@
+"""EKS keeps the contract: the real SDK over a socket, against the sandbox."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, cast
+
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+
+from gpukube.core.values import Nodes, Settings
+from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube.sandbox import daemon
+from gpukube.testing.contract import Fault, Harness, ProviderContract
+from gpukube_eks import EksProvider
+from gpukube_eks.access import AwsClients, Identity
+from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, eks_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.core.values import Desired, Ownership, Promise, Request, Target
+    from gpukube.provider import Cloud
+    from gpukube.sandbox.daemon import SandboxInfo
+
+SPEED = 4000.0
+GROUPS = "/clusters/train/node-groups$"
+
+COMMON: Mapping[Fault, dict[str, object]] = {
+    "throttle": {"action": "status", "method": "POST", "path": GROUPS, "status": 429},
+    "drop-before": {"action": "drop-before", "method": "POST", "path": GROUPS},
+    "drop-after": {"action": "drop-after", "method": "POST", "path": GROUPS},
+    "busy": {"action": "operation", "code": "RequestLimitExceeded"},
+    "permission": {"action": "operation", "code": "AccessDeniedException"},
+}
+LATE: Mapping[Fault, dict[str, object]] = {
+    **COMMON,
+    "capacity": {"action": "operation", "code": "InsufficientInstanceCapacity"},
+    "quota": {"action": "operation", "code": "VcpuLimitExceeded"},
+}
+OTHER: Mapping[Fault, dict[str, object]] = {
+    **COMMON,
+    "throttle": {"action": "status", "method": "POST", "path": "^/$", "status": 503},
+    "drop-before": {"action": "drop-before", "method": "POST", "path": "^/$"},
+    "drop-after": {"action": "drop-after", "method": "POST", "path": "^/$"},
+    "capacity": {"action": "operation", "code": "Unsupported"},
+    "quota": {"action": "operation", "code": "InstanceLimitExceeded"},
+    "busy": {"action": "operation", "code": "ResourcePropagationDelayException"},
+}
+"""Faults of the node group's call, and of the launch template's (EC2 has one path for all its calls)."""
+
+
+class Completing(EksProvider):
+    """Completes what it translates, as the engine does: the contract asks the provider alone."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
+        return self._cloud.complete(super().desired(target, ownership, promise))
+
+
+@dataclass
+class EksHarness:
+    info: SandboxInfo
+    provider: EksProvider
+    cloud: Cloud
+    faults: Mapping[Fault, dict[str, object]]
+    package: str = "gpukube_eks"
+    sdk: str = "botocore"
+
+    def target(self, kind: Literal["plain", "mig", "autoscaled"]) -> Target:
+        if kind == "mig":
+            return eks_target(name="pmig", pool="p-mig", sharing=Sharing(mig=MigCut("1g.5gb", "single")))
+        plain = eks_target("g4dn.xlarge", name=f"p{kind}", pool=f"p-{kind}", labels={"team": "vision"})
+        return plain if kind == "plain" else replace(plain, nodes=Nodes(1, 1, 3, autoscaled=True))
+
+    def add_foreign_pool(self, name: str) -> None:
+        aws = AwsClients(Identity(dummy=ACCOUNT), REGION, self.info.aws_url, Settings())
+        system = cast("Mapping[str, object]", aws.eks.describe_nodegroup(clusterName="train", nodegroupName="system"))
+        group = cast("Mapping[str, object]", system["nodegroup"])
+        sizes = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+        same = {"subnets": group["subnets"], "nodeRole": group["nodeRole"], "scalingConfig": sizes}
+        aws.eks.create_nodegroup(clusterName="train", nodegroupName=name, instanceTypes=["t3.large"], **same)
+        while next(o for o in self.cloud.pools() if o.name == name).state != "ready":
+            self.pause()
+        aws.close()
+
+    def move_count(self, name: str) -> None:
+        sizes = {"minSize": 1, "maxSize": 3, "desiredSize": 3}
+        daemon.tamper(self.info, "train", name, scalingConfig=sizes)
+
+    def inject(self, fault: Fault, pool: str) -> None:
+        parts = dict(self.faults[fault])
+        action = str(parts.pop("action"))
+        if action == "operation":
+            parts["pool"] = f"^{pool}$"
+        daemon.add_fault(self.info, action, **parts)
+
+    def accepts(self, request: Request) -> bool:
+        session = botocore.session.get_session()
+        calls = (("eks", "CreateNodegroup", "nodegroup"), ("ec2", "CreateLaunchTemplate", "launchTemplate"))
+        reports = [
+            ParamValidator().validate(
+                request.params[part], session.get_service_model(service).operation_model(operation).input_shape
+            )
+            for service, operation, part in calls
+        ]
+        return not any(report.has_errors() for report in reports)
+
+    def pause(self) -> None:
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    state_dir = tmp_path_factory.mktemp("sandbox")
+    yield daemon.up(state_dir, SPEED)
+    daemon.down(state_dir)
+
+
+class TestEks(ProviderContract):
+    @pytest.fixture(params=[LATE, OTHER], ids=["group", "template"])
+    def harness(self, running: SandboxInfo, request: pytest.FixtureRequest) -> Iterator[Harness]:
+        daemon.reset(running)
+        daemon.add_eks_cluster(running, ACCOUNT, REGION, "train")
+        cloud = EksProvider().connect(CLUSTER, Settings({"eks": running.aws_url}, sandbox=True))
+        yield EksHarness(running, Completing(cloud), cloud, request.param)
+        cloud.close()
