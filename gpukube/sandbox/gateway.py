@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from gpukube.sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP
@@ -39,6 +40,10 @@ class KubeGateway:
         """Hand one request to its cluster, with the prefix taken off its path."""
         parts = scope["path"].split("/")
         asked = "/".join(parts[2 : _PREFIX_PARTS + 1])
+        if parts[1:2] == ["reviews"]:
+            response = await _review(Request(scope, receive), self._world.eks.clusters.get(asked))
+            await response(scope, receive, send)
+            return
         key = asked if asked in self._world.kube_apps else asked.lower()  # names of EKS clusters have a case
         app = self._world.kube_apps.get(key) if parts[1:2] == ["clusters"] else None
         if app is None:
@@ -63,6 +68,15 @@ def _with_own_token(headers: list[tuple[bytes, bytes]], cluster: Cluster | None)
         else (name, value)
         for name, value in headers
     ]
+
+
+async def _review(request: Request, cluster: EksCluster | None) -> JSONResponse:
+    """What EKS's webhook says of a token to a real API server: a mapped caller is an administrator."""
+    token = str(((await request.json()).get("spec") or {}).get("token", ""))
+    known = cluster is not None and cluster.options.mapped and is_bearer_for(token, cluster.name, cluster.account)
+    user = {"username": "sandbox", "groups": ["system:masters"]}
+    verdict = {"authenticated": True, "user": user} if known else {"authenticated": False}
+    return JSONResponse({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "status": verdict})
 
 
 def _with_aws_token(headers: list[tuple[bytes, bytes]], cluster: EksCluster | None) -> list[tuple[bytes, bytes]]:

@@ -62,7 +62,9 @@ async def make_cluster(
         Refusal: A node group of the options is one that EKS would refuse.
     """
     token = secrets.token_urlsafe(24)
-    kube = KubeCluster(wanted.name, service.clock, token, wanted.kubernetes_version, assets=assets)
+    reviewer = (f"{kube_base}/reviews/{wanted.key}", ca_pem.decode())
+    version = wanted.kubernetes_version
+    kube = KubeCluster(wanted.name, service.clock, token, version, assets=assets, reviewer=reviewer)
     await kube.start()
     reached = json.loads(kube.kubeconfig(f"{kube_base}/clusters/{wanted.key}", ca_pem.decode()))["clusters"][0][
         "cluster"

@@ -55,6 +55,8 @@ class KubeCluster:
             one, with the real scheduler and controllers if they are there; only nodes, kubelets and the NVIDIA programs
             are ours. `make_app`, `store`, `denied` and pod logs are of no use then; `kubeconfig` leads to the real
             server.
+        reviewer: Address and certificate authority of a TokenReview webhook, which a real API server asks about other
+            tokens than `token`.
 
     Attributes:
         denied: (verb, resource) pairs refused with 403 and by access reviews, such as ("create", "secrets") or
@@ -62,8 +64,15 @@ class KubeCluster:
         failures: What controllers raised; each is a mistake in the emulation.
     """
 
-    def __init__(
-        self, name: str, clock: Clock, token: str, kubernetes_version: str = "1.34.2", *, assets: Path | None = None
+    def __init__(  # noqa: PLR0913 - what a cluster stands on
+        self,
+        name: str,
+        clock: Clock,
+        token: str,
+        kubernetes_version: str = "1.34.2",
+        *,
+        assets: Path | None = None,
+        reviewer: tuple[str, str] | None = None,
     ) -> None:
         self.name = name
         self.clock = clock
@@ -75,7 +84,7 @@ class KubeCluster:
         self.api: ObjectApi = StoreApi(self.store)
         self._logs: dict[tuple[str, str], list[str]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._plane = ControlPlane(assets, token) if assets else None
+        self._plane = ControlPlane(assets, token, reviewer) if assets else None
         self._remote: RemoteApi | None = None
         self._kubelets = Kubelets(self.api, clock, self._logs)
         self._nudge: Callable[[], None] = lambda: None

@@ -8,6 +8,7 @@ Flags: docs reference/command-line-tools-reference; the two versions that were t
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import os
@@ -59,6 +60,8 @@ class ControlPlane:
     Args:
         assets: Directory of the programs.
         token: Bearer token that gets all rights.
+        reviewer: Address and authority of whoever is asked about every other token (a TokenReview webhook); None for
+            nobody.
 
     Attributes:
         url: Where the API server listens, once started.
@@ -66,9 +69,10 @@ class ControlPlane:
         version: Kubernetes version, once started.
     """
 
-    def __init__(self, assets: Path, token: str) -> None:
+    def __init__(self, assets: Path, token: str, reviewer: tuple[str, str] | None = None) -> None:
         self._assets = assets
         self._token = token
+        self._reviewer = reviewer
         self._directory = Path()
         self._processes: list[asyncio.subprocess.Process] = []
         self.url = ""
@@ -178,7 +182,28 @@ class ControlPlane:
             "--allow-privileged=true",  # the device plugin's pods are privileged
             "--endpoint-reconciler-type=none",
             "--disable-admission-plugins=TaintNodesByCondition",  # our nodes bring their own not-ready taint
+            *self._review_flags(),
         )
+
+    def _review_flags(self) -> list[str]:
+        if self._reviewer is None:
+            return []
+        address, authority = self._reviewer
+        encoded = base64.b64encode(authority.encode()).decode()
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "r", "cluster": {"server": address, "certificate-authority-data": encoded}}],
+            "users": [{"name": "a", "user": {}}],
+            "contexts": [{"name": "r", "context": {"cluster": "r", "user": "a"}}],
+            "current-context": "r",
+        }
+        self._write("reviewer", json.dumps(config).encode())
+        return [
+            f"--authentication-token-webhook-config-file={self._directory / 'reviewer'}",
+            "--authentication-token-webhook-version=v1",
+            "--authentication-token-webhook-cache-ttl=0s",
+        ]
 
     async def _start_managers(self) -> None:
         config = {
