@@ -32,12 +32,13 @@ CODES: Final[dict[str, str]] = {
     "gke-driverless": "Without GKE's device plugin its driver installation is never finished.",
     "gke-own-plugin": "MIG instances have to be counted by the plugin that takes the place of GKE's.",
     "gke-own-driver": "GKE installs no driver, so somebody else has to.",
+    "gke-native-conflict": "A native field does not go with another, or with the rest of the pool.",
     "gke-native-managed": "A native field is one that gpukube sets from the spec.",
     "gke-native-refused": "A native field cannot be set.",
     "gke-native-unknown": "A node pool has no such field that gpukube knows.",
     "gke-native-value": "A native field has a value of the wrong kind.",
 }
-"""Findings in the spec (`rules`, `counts`, `native`)."""
+"""Findings in the spec (`rules`, `sharing_rules`, `counts`, `native`, `combinations`)."""
 
 FAILURE_CODES: Final[dict[str, str]] = {
     "access": "Google Cloud refused the credentials.",

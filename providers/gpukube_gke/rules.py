@@ -2,7 +2,7 @@
 
 Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Must not live
 here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), totals and zones (`counts`), the shapes of native
-fields (`native`), how GPUs are shared (`sharing_rules`).
+fields (`native`), how GPUs are shared (`sharing_rules`), which native fields go together (`combinations`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube.errors import Diagnostic
+from gpukube_gke.combinations import check_combinations
 from gpukube_gke.counts import check_counts
 from gpukube_gke.native import check_native
 from gpukube_gke.observe import SYSTEM_TAINTS
@@ -72,7 +73,8 @@ _SYSTEM_LABELS: Final = frozenset(
 
 def check_target(target: Target) -> list[Diagnostic]:
     """Find everything that GKE would refuse, or take and never make work; empty when all is well."""
-    return [finding for check in _CHECKS for finding in check(target)] + check_native(target)
+    found, native = [finding for check in _CHECKS for finding in check(target)], check_native(target)
+    return [*found, *native, *([] if native else check_combinations(target))]
 
 
 def _at(target: Target, mapping: str, key: str) -> Where:
