@@ -32,6 +32,7 @@ __all__ = [
     "DELETE",
     "EFFECTS",
     "LEFTOVER",
+    "OPERANDS_LABEL",
     "RESOURCE_TAG",
     "accelerator_name",
     "group_of",
@@ -58,6 +59,9 @@ EFFECTS: Final[Mapping[str, str]] = {
     "NoExecute": "NO_EXECUTE",
 }
 """Effect in Kubernetes -> TaintEffect of EKS."""
+OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
+"""Keeps a GPU Operator, which goes to every node with an NVIDIA device, off nodes that run a plugin of their own
+(NVIDIA/cloud-native-docs, gpu-operator/getting-started; bottlerocket-os/bottlerocket#4309)."""
 _GPU: Final = "nvidia.com/gpu"
 _UPDATES: Final = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
 _FIRST_VERSION: Final = "1"
@@ -79,6 +83,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         POOL_LABEL: target.pool,
     }
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
+    labels |= {OPERANDS_LABEL: "false"} if target.image == "bottlerocket" else {}
     tags = {**target.tags, **_resource_tags(target, promise)}
     image = require_image(target.image, target.machine)
     body = _body(target, image.name, labels, tags)
