@@ -138,8 +138,8 @@ def _asg(cluster: EksCluster, group: NodeGroup) -> Json:
     zones = sorted({f"{cluster.region}{cluster.zone(str(name))}" for name in _subnets(group)})
     instances: list[Json] = [
         {
-            "InstanceId": f"i-{node}",
-            "AvailabilityZone": zones[0],
+            "InstanceId": group.instances[node][0],
+            "AvailabilityZone": group.instances[node][1],
             "LifecycleState": "InService",
             "HealthStatus": "Healthy",
             "ProtectedFromScaleIn": False,

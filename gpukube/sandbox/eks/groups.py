@@ -68,6 +68,7 @@ class NodeGroup:
         data: Data of its launch template's version; None without a template.
         sent: The body that made it, for the idempotency token.
         nodes: Names of its machines.
+        instances: Node name -> instance id and Availability Zone.
         activities: What its Auto Scaling group has done, newest first.
         tasks: What works on it.
     """
@@ -87,6 +88,7 @@ class NodeGroup:
     asg_tags: dict[str, str] = field(default_factory=dict)
     updates: dict[str, Update] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
+    instances: dict[str, tuple[str, str]] = field(default_factory=dict)
     next_index: int = 0
     activities: list[Json] = field(default_factory=list)
     task: asyncio.Task[None] | None = None

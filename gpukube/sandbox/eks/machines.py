@@ -86,9 +86,8 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
     instance = f"i-0{digest.hex()[:16]}"
     area = "ec2.internal" if cluster.region == "us-east-1" else f"{cluster.region}.compute.internal"
     name = f"ip-10-0-{digest[0]}-{digest[1]}-{digest[2:4].hex()}.{area}"  # the digits at the end keep it unique here
+    group.instances[name] = (instance, f"{cluster.region}{zone}")
     labels = node_labels(group) | {
-        "kubernetes.io/arch": _ARCH[kind.arch],
-        "beta.kubernetes.io/arch": _ARCH[kind.arch],
         "topology.kubernetes.io/region": cluster.region,
         "failure-domain.beta.kubernetes.io/region": cluster.region,
         "failure-domain.beta.kubernetes.io/zone": f"{cluster.region}{zone}",
@@ -110,6 +109,8 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
         runtime="containerd://2.1.4",
         max_pods=110,
         zone=f"{cluster.region}{zone}",
+        arch=_ARCH[kind.arch],
+        kernel="6.12.40-64.114.amzn2023" if group.image.system == "al2023" else "6.12.37",
     )
 
 

@@ -57,10 +57,10 @@ def node_object(shape: NodeShape, kubelet_version: str, now: str) -> JsonObject:
                 {"type": "Hostname", "address": shape.name},
             ],
             "nodeInfo": {
-                "architecture": "amd64",
+                "architecture": shape.arch,
                 "bootID": digest[:16].hex(),
                 "containerRuntimeVersion": shape.runtime,
-                "kernelVersion": "6.8.0-1034-azure",
+                "kernelVersion": shape.kernel,
                 "kubeProxyVersion": "",
                 "kubeletVersion": kubelet_version,
                 "machineID": digest[16:].hex(),
@@ -76,10 +76,10 @@ def _well_known_labels(shape: NodeShape) -> dict[str, str]:
     region, _, _ = shape.zone.rpartition("-")
     zoned = {"topology.kubernetes.io/zone": shape.zone, "topology.kubernetes.io/region": region} if shape.zone else {}
     return zoned | {
-        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/arch": shape.arch,
         "beta.kubernetes.io/instance-type": shape.machine,
         "beta.kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/arch": shape.arch,
         "kubernetes.io/hostname": shape.name,
         "kubernetes.io/os": "linux",
         "node.kubernetes.io/instance-type": shape.machine,

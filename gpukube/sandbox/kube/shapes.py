@@ -102,3 +102,5 @@ class NodeShape:
     runtime: str = "containerd://2.0.6"
     max_pods: int = 110
     zone: str = ""
+    arch: str = "amd64"
+    kernel: str = "6.8.0-1034-azure"

@@ -84,6 +84,18 @@ def test_node_when_on_amazon_linux_then_nothing_advertises_by_itself(aws: Aws, k
     assert GPU not in node["status"]["capacity"]
 
 
+def test_node_when_on_arm_then_it_says_so_and_the_scaling_group_knows_it(aws: Aws, kube: httpx.Client) -> None:
+    group = aws.create("arm", instanceTypes=["g5g.xlarge"], amiType="AL2023_ARM_64_NVIDIA")
+    (node,) = nodes(kube, "arm")
+    assert node["metadata"]["labels"]["kubernetes.io/arch"] == "arm64"
+    assert node["status"]["nodeInfo"]["architecture"] == "arm64"
+    asg = group["resources"]["autoScalingGroups"][0]["name"]
+    scaling = aws.client("autoscaling")
+    (found,) = scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[asg])["AutoScalingGroups"]
+    (instance,) = found["Instances"]
+    assert node["spec"]["providerID"] == f"aws:///{instance['AvailabilityZone']}/{instance['InstanceId']}"
+
+
 def test_nodes_when_zones_do_not_all_offer_the_type_then_in_those_that_do(aws: Aws, kube: httpx.Client) -> None:
     sizes = {"minSize": 4, "maxSize": 4, "desiredSize": 4}
     aws.create("big", instanceTypes=["p4d.24xlarge"], scalingConfig=sizes)
