@@ -251,7 +251,7 @@ def add_eks_cluster(  # noqa: PLR0913 - the fields of a cluster
         kubernetes_version: 1.34.2 when empty.
         options: nodeGroups (bodies of CreateNodegroup; only nodegroupName is needed), subnets ({id, zone, public,
             listed}), foreignPlugin, publicEndpoint, status, authenticationMode, autoMode, mapped, groupQuota,
-            nodeQuota, roles (names of further IAM roles), tags.
+            nodeQuota, extendedTolerations, roles (names of further IAM roles), tags.
 
     Returns:
         `{"id", "created", "kubeUrl"}`.

@@ -54,6 +54,8 @@ class ClusterOptions:
         mapped: The caller has an access entry; without one the Kubernetes API answers 401.
         group_quota: Node groups that the account may have in the cluster (quota L-6D54EA21).
         node_quota: Nodes that a group may have (quota L-BD136A63).
+        extended_tolerations: The admission plugin ExtendedResourceToleration is on (docs: eks/platform-versions, for
+            1.29 to 1.31; unconfirmed for later ones).
         roles: Names of further IAM roles in the account.
         tags: Of the cluster.
     """
@@ -68,6 +70,7 @@ class ClusterOptions:
     mapped: bool = True
     group_quota: int = 30
     node_quota: int = 450
+    extended_tolerations: bool = True
     roles: tuple[str, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
 

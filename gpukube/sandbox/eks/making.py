@@ -65,6 +65,8 @@ async def make_cluster(
     reviewer = (f"{kube_base}/reviews/{wanted.key}", ca_pem.decode())
     version = wanted.kubernetes_version
     kube = KubeCluster(wanted.name, service.clock, token, version, assets=assets, reviewer=reviewer)
+    if wanted.options.extended_tolerations:
+        kube.tolerate_extended_resources()
     await kube.start()
     reached = json.loads(kube.kubeconfig(f"{kube_base}/clusters/{wanted.key}", ca_pem.decode()))["clusters"][0][
         "cluster"

@@ -34,6 +34,7 @@ _OPTIONS: dict[str, tuple[str, type]] = {
     "mapped": ("mapped", bool),
     "groupQuota": ("group_quota", int),
     "nodeQuota": ("node_quota", int),
+    "extendedTolerations": ("extended_tolerations", bool),
     "roles": ("roles", list),
     "tags": ("tags", dict),
 }

@@ -89,6 +89,12 @@ class KubeCluster:
         self._kubelets = Kubelets(self.api, clock, self._logs)
         self._nudge: Callable[[], None] = lambda: None
 
+    def tolerate_extended_resources(self) -> None:
+        """Turn the admission plugin ExtendedResourceToleration on; call it before the start."""
+        self.store.tolerates_extended_resources = True
+        if self._plane:
+            self._plane.tolerates_extended_resources = True
+
     async def start(self) -> None:
         """Start the controllers; needs a running event loop."""
         if self._plane:

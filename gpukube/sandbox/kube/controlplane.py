@@ -67,6 +67,7 @@ class ControlPlane:
         url: Where the API server listens, once started.
         ca_pem: Certificate of its authority, once started.
         version: Kubernetes version, once started.
+        tolerates_extended_resources: Set before the start: the admission plugin ExtendedResourceToleration is on.
     """
 
     def __init__(self, assets: Path, token: str, reviewer: tuple[str, str] | None = None) -> None:
@@ -78,6 +79,7 @@ class ControlPlane:
         self.url = ""
         self.ca_pem = ""
         self.version = ""
+        self.tolerates_extended_resources = False
 
     def has(self, program: str) -> bool:
         """Say whether a program is among the assets."""
@@ -183,6 +185,7 @@ class ControlPlane:
             "--endpoint-reconciler-type=none",
             "--disable-admission-plugins=TaintNodesByCondition",  # our nodes bring their own not-ready taint
             *self._review_flags(),
+            *(["--enable-admission-plugins=ExtendedResourceToleration"] if self.tolerates_extended_resources else []),
         )
 
     def _review_flags(self) -> list[str]:

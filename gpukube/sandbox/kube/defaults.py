@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.kinds import Kind
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["check_change", "check_values", "fill_defaults"]
+__all__ = ["check_change", "check_values", "fill_defaults", "tolerate_extended_resources"]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.:]*[a-z0-9])?")
 _RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -49,6 +49,22 @@ def _pod_spec(spec: JsonObject) -> None:
         container.setdefault("terminationMessagePath", "/dev/termination-log")
         for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
             container["resources"].setdefault("requests", {}).setdefault(name, limit)
+
+
+def tolerate_extended_resources(pod: JsonObject) -> None:
+    """Let a pod tolerate taints that are called as the extended resources it asks for.
+
+    Source:
+        kubernetes plugin/pkg/admission/extendedresourcetoleration: by the resource's own name, of any container.
+    """
+    spec = pod["spec"]
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    asked = {name for item in containers for name in (item.get("resources") or {}).get("requests") or {} if "/" in name}
+    tolerations = spec.setdefault("tolerations", [])
+    for name in sorted(asked):
+        wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+        if wanted not in tolerations:
+            tolerations.append(wanted)
 
 
 def _pod(obj: JsonObject) -> None:

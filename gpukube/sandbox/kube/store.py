@@ -81,6 +81,7 @@ class Store:
         self._subscriptions: set[Subscription] = set()
         self.kinds: dict[tuple[str, str], Kind] = {kind.key: kind for kind in BUILT_IN}
         self.version = 0
+        self.tolerates_extended_resources = False
         for name in _NAMESPACES:
             self.create(kinds.CORE["namespaces"], {"metadata": {"name": name}})
         for name, value in _PRIORITIES.items():
@@ -160,6 +161,8 @@ class Store:
         defaults.check_values(kind, new)
         if kind.kind == "Pod":
             self._admit_pod(new)
+            if self.tolerates_extended_resources:
+                defaults.tolerate_extended_resources(new)
         if manager:
             apply.record_update(None, new, manager, self.now())
         return new if dry_run else self._commit(kind, "ADDED", new, None)

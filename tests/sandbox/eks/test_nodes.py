@@ -239,6 +239,25 @@ def test_cluster_when_somebody_installed_a_plugin_then_it_advertises(sandbox: Sa
         wait_for(lambda: nodes(client, "gpu")[0]["status"]["allocatable"].get(GPU) == "1")
 
 
+@pytest.mark.parametrize(("given", "expected"), [(True, [(GPU, "Exists", "NoSchedule")]), (False, [])])
+def test_pod_when_it_asks_for_a_gpu_then_it_tolerates_that_name_only(
+    sandbox: SandboxInfo,
+    given: bool,  # noqa: FBT001 - a table's column
+    expected: list[tuple[str, str, str]],
+) -> None:
+    options = {"foreignPlugin": True, "extendedTolerations": given}
+    daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options=options)
+    cluster = Aws(sandbox).eks.describe_cluster(name=NAME)["cluster"]
+    trusted = ssl.create_default_context(cadata=b64decode(cluster["certificateAuthority"]["data"]).decode())
+    headers = {"Authorization": f"Bearer {bearer()}"}
+    container = {"name": "main", "image": "cuda", "resources": {"limits": {GPU: "1", "cpu": "1"}}}
+    pod = {"metadata": {"name": "user"}, "spec": {"containers": [container]}}
+    with httpx.Client(base_url=cluster["endpoint"], verify=trusted, trust_env=False, headers=headers) as client:
+        made = client.post("/api/v1/namespaces/default/pods", json=pod).json()
+    found = [(item["key"], item["operator"], item["effect"]) for item in made["spec"]["tolerations"]]
+    assert [item for item in found if not item[0].startswith("node.kubernetes.io/")] == expected
+
+
 def test_node_when_the_image_has_no_driver_then_a_plugin_finds_nothing(sandbox: SandboxInfo) -> None:
     daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options={"foreignPlugin": True})
     aws = Aws(sandbox)
