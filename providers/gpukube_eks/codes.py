@@ -28,7 +28,6 @@ CODES: Final[dict[str, str]] = {
     "eks-label-value": "A node label has no value.",
     "eks-taint": "EKS refuses a taint.",
     "eks-taint-value": "A taint has no value.",
-    "eks-taint-twice": "Two taints have one key and one effect.",
     "eks-taint-count": "A node group cannot have so many taints.",
     "eks-tag": "EKS refuses a tag.",
     "eks-tag-count": "A node group cannot have so many tags.",

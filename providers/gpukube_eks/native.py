@@ -160,9 +160,9 @@ def _check(path: str, value: object, target: Target) -> Iterator[Diagnostic]:
 def _wrong(path: str, value: object) -> str:
     """Say what to write in place of a value; "" when it is right."""
     leaf = NATIVE[path]
-    if not _fits(value, leaf):
-        return f"one of {', '.join(leaf)}" if isinstance(leaf, tuple) else _WORDS[leaf]
     form, words = _FORMS.get(path, (None, ""))
+    if not _fits(value, leaf):
+        return f"one of {', '.join(leaf)}" if isinstance(leaf, tuple) else words or _WORDS[leaf]
     texts = value if isinstance(value, list) else [value]
     return words if form and not all(form.fullmatch(str(text)) for text in texts) else ""
 
