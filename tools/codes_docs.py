@@ -11,6 +11,8 @@ from gpukube.errors import ExitCode
 from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_aks.codes import FAILURE_CODES as AKS_FAILURES
+from gpukube_eks.codes import CODES as EKS_CODES
+from gpukube_eks.codes import FAILURE_CODES as EKS_FAILURES
 from gpukube_gke.codes import CODES as GKE_CODES
 from gpukube_gke.codes import FAILURE_CODES as GKE_FAILURES
 from tools.code_sites import exit_codes
@@ -32,6 +34,8 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Pools on their clusters": codes.POOLS,
     "AKS: what it would refuse": AKS_CODES,
     "AKS: what Azure answers": AKS_FAILURES,
+    "EKS: what it would refuse": EKS_CODES,
+    "EKS: what AWS answers": EKS_FAILURES,
     "GKE: what it would refuse": GKE_CODES,
     "GKE: what Google Cloud answers": GKE_FAILURES,
     "Live pools": codes.LIVE_POOLS,

@@ -9,6 +9,7 @@ import pytest
 
 from gpukube.errors import ExitCode
 from gpukube_aks.codes import FAILURE_CODES as AKS_FAILURES
+from gpukube_eks.codes import FAILURE_CODES as EKS_FAILURES
 from gpukube_gke.codes import FAILURE_CODES as GKE_FAILURES
 from tools.code_sites import exit_codes, find_sites, sites_of
 from tools.codes_docs import TABLES
@@ -17,7 +18,12 @@ LISTED = {code for table in TABLES.values() for code in table}
 SHARED = {
     "no-machine": "a pool that names no machine, and a machine that no cloud sells",
     "kubeconfig": "whoever reads it",
-    **{code: "what two clouds answer alike" for code in AKS_FAILURES.keys() & GKE_FAILURES.keys()},
+    **dict.fromkeys(
+        (AKS_FAILURES.keys() & GKE_FAILURES.keys())
+        | (AKS_FAILURES.keys() & EKS_FAILURES.keys())
+        | (EKS_FAILURES.keys() & GKE_FAILURES.keys()),
+        "what two clouds answer alike",
+    ),
     **dict.fromkeys(("access", "capacity", "quota", "cloud"), "a class's own code, which Azure's answers carry too"),
 }
 """Codes that stand in two tables."""

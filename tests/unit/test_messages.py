@@ -17,6 +17,7 @@ from gpukube.codes import GPUS, POOLS
 from gpukube.errors import SpecError, render_diagnostics
 from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
+from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
 
 FOLDERS = Path(__file__).parents[1] / "messages"
@@ -26,7 +27,7 @@ SHADOWED = {
     "aks-mig-size": "mig-capable speaks first as long as AKS cuts every size that the catalogue says it does",
 }
 """Codes that are found for targets no spec leads to. Each has its case in its room's tests."""
-REACHABLE = tuple(dict.fromkeys((*SPEC_CODES, *GPUS, *POOLS, *AKS_CODES, *GKE_CODES)))
+REACHABLE = tuple(dict.fromkeys((*SPEC_CODES, *GPUS, *POOLS, *AKS_CODES, *EKS_CODES, *GKE_CODES)))
 CASES = tuple(sorted(folder.name for folder in FOLDERS.iterdir()))
 
 
