@@ -158,7 +158,9 @@ def _planned_pool(pool: Doc, *, verbose: bool) -> Iterator[Line]:
     if "nodes" not in pool:
         yield _headline(pool["action"], pool["name"])
     else:
-        yield _headline(pool["action"], pool["name"], pool["instanceType"], _node_words(pool["nodes"]))
+        where = f"in {', '.join(pool['zones'])}" if pool["zones"] else ""
+        words = [pool["name"], pool["instanceType"], _node_words(pool["nodes"]), where]
+        yield _headline(pool["action"], *filter(None, words))
         yield from _fact("devices", _device_words(pool))
         entry = f", entry {pool['configEntry']}" if pool["configEntry"] else ""
         yield from _fact("driver", f"{pool['driver']}; device plugin: {pool['devicePlugin']}{entry}")
@@ -258,7 +260,7 @@ def _plan_summary(document: Document) -> Line:
         if release and release["action"] in ("install", "upgrade"):
             counts[f"release to {release['action']}"] = counts.get(f"release to {release['action']}", 0) + 1
     words = {"no-op": "unchanged", "create": "to create", "update": "to update", "replace": "to replace"}
-    said = [f"{n} {words.get(what, what)}" for what, n in counts.items()]
+    said = [f"{n} {words.get(what, what if n == 1 else what.replace('release', 'releases'))}" for what, n in counts.items()]
     failed = sum(1 for cluster in _list(document["clusters"]) if cluster["error"])
     if failed:
         said.append(f"{failed} cluster{'' if failed == 1 else 's'} could not be planned")

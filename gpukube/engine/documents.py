@@ -192,6 +192,7 @@ def _wanted(desired: Desired) -> Document:
         "instanceType": target.machine.name,
         "gpu": {"model": str(target.machine.model), "count": target.machine.gpus},
         "nodes": _node_range(target.nodes),
+        "zones": list(target.zones),
         "devices": {
             "perNode": dict(promise.per_node),
             "min": promise.total(target.nodes.minimum),
