@@ -58,6 +58,7 @@ CLUSTERS: Final[dict[str, str]] = {
     "foreign-advertiser": "Something else in the cluster could advertise GPUs on the nodes of a pool.",
     "nfd-taint": "The node-feature-discovery that is there does not tolerate the taints of a pool.",
     "operator-nfd": "The GPU Operator waits for a node-feature-discovery that does not tolerate the taints of a pool.",
+    "operator-strategy": "The GPU Operator has one MIG strategy for all nodes, and the pools of a cluster need two.",
     "operator-strays": "The GPU Operator would also take over nodes that no pool of it holds.",
     "release-migration": "The cluster has our other release: the device-plugin chart, or the GPU Operator.",
 }

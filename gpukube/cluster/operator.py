@@ -5,8 +5,9 @@ Lives here: pools and live values -> chart values; pure. Must not live here: whe
 
 What the values take care of (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go):
 - the node image brings driver and toolkit: both are off;
-- `mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry, and
-  is "single" by default; "" leaves the choice to the entry of each node;
+- `mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry. To
+  leave it out ("") would render `mig:` as null, which server-side apply, and so Helm 4, refuses (#478): it says what
+  all cut pools say. Uncut ones show the same under either, but MPS does not go with mixed;
 - `daemonsets.tolerations` replaces the list of every operand; it reaches neither NFD nor the operator itself;
 - the operator takes up every node on which NFD has seen an NVIDIA PCI device. A bundled NFD looks at our nodes only; by
   another one's labels it would go to all, save those labelled nvidia.com/gpu.deploy.operands=false;
@@ -20,7 +21,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import text, tree
+import yaml
+
+from gpukube.cluster.jsontree import text, texts, tree
 from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
 from gpukube.cluster.names import CLUSTER_POLICY, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
 from gpukube.core.owners import ADVERTISER_LABEL
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView, Toleration
     from gpukube.core.values import Desired
 
-__all__ = ["REBOOT", "operator_drift", "operator_strays", "operator_values"]
+__all__ = ["REBOOT", "check_strategies", "mig_strategies", "operator_drift", "operator_strays", "operator_values"]
 
 REBOOT: Final = {"name": "WITH_REBOOT", "value": "true"}
 """Environment of the MIG manager."""
@@ -54,7 +57,6 @@ _FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
     (("devicePlugin", "enabled"), True),
     (("gfd", "enabled"), True),
     (("migManager", "enabled"), True),
-    (("mig", "strategy"), ""),
     (("clusterPolicy", "deployCR"), True),
     (("gpuCluster", "deployCR"), False),
     (("sandboxWorkloads", "enabled"), False),
@@ -95,6 +97,7 @@ def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str,
         "data": merged_entries(pools, around, GPU_OPERATOR.entries),
     }
     put(values, ("devicePlugin", "config"), new=config)
+    put(values, ("mig", "strategy"), new=_strategy(mig_strategies(pools, around)))
     put(values, ("migManager", "env"), new=_with_reboot(around))
     put(values, ("nfd", "enabled"), new=around.bundle_nfd)
     preferred = ("operator", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
@@ -103,6 +106,51 @@ def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str,
     put(values, ("operator", "upgradeCRD"), new=around.moves or moved_before)
     cover_taints(values, _TOLERATION_LISTS, pools, around)
     return values
+
+
+def mig_strategies(pools: Sequence[Desired], around: Surroundings) -> frozenset[str]:
+    """Give the strategies of all cut pools: of these, and by the live entries that other pools and nodes name."""
+    asked = {pool.target.sharing.mig.strategy for pool in pools if pool.target.sharing.mig}
+    live = texts(around.live, *GPU_OPERATOR.entries)
+    named = {_strategy_of(live[key]) for key in around.named if key in live}
+    return frozenset(asked | named) - {"", "none"}
+
+
+def _strategy_of(entry: str) -> str:
+    try:
+        return text(yaml.safe_load(entry), "flags", "migStrategy")
+    except yaml.YAMLError:  # edited by hand; the plugin says so on its node
+        return ""
+
+
+def _strategy(strategies: frozenset[str]) -> str:
+    """Choose the one value; "single" shows whole GPUs as they are where nothing is cut."""
+    return min(strategies, default="single")
+
+
+def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Where) -> list[Diagnostic]:
+    """Refuse pools that one MIG strategy for the whole cluster cannot serve.
+
+    Args:
+        pools: Those the operator serves.
+        around: The live release, and the entries named by other pools.
+        where: The cluster, for the message.
+    """
+    strategies = mig_strategies(pools, around)
+    if len(strategies) > 1:
+        said = "pools of MIG strategy single and of mixed are on one cluster"
+        return [_one_strategy(where, said, "write one sharing.mig.strategy for all its pools")]
+    slicings = {pool.target.pool: pool.target.sharing.slicing for pool in pools}
+    shared = sorted(name for name, slicing in slicings.items() if slicing and slicing.mode == "mps")
+    if shared and "mixed" in strategies:
+        said = f"{', '.join(shared)} is shared by MPS, and a pool of MIG strategy mixed is on the same cluster"
+        return [_one_strategy(where, said, "write strategy: single for the pools that are cut")]
+    return []
+
+
+def _one_strategy(where: Where, said: str, fix: str) -> Diagnostic:
+    why = "the GPU Operator's chart sets one MIG strategy for the plugin on all nodes, and MPS does not go with mixed"
+    return Diagnostic("operator-strategy", where, said, why=why, fix=f"{fix}, or put them on another cluster")
 
 
 def _with_reboot(around: Surroundings) -> list[object]:

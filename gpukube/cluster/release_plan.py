@@ -15,7 +15,7 @@ from gpukube.cluster.jsontree import texts, tree
 from gpukube.cluster.merging import Surroundings
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
 from gpukube.cluster.nfd import find_nfd
-from gpukube.cluster.operator import operator_drift, operator_strays, operator_values
+from gpukube.cluster.operator import check_strategies, operator_drift, operator_strays, operator_values
 from gpukube.cluster.plugin import chart_drift, chart_values
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.errors import Diagnostic, Where
@@ -131,7 +131,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
 
     Returns:
         The plan of one release. It is a "conflict" when the cluster has, or would get, the other one besides, or when
-        the operator would take over nodes of others.
+        the operator would take over nodes of others, or cannot serve these pools together.
     """
     kind = _kind_needed(pools, seen)
     served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
@@ -140,7 +140,6 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
         values = live.values if live else {}
         return ReleasePlan("none", reason, values, values, (), live.revision if live else 0, kind=kind)
-    refusals = _refusals(kind, served, pools, seen)
     version = chart_version or (_newer(live.chart_version, kind.version) if live else kind.version)
     around = Surroundings(
         live=live.values if live else {},
@@ -151,6 +150,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         missed=tuple(release.values for release in missed),
         moves=live is not None and live.chart_version != version,
     )
+    refusals = _refusals(kind, served, pools, seen, around)
     if refusals:
         values = live.values if live else {}
         revision = live.revision if live else 0
@@ -172,7 +172,7 @@ def _is_there(release: Release | None) -> bool:
 
 
 def _refusals(
-    kind: ReleaseKind, served: Sequence[Desired], pools: Sequence[Desired], seen: Sighting
+    kind: ReleaseKind, served: Sequence[Desired], pools: Sequence[Desired], seen: Sighting, around: Surroundings
 ) -> list[Diagnostic]:
     if not served:
         return []
@@ -181,7 +181,9 @@ def _refusals(
     live = [other for other in others if other in rivals or _is_there(seen.release_of(other))]
     where = Where(served[0].target.cluster.key)
     found = [_migration(kind, other, served) for other in live]
-    return found + (operator_strays(seen, where) if kind is GPU_OPERATOR else [])
+    if kind is GPU_OPERATOR:
+        found += [*operator_strays(seen, where), *check_strategies(served, around, where)]
+    return found
 
 
 def _migration(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desired]) -> Diagnostic:

@@ -113,7 +113,7 @@ def _policy(plan: ReleasePlan) -> tuple[tuple[tuple[str, ...], str], ...]:
         (("devicePlugin", "enabled"), "true"),
         (("gfd", "enabled"), "true"),
         (("migManager", "enabled"), "true"),
-        (("mig", "strategy"), ""),
+        (("mig", "strategy"), text(plan.values, "mig", "strategy")),
         (("devicePlugin", "config", "name"), plan.kind.config_map),
         (("devicePlugin", "config", "default"), text(plan.values, "devicePlugin", "config", "default")),
     )

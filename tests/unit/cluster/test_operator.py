@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpukube.cluster.jsontree import at, items, number, texts
 from gpukube.cluster.merging import DEFAULT_KEY, Surroundings
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
-from gpukube.cluster.operator import operator_strays, operator_values
+from gpukube.cluster.operator import check_strategies, mig_strategies, operator_strays, operator_values
 from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.scheduling import tolerates
 from gpukube.cluster.sighting import Sighting
@@ -23,6 +23,7 @@ from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from tests.unit.cluster.builders import (
     GPU_TAINT,
     MIXED,
+    MPS,
     SINGLE,
     SLICED,
     VISION_TAINT,
@@ -34,6 +35,7 @@ from tests.unit.cluster.builders import (
 
 CUT, SHARED = operated(sharing=SINGLE), operated(sharing=SLICED, pool="t4")
 ALONE = Surroundings()
+HERE = Where("train")
 VALUES = operator_values([CUT], ALONE)
 
 
@@ -47,7 +49,7 @@ FIXED = {
     "the operator's plugin advertises": (("devicePlugin", "enabled"), True),
     "features are discovered": (("gfd", "enabled"), True),
     "the MIG manager runs": (("migManager", "enabled"), True),
-    "no strategy for all entries": (("mig", "strategy"), ""),
+    "the strategy of all cut pools": (("mig", "strategy"), "single"),
     "the classic stack": (("clusterPolicy", "deployCR"), True),
     "not the one of DRA": (("gpuCluster", "deployCR"), False),
     "no virtual machines": (("sandboxWorkloads", "enabled"), False),
@@ -72,9 +74,60 @@ def test_values_when_made_then_as_the_pools_need_whatever_is_live(case: str) -> 
 
 
 def test_values_when_pools_differ_then_an_entry_for_each_with_a_strategy_of_its_own() -> None:
-    made = entries(operator_values([CUT, SHARED, operated(sharing=MIXED)], ALONE))
-    assert {DEFAULT_KEY, CUT.ownership.config_key, SHARED.ownership.config_key} <= set(made)
-    assert {yaml.safe_load(text)["flags"]["migStrategy"] for text in made.values()} == {"none", "single", "mixed"}
+    made = entries(operator_values([CUT, SHARED], ALONE))
+    assert set(made) == {DEFAULT_KEY, CUT.ownership.config_key, SHARED.ownership.config_key}
+    assert {yaml.safe_load(text)["flags"]["migStrategy"] for text in made.values()} == {"none", "single"}
+
+
+STRATEGIES = {
+    "single": ([CUT, SHARED], ALONE, {"single"}, "single"),
+    "mixed": ([operated(sharing=MIXED), SHARED], ALONE, {"mixed"}, "mixed"),
+    "nothing is cut": ([SHARED], ALONE, set(), "single"),
+    "by another spec's pool": (
+        [SHARED],
+        Surroundings(
+            live=operator_values([operated(sharing=MIXED)], ALONE),
+            named=frozenset({operated(sharing=MIXED).ownership.config_key}),
+        ),
+        {"mixed"},
+        "mixed",
+    ),
+    "an entry that nothing names": (
+        [CUT],
+        Surroundings(live=operator_values([operated(sharing=MIXED)], ALONE)),
+        {"single"},
+        "single",
+    ),
+    "an entry edited by hand": (
+        [CUT],
+        Surroundings(live={"devicePlugin": {"config": {"data": {"c-1": "a: ["}}}}, named=frozenset({"c-1"})),
+        {"single"},
+        "single",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STRATEGIES)
+def test_values_when_pools_are_cut_then_their_strategy_is_everybodys(case: str) -> None:
+    pools, around, strategies, value = STRATEGIES[case]
+    assert mig_strategies(pools, around) == strategies
+    assert at(operator_values(pools, around), "mig", "strategy") == value
+    assert check_strategies(pools, around, HERE) == []
+
+
+UNSERVED = {
+    "single and mixed": ([CUT, operated(sharing=MIXED, pool="mix")], "single and of mixed"),
+    "mps beside mixed": ([operated(sharing=MPS, pool="m"), operated(sharing=MIXED)], "m is shared by MPS"),
+}
+
+
+@pytest.mark.parametrize("case", UNSERVED)
+def test_check_when_one_strategy_cannot_serve_all_then_refused(case: str) -> None:
+    pools, says = UNSERVED[case]
+    (found,) = check_strategies(pools, ALONE, HERE)
+    assert (found.code, found.severity, found.where) == ("operator-strategy", "error", HERE)
+    assert says in found.message
+    assert check_strategies([CUT, operated(sharing=MPS)], ALONE, HERE) == []
 
 
 def test_values_when_an_entry_is_written_then_it_is_the_one_of_the_other_chart() -> None:
@@ -153,7 +206,7 @@ SHARINGS = st.one_of(
     st.just(Sharing()),
     st.builds(
         Sharing,
-        mig=st.builds(MigCut, st.sampled_from(["1g.5gb", "2g.10gb", "3g.20gb"]), st.sampled_from(["single", "mixed"])),
+        mig=st.builds(MigCut, st.sampled_from(["1g.5gb", "2g.10gb", "3g.20gb"]), st.just("single")),
         slicing=st.one_of(st.none(), st.builds(Slicing, st.just("time-slicing"), st.integers(2, 9))),
     ),
 )
@@ -183,7 +236,6 @@ def test_merge_when_two_specs_share_a_cluster_then_neither_drops_the_other(mine:
 
 # Nodes of others
 
-HERE = Where("train")
 FOREIGN = node_of(CUT, "other", labels={"feature.node.kubernetes.io/pci-0302_10de.present": "true"})
 KEPT = {
     "our own nodes": operated_node(CUT),

@@ -18,6 +18,7 @@ from gpukube.errors import Conflict
 from tests.builders import make_observed
 from tests.unit.cluster.builders import (
     GPU_TAINT,
+    MIXED,
     NAMESPACE,
     SINGLE,
     SLICED,
@@ -140,6 +141,13 @@ def test_plan_when_the_operator_would_take_nodes_of_others_then_refused() -> Non
     plan = plan_release([CUT], Sighting(nodes=(stray,)))
     assert (plan.action, [found.code for found in plan.diagnostics]) == ("conflict", ["operator-strays"])
     assert plan_release([CHARTED], Sighting(nodes=(stray,))).action == "install"
+
+
+def test_plan_when_another_specs_live_pool_is_cut_by_another_strategy_then_refused() -> None:
+    mix = operated(sharing=MIXED, pool="mix")
+    plan = plan_release([CUT], operating([mix]), live_pools=[make_observed(mix, owner="another-team")])
+    assert (plan.action, [found.code for found in plan.diagnostics]) == ("conflict", ["operator-strategy"])
+    assert plan_release([CUT], operating([mix])).action == "upgrade"
 
 
 def test_apply_when_a_plan_is_a_conflict_then_raised_with_its_diagnostics() -> None:

@@ -110,7 +110,7 @@ def operator_objects() -> dict[str, dict[str, object]]:
         "toolkit": {"enabled": False},
         "devicePlugin": {"enabled": True, "config": {"name": GPU_OPERATOR.config_map, "default": DEFAULT_KEY}},
         "gfd": {"enabled": True},
-        "mig": None,
+        "mig": {"strategy": "single"},
         "migManager": {"enabled": True, "env": [{"name": "WITH_REBOOT", "value": "true"}]},
         "daemonsets": {"tolerations": items(values, "daemonsets", "tolerations")},
     }
@@ -148,7 +148,7 @@ BROKEN_OPERATOR: dict[str, tuple[Callable[[dict[str, dict[str, object]]], object
     "no plugin": (spoil_policy(devicePlugin={"enabled": False}), "devicePlugin.enabled is false, not true"),
     "no config": (spoil_policy(devicePlugin={"enabled": True}), "devicePlugin.config.name is absent"),
     "no features": (spoil_policy(gfd=None), "gfd.enabled is absent, not true"),
-    "strategy for all entries": (spoil_policy(mig={"strategy": "single"}), "mig.strategy is single, not absent"),
+    "another strategy": (spoil_policy(mig={"strategy": "mixed"}), "mig.strategy is mixed, not single"),
     "no cut": (spoil_policy(migManager={"enabled": False}), "migManager.enabled is false"),
     "no reboot": (spoil_policy(migManager={"enabled": True}), "lacks WITH_REBOOT"),
     "operands shut out": (spoil_policy(daemonsets={}), "the operands lack the toleration of dedicated"),

@@ -117,18 +117,29 @@ def test_dry_run_when_the_chart_at_hand_is_the_other_one_then_said_so(
 def test_prove_when_whole_gpus_join_then_cut_by_a_reboot_and_shown_as_each_entry_says(
     keeper: ReleaseKeeper, kube: LightKube, live: Live
 ) -> None:
-    pools = [CUT, MIX, SHARED]
+    pools = [CUT, SHARED]
     keeper.install_or_upgrade(plan_release(pools, Sighting()), 0)
     for pool in pools:
         boot(live, pool, f"{pool.target.pool}-1")
     proof, steps = wait_for(CUT, kube)
     assert (proof.status, proof.total) == ("proven", {"nvidia.com/gpu": 56}), proof.missing_step
     assert steps
+    shared, _ = wait_for(SHARED, kube)
+    assert (shared.status, shared.total) == ("proven", {"nvidia.com/gpu": 32}), shared.missing_step
+    assert plan_release(pools, look(kube)).action == "none"
+
+
+def test_prove_when_pools_are_mixed_then_slices_have_names_of_their_own_and_whole_gpus_too(
+    keeper: ReleaseKeeper, kube: LightKube, live: Live
+) -> None:
+    pools = [MIX, SHARED]
+    keeper.install_or_upgrade(plan_release(pools, Sighting()), 0)
+    for pool in pools:
+        boot(live, pool, f"{pool.target.pool}-1")
     mixed, _ = wait_for(MIX, kube)
     assert (mixed.status, mixed.total) == ("proven", {"nvidia.com/mig-1g.5gb": 56}), mixed.missing_step
     shared, _ = wait_for(SHARED, kube)
     assert (shared.status, shared.total) == ("proven", {"nvidia.com/gpu": 32}), shared.missing_step
-    assert plan_release(pools, look(kube)).action == "none"
 
 
 def test_prove_when_a_profile_does_not_exist_then_broken_and_the_manager_is_named(
