@@ -122,6 +122,8 @@ class _Module:
         keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
         position = self.positions[callee]
         argument = keywords.get("code", call.args[position] if 0 <= position < len(call.args) else None)
+        if callee not in ERRORS and isinstance(argument, ast.Constant) and argument.value == "":
+            return  # a cloud's answer without a code of its own
         raised = next((name for name in (callee, *map(_last_name, call.args)) if name in ERRORS), "")
         kind: Kind = "warning" if _text(keywords.get("severity")) == "warning" else "error"
         for code in self._codes(argument):

@@ -24,6 +24,7 @@ SHARED = {
         | (EKS_FAILURES.keys() & GKE_FAILURES.keys()),
         "what two clouds answer alike",
     ),
+    "cluster-unreachable": "the cluster's API, whether its cloud or its network says so",
     **dict.fromkeys(("access", "capacity", "quota", "cloud"), "a class's own code, which Azure's answers carry too"),
 }
 """Codes that stand in two tables."""
@@ -106,7 +107,7 @@ def test_sentence_when_printed_then_is_one(says: str) -> None:
         ("step-geometry", [ExitCode.ERROR]),
         ("defect", [ExitCode.ERROR]),
         ("tenant", [ExitCode.ACCESS]),
-        ("zone-not-offered", [ExitCode.CAPACITY]),
+        ("zone-not-offered", [ExitCode.BAD_INPUT, ExitCode.CAPACITY]),
         ("timeout", [ExitCode.TIMED_OUT]),
     ],
 )

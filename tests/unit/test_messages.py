@@ -23,6 +23,7 @@ from gpukube_gke.codes import CODES as GKE_CODES
 FOLDERS = Path(__file__).parents[1] / "messages"
 STYLE_FORBIDS = ("invalid", "failed to", "please", "pydantic", "https://", "Input should")
 SHADOWED = {
+    "no-provider": "the spec names no cloud whose provider is not in this distribution",
     "mps-with-mig": "the spec's own rule mps-mig speaks first; this one is for callers without a spec",
     "aks-mig-size": "mig-capable speaks first as long as AKS cuts every size that the catalogue says it does",
 }
