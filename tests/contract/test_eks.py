@@ -79,7 +79,7 @@ class EksHarness:
 
     def add_foreign_pool(self, name: str) -> None:
         aws = AwsClients(Identity(dummy=ACCOUNT), REGION, self.info.aws_url, Settings())
-        system = cast("Mapping[str, object]", aws.eks.describe_nodegroup(clusterName="train", nodegroupName="system"))
+        system = aws.eks.describe_nodegroup(clusterName="train", nodegroupName="system")
         group = cast("Mapping[str, object]", system["nodegroup"])
         sizes = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
         same = {"subnets": group["subnets"], "nodeRole": group["nodeRole"], "scalingConfig": sizes}
@@ -102,13 +102,12 @@ class EksHarness:
     def accepts(self, request: Request) -> bool:
         session = botocore.session.get_session()
         calls = (("eks", "CreateNodegroup", "nodegroup"), ("ec2", "CreateLaunchTemplate", "launchTemplate"))
-        reports = [
-            ParamValidator().validate(
-                request.params[part], session.get_service_model(service).operation_model(operation).input_shape
-            )
-            for service, operation, part in calls
-        ]
-        return not any(report.has_errors() for report in reports)
+        for service, operation, part in calls:
+            shape = session.get_service_model(service).operation_model(operation).input_shape
+            given = cast("Mapping[str, object]", request.params[part])
+            if shape is None or ParamValidator().validate(given, shape).has_errors():
+                return False
+        return True
 
     def pause(self) -> None:
         time.sleep(0.01)

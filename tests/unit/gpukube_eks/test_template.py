@@ -1,0 +1,54 @@
+"""Launch templates: their name, what counts as the same, what a live one says."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpukube_eks.template import contains, tags_of, template_fields, template_name
+
+NAMES = st.from_regex(r"\A[0-9A-Za-z][A-Za-z0-9\-_]{0,99}\Z")
+GROUPS = st.from_regex(r"\A[0-9A-Za-z][A-Za-z0-9\-_]{0,62}\Z")
+
+
+def test_name_when_short_can_be_read() -> None:
+    assert template_name("train", "a100mig") == "gpukube/train/a100mig"
+
+
+@given(NAMES, GROUPS, NAMES, GROUPS)
+def test_name_when_of_another_group_is_another_and_never_too_long(one: str, group: str, other: str, next_: str) -> None:
+    first, second = template_name(one, group), template_name(other, next_)
+
+    assert len(first) <= 128
+    assert (first == second) == ((one, group) == (other, next_))
+
+
+def test_contains_when_ec2_adds_something_still_holds() -> None:
+    wanted = {"MetadataOptions": {"HttpTokens": "required"}, "BlockDeviceMappings": [{"Ebs": {"VolumeSize": 100}}]}
+    live = {
+        "MetadataOptions": {"HttpTokens": "required", "State": "applied"},
+        "BlockDeviceMappings": [{"Ebs": {"VolumeSize": 100, "Encrypted": False}}],
+    }
+
+    assert contains(live, wanted)
+    assert not contains({**live, "BlockDeviceMappings": []}, wanted)
+    assert not contains({**live, "MetadataOptions": {"HttpTokens": "optional"}}, wanted)
+    assert not contains(None, wanted)
+
+
+def test_fields_when_bottlerocket_are_those_of_the_second_disk() -> None:
+    disks = [
+        {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 4, "VolumeType": "gp3"}},
+        {"DeviceName": "/dev/xvdb", "Ebs": {"VolumeSize": 200, "VolumeType": "gp2"}},
+    ]
+
+    rocket = template_fields({"BlockDeviceMappings": disks}, "BOTTLEROCKET_x86_64_NVIDIA")
+    linux = template_fields({"BlockDeviceMappings": disks}, "AL2023_x86_64_NVIDIA")
+
+    assert rocket == {"disk.sizeGiB": 200, "disk.type": "gp2"}
+    assert linux == {"disk.sizeGiB": 4, "disk.type": "gp3"}
+
+
+def test_tags_when_there_are_none_are_empty() -> None:
+    assert tags_of({}) == {}
+    assert tags_of({"Tags": [{"Key": "a", "Value": "b"}]}) == {"a": "b"}
