@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CLOUD_PREFIXES = ("AWS_", "AZURE_", "ARM_", "GOOGLE_", "CLOUDSDK_", "GPUKUBE_", "HELM_", "IDENTITY_", "MSI_")
-KEPT = ("GPUKUBE_TEST_AZ", "GPUKUBE_TEST_HELM")
+KEPT = ("GPUKUBE_TEST_AWS", "GPUKUBE_TEST_AZ", "GPUKUBE_TEST_GCLOUD", "GPUKUBE_TEST_HELM")
 """Paths of real tools that some tests use when they are there."""
 
 
