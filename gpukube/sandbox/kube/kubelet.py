@@ -65,7 +65,7 @@ class Kubelets:
         for pod in await self._api.list("pods"):
             pods.setdefault(spec(pod).get("nodeName", ""), []).append(pod)
         due: list[float] = []
-        for name, machine in self.machines.items():
+        for name, machine in list(self.machines.items()):  # the cluster adds nodes while we wait for answers
             if machine.up and name in nodes:
                 due += await self._machine(machine, nodes[name], pods.get(name, []))
         await self._discover(nodes.values(), [pod for group in pods.values() for pod in group])
