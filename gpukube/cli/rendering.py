@@ -260,7 +260,9 @@ def _plan_summary(document: Document) -> Line:
         if release and release["action"] in ("install", "upgrade"):
             counts[f"release to {release['action']}"] = counts.get(f"release to {release['action']}", 0) + 1
     words = {"no-op": "unchanged", "create": "to create", "update": "to update", "replace": "to replace"}
-    said = [f"{n} {words.get(what, what if n == 1 else what.replace('release', 'releases'))}" for what, n in counts.items()]
+    said = [
+        f"{n} {words.get(what, what if n == 1 else what.replace('release', 'releases'))}" for what, n in counts.items()
+    ]
     failed = sum(1 for cluster in _list(document["clusters"]) if cluster["error"])
     if failed:
         said.append(f"{failed} cluster{'' if failed == 1 else 's'} could not be planned")
