@@ -24,6 +24,9 @@ from botocore.exceptions import (
     SSOError,
     TokenRetrievalError,
 )
+from botocore.exceptions import (
+    ConnectionError as NoConnectionError,
+)
 
 from gpukube.errors import AccessError, CloudError
 from gpukube_eks.meanings import LOGIN, Problem, error_of, quote
@@ -37,6 +40,7 @@ __all__ = ["code_of", "explain", "explained"]
 
 _LOGIN: Final = (CredentialRetrievalError, TokenRetrievalError, SSOError, LoginError)
 _MISSING: Final = (NoCredentialsError, PartialCredentialsError)
+_UNREACHED: Final = (HTTPClientError, NoConnectionError)
 _LOST: Final = (ReadTimeoutError, ConnectionClosedError)
 
 
@@ -76,7 +80,7 @@ def _explain_exchange(error: BotoCoreError, where: str) -> GpukubeError:
     if isinstance(error, _LOST):
         fix = "run the same command again: it looks first"
         return CloudError("AWS's answer was lost on the way", where=where, fix=fix, why=why, code="no-answer")
-    if isinstance(error, HTTPClientError):
+    if isinstance(error, _UNREACHED):
         fix = "check the network, the proxy, the endpoint and clusters.*.region"
         return CloudError("the AWS API cannot be reached", where=where, fix=fix, why=why, code="unreachable")
     if isinstance(error, InvalidRegionError):

@@ -118,7 +118,12 @@ def test_sharing_when_the_user_data_was_changed_is_a_difference() -> None:
 
 
 def test_leftover_when_read_is_a_failed_pool_of_ours_without_nodes() -> None:
-    tags = {"gpukube.io/owner": "ml", "gpukube.io/pool": "p", "gpukube.io/nodegroup": "g", "gpukube.io/cluster": "train"}
+    tags = {
+        "gpukube.io/owner": "ml",
+        "gpukube.io/pool": "p",
+        "gpukube.io/nodegroup": "g",
+        "gpukube.io/cluster": "train",
+    }
     template = {
         "LaunchTemplateName": "gpukube/train/g",
         "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],

@@ -1,0 +1,163 @@
+"""A fake of AWS: twenty lines per service, answers as the real ones give them, every call recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from tests.unit.gpukube_eks.samples import ACCOUNT
+
+if TYPE_CHECKING:
+    from gpukube_eks.sdk import Answer
+
+__all__ = ["FakeAws", "refusal"]
+
+Json = dict[str, object]
+
+
+def refusal(code: str, text: str = "", operation: str = "Operation") -> ClientError:
+    """Make the exception of a refused call."""
+    return ClientError({"Error": {"Code": code, "Message": text}}, operation)
+
+
+class FakeAws:
+    """All four services as one object.
+
+    Attributes:
+        groups: Node groups by name.
+        templates: Launch templates by name: tags and the data of each version.
+        calls: Operations in order.
+        raises: Operation -> what it raises next, once.
+    """
+
+    def __init__(self, cluster: Json | None = None) -> None:
+        self.cluster: Json = {"name": "train", "status": "ACTIVE", "version": "1.34", **(cluster or {})}
+        self.groups: dict[str, Json] = {}
+        self.templates: dict[str, tuple[dict[str, str], list[Json]]] = {}
+        self.updates: dict[str, Json] = {}
+        self.roles: list[Json] = []
+        self.subnets: list[Json] = []
+        self.offered: list[str] = []
+        self.account = ACCOUNT
+        self.calls: list[str] = []
+        self.raises: dict[str, Exception] = {}
+
+    @property
+    def eks(self) -> FakeAws:
+        return self
+
+    ec2 = sts = iam = eks
+
+    def cluster_token(self, cluster: str) -> str:
+        return f"token-of-{cluster}"
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+    def _called(self, name: str) -> None:
+        self.calls.append(name)
+        if error := self.raises.pop(name, None):
+            raise error
+
+    def get_caller_identity(self) -> Answer:
+        self._called("get_caller_identity")
+        return {"Account": self.account}
+
+    def describe_cluster(self, *, name: str) -> Answer:
+        self._called("describe_cluster")
+        return {"cluster": self.cluster}
+
+    def list_nodegroups(self, *, clusterName: str, nextToken: str = "") -> Answer:  # noqa: N803 - the API's names
+        """Pages of two."""
+        self._called("list_nodegroups")
+        start, names = int(nextToken or 0), sorted(self.groups)
+        more = {"nextToken": str(start + 2)} if len(names) > start + 2 else {}
+        return {"nodegroups": names[start : start + 2], **more}
+
+    def describe_nodegroup(self, *, clusterName: str, nodegroupName: str) -> Answer:  # noqa: N803 - the API's names
+        self._called("describe_nodegroup")
+        if nodegroupName not in self.groups:
+            raise refusal("ResourceNotFoundException")
+        return {"nodegroup": self.groups[nodegroupName]}
+
+    def create_nodegroup(self, **arguments: object) -> Answer:
+        self._called("create_nodegroup")
+        name = str(arguments["nodegroupName"])
+        self.groups[name] = {"status": "CREATING", **arguments}
+        return {"nodegroup": self.groups[name]}
+
+    def delete_nodegroup(self, *, clusterName: str, nodegroupName: str) -> Answer:  # noqa: N803 - the API's names
+        self._called("delete_nodegroup")
+        if self.groups.pop(nodegroupName, None) is None:
+            raise refusal("ResourceNotFoundException")
+        return {}
+
+    def update_nodegroup_config(self, **arguments: object) -> Answer:
+        self._called("update_nodegroup_config")
+        return {"update": {"id": "u-config"}}
+
+    def update_nodegroup_version(self, **arguments: object) -> Answer:
+        self._called("update_nodegroup_version")
+        return {"update": {"id": "u-version"}}
+
+    def describe_update(self, *, name: str, nodegroupName: str, updateId: str) -> Answer:  # noqa: N803 - the API's names
+        self._called("describe_update")
+        return {"update": self.updates[updateId]}
+
+    def create_launch_template(self, **arguments: object) -> Answer:
+        self._called("create_launch_template")
+        name = str(arguments["LaunchTemplateName"])
+        if name in self.templates:
+            raise refusal("InvalidLaunchTemplateName.AlreadyExistsException")
+        ((given),) = arguments["TagSpecifications"] if isinstance(arguments["TagSpecifications"], list) else ()
+        self.templates[name] = {tag["Key"]: tag["Value"] for tag in given["Tags"]}, [_json(arguments)]
+        return {}
+
+    def create_launch_template_version(self, **arguments: object) -> Answer:
+        self._called("create_launch_template_version")
+        versions = self.templates[str(arguments["LaunchTemplateName"])][1]
+        versions.append(_json(arguments))
+        return {"LaunchTemplateVersion": {"VersionNumber": len(versions)}}
+
+    def describe_launch_templates(self, **arguments: object) -> Answer:
+        self._called("describe_launch_templates")
+        found = [
+            {"LaunchTemplateName": name, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+            for name, (tags, _) in self.templates.items()
+        ]
+        return {"LaunchTemplates": found}
+
+    def describe_launch_template_versions(self, **arguments: object) -> Answer:
+        self._called("describe_launch_template_versions")
+        name = str(arguments.get("LaunchTemplateName") or arguments.get("LaunchTemplateId"))
+        if name not in self.templates:
+            raise refusal("InvalidLaunchTemplateId.NotFound")
+        versions = self.templates[name][1]
+        newest = {"VersionNumber": len(versions), "LaunchTemplateData": versions[-1]}
+        return {"LaunchTemplateVersions": [newest]}
+
+    def delete_launch_template(self, *, LaunchTemplateName: str) -> Answer:  # noqa: N803 - the API's names
+        self._called("delete_launch_template")
+        del self.templates[LaunchTemplateName]
+        return {}
+
+    def describe_subnets(self, **arguments: object) -> Answer:
+        self._called("describe_subnets")
+        return {"Subnets": self.subnets}
+
+    def describe_instance_type_offerings(self, **arguments: object) -> Answer:
+        self._called("describe_instance_type_offerings")
+        return {"InstanceTypeOfferings": [{"Location": zone} for zone in self.offered]}
+
+    def list_roles(self, **arguments: object) -> Answer:
+        """Pages of one."""
+        self._called("list_roles")
+        at = int(str(arguments.get("Marker") or 0))
+        return {"Roles": self.roles[at : at + 1], "IsTruncated": at + 1 < len(self.roles), "Marker": str(at + 1)}
+
+
+def _json(arguments: Json) -> Json:
+    data = arguments["LaunchTemplateData"]
+    assert isinstance(data, dict)
+    return data

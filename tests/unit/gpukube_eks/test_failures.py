@@ -1,0 +1,147 @@
+"""AWS's refusals and failures -> our errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionClosedError,
+    EndpointConnectionError,
+    InvalidRegionError,
+    NoCredentialsError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    ReadTimeoutError,
+    SSLError,
+    SSOTokenLoadError,
+    UnauthorizedSSOTokenError,
+    UnknownEndpointError,
+)
+
+from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
+from gpukube_eks.codes import FAILURE_CODES
+from gpukube_eks.failures import explain, explained
+from gpukube_eks.meanings import Problem, error_of, issue_error, update_error
+
+
+@dataclass(frozen=True)
+class Case:
+    """An error as AWS words it, and what it means."""
+
+    code: str
+    text: str
+    error: type[GpukubeError]
+    means: str
+
+
+EARLY = (
+    Case("ResourceInUseException", "NodeGroup already exists with name x", Conflict, "exists"),
+    Case("ResourceInUseException", "cannot be updated as it is currently not in Active State", Conflict, "busy"),
+    Case("InvalidRequestException", "Request limit exceeded.", Conflict, "busy"),
+    Case("ResourcePropagationDelayException", "", Conflict, "busy"),
+    Case("ThrottlingException", "Rate exceeded", CloudError, "throttled"),
+    Case("RequestLimitExceeded", "", CloudError, "throttled"),
+    Case("ResourceLimitExceededException", "Maximum number of node groups", QuotaError, "quota"),
+    Case("UnsupportedAvailabilityZoneException", "", CapacityError, "zone-not-offered"),
+    Case("InvalidParameterException", "[g6.xlarge] is not a valid instance type for requested amiType X", CloudError,
+         "image-refused"),
+    Case("InvalidParameterException", "Label cannot contain reserved prefixes", CloudError, "refused"),
+    Case("InvalidRequestException", "Launch template x could not be found.", CloudError, "refused"),
+    Case("AccessDeniedException", "not authorized to perform: eks:CreateNodegroup", AccessError, "permission"),
+    Case("UnauthorizedOperation", "You are not authorized", AccessError, "permission"),
+    Case("AccessDenied", "not authorized to perform: sts:AssumeRole on resource", AccessError, "assume-role"),
+    Case("UnrecognizedClientException", "The security token is invalid", AccessError, "access"),
+    Case("ExpiredToken", "", AccessError, "access"),
+    Case("AuthFailure", "", AccessError, "access"),
+    Case("OptInRequired", "", AccessError, "not-enabled"),
+    Case("ResourceNotFoundException", "No cluster found for name: x.", CloudError, "no-cluster"),
+    Case("ServerException", "", CloudError, "cloud"),
+)  # fmt: skip
+LATE = (
+    Case("AsgInstanceLaunchFailures", "Could not launch. InsufficientInstanceCapacity - We currently do not have",
+         CapacityError, "capacity"),
+    Case("AsgInstanceLaunchFailures", "ReservationCapacityExceeded - x", CapacityError, "capacity"),
+    Case("AsgInstanceLaunchFailures", "VcpuLimitExceeded - You have requested more vCPU", QuotaError, "quota"),
+    Case("AsgInstanceLaunchFailures", "MaxSpotInstanceCountExceeded - x", QuotaError, "quota"),
+    Case("AsgInstanceLaunchFailures", "Unsupported - Your requested instance type", CapacityError, "zone-not-offered"),
+    Case("AsgInstanceLaunchFailures", "something else", CloudError, "launch"),
+    Case("InstanceLimitExceeded", "", QuotaError, "quota"),
+    Case("InsufficientFreeAddresses", "", CloudError, "subnet-full"),
+    Case("NodeCreationFailure", "Instances failed to join the kubernetes cluster", CloudError, "node-join"),
+    Case("AccessDenied", "", CloudError, "node-access"),
+    Case("Ec2LaunchTemplateInvalidConfiguration", "User data was not in the TOML format.", CloudError,
+         "launch-template"),
+    Case("PodEvictionFailure", "Reached max retries", CloudError, "drain"),
+    Case("InternalFailure", "", CloudError, "failed"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EARLY, ids=lambda case: f"{case.code}-{case.means}")
+def test_refusal_when_explained_is_our_class_with_a_remedy(case: Case) -> None:
+    refusal = ClientError({"Error": {"Code": case.code, "Message": case.text}}, "CreateNodegroup")
+
+    error = explain(refusal, "train-eks/t4")
+
+    (problem,) = error.diagnostics
+    assert (type(error), problem.code) == (case.error, case.means)
+    assert problem.fix
+    assert problem.why == (f"AWS says: {case.text.rstrip('.')}" if case.text else "")
+    assert str(problem.where) == "train-eks/t4"
+
+
+@pytest.mark.parametrize("case", LATE, ids=lambda case: f"{case.code}-{case.means}-{case.text[:9]}")
+def test_issue_when_explained_is_our_class_with_a_remedy(case: Case) -> None:
+    error = error_of(Problem(case.code, case.text, is_late=True), "train-eks/t4")
+
+    (problem,) = error.diagnostics
+    assert (type(error), problem.code) == (case.error, case.means)
+    assert problem.fix
+    assert problem.code in FAILURE_CODES
+
+
+def test_issues_when_several_are_told_by_the_one_that_says_most() -> None:
+    error = issue_error((("Unknown", ""), ("InstanceLimitExceeded", "")), "train-eks/t4")
+
+    assert isinstance(error, QuotaError)
+
+
+def test_issues_when_there_are_none_still_are_an_error() -> None:
+    assert issue_error((), "train-eks/t4").diagnostics[0].code == "failed"
+
+
+def test_update_when_cancelled_is_a_conflict() -> None:
+    assert isinstance(update_error("Cancelled", (), "train-eks/t4"), Conflict)
+    assert isinstance(update_error("Failed", (("PodEvictionFailure", ""),), "train-eks/t4"), CloudError)
+
+
+OTHERS: tuple[tuple[BotoCoreError, type[GpukubeError], str], ...] = (
+    (NoCredentialsError(), AccessError, "no-credentials"),
+    (PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"), AccessError, "no-credentials"),
+    (ProfileNotFound(profile="x"), AccessError, "profile"),
+    (UnauthorizedSSOTokenError(), AccessError, "access"),
+    (SSOTokenLoadError(error_msg="no token"), AccessError, "access"),
+    (EndpointConnectionError(endpoint_url="https://x"), CloudError, "unreachable"),
+    (SSLError(endpoint_url="https://x", error="y"), CloudError, "unreachable"),
+    (ReadTimeoutError(endpoint_url="https://x"), CloudError, "no-answer"),
+    (ConnectionClosedError(endpoint_url="https://x"), CloudError, "no-answer"),
+    (InvalidRegionError(region_name="x y"), CloudError, "region"),
+    (ParamValidationError(report="x"), CloudError, "refused"),
+    (UnknownEndpointError(service_name="eks", region_name="x"), CloudError, "bad-answer"),
+)
+
+
+@pytest.mark.parametrize(("raised", "error", "code"), OTHERS, ids=lambda value: type(value).__name__)
+def test_exception_when_it_leaves_the_block_is_ours(
+    raised: BotoCoreError, error: type[GpukubeError], code: str
+) -> None:
+    with pytest.raises(error) as caught, explained("train-eks"):
+        raise raised
+
+    assert caught.value.diagnostics[0].code == code
+    assert caught.value.diagnostics[0].fix
+    assert caught.value.__cause__ is raised
+    assert code in FAILURE_CODES

@@ -1,0 +1,80 @@
+"""Our tables against botocore's model of the service: amiTypes, members of a node group, health issues."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import botocore.session
+import pytest
+from botocore.model import ServiceModel, StringShape, StructureShape
+
+from gpukube.core.values import Change
+from gpukube.gpu.catalogue import machines
+from gpukube_eks.ami import IMAGES, find_image
+from gpukube_eks.codes import FAILURE_CODES
+from gpukube_eks.meanings import Problem, error_of
+from gpukube_eks.native import MANAGED, NATIVE, REFUSED
+from gpukube_eks.translate import EFFECTS
+from gpukube_eks.updates import NATIVE_ROWS, find_row
+
+
+@cache
+def service() -> ServiceModel:
+    return botocore.session.get_session().get_service_model("eks")
+
+
+def enum(name: str) -> list[str]:
+    shape = service().shape_for(name)
+    assert isinstance(shape, StringShape)
+    return list(shape.enum)
+
+
+def members(name: str) -> set[str]:
+    shape = service().shape_for(name)
+    assert isinstance(shape, StructureShape)
+    return set(shape.members)
+
+
+def test_images_when_counted_are_those_with_the_nvidia_driver() -> None:
+    fips_is_not_offered = {name for name in enum("AMITypes") if name.endswith("_FIPS")}
+
+    assert {image.name for image in IMAGES} == {n for n in enum("AMITypes") if "_NVIDIA" in n} - fips_is_not_offered
+
+
+def test_members_when_counted_are_native_managed_or_refused() -> None:
+    tops = {path.partition(".")[0] for path in NATIVE}
+
+    assert tops | MANAGED.keys() | REFUSED.keys() == members("CreateNodegroupRequest")
+
+
+@pytest.mark.parametrize(("top", "shape"), [("updateConfig", "NodegroupUpdateConfig"), ("nodeRepairConfig",) * 2])
+def test_inner_members_when_counted_are_all_there(top: str, shape: str) -> None:
+    inner = {path.partition(".")[2] for path in NATIVE if path.startswith(f"{top}.")}
+
+    assert inner == members(shape[0].upper() + shape[1:])
+
+
+def test_native_members_when_changed_have_a_row_each() -> None:
+    assert {path.partition(".")[0] for path in NATIVE} == {row.removeprefix("eks.") for row in NATIVE_ROWS}
+    assert all(find_row(Change(f"eks.{path}", 1, 2)).sentence for path in NATIVE)
+
+
+def test_effects_when_counted_are_the_services() -> None:
+    assert sorted(EFFECTS.values()) == sorted(enum("TaintEffect"))
+
+
+@pytest.mark.parametrize("code", [*enum("NodegroupIssueCode"), *enum("ErrorCode")])
+def test_late_codes_when_they_come_have_a_meaning_and_a_remedy(code: str) -> None:
+    (problem,) = error_of(Problem(code, "", is_late=True), "train-eks").diagnostics
+
+    assert problem.code in FAILURE_CODES
+    assert problem.fix
+
+
+NO_IMAGE = {"g7"}
+
+
+def test_machines_when_they_are_in_the_catalogue_have_an_image() -> None:
+    missing = {machine.name.partition(".")[0] for machine in machines("eks") if find_image("", machine) is None}
+
+    assert missing == NO_IMAGE

@@ -1,0 +1,110 @@
+"""Which role and which subnets a pool gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpukube.errors import SpecError
+from gpukube_eks.places import Subnet, choose_role, choose_subnets, documented_roles
+from tests.unit.gpukube_eks.samples import eks_target
+
+P4D = eks_target("p4d.24xlarge")
+KNOWN = {
+    subnet.id: subnet
+    for subnet in (
+        Subnet("pri-a", "us-east-1a", public=False),
+        Subnet("pri-b", "us-east-1b", public=False),
+        Subnet("pri-c", "us-east-1c", public=False),
+        Subnet("pub-a", "us-east-1a", public=True),
+        Subnet("pub-b", "us-east-1b", public=True),
+    )
+}
+AB = ("us-east-1a", "us-east-1b")
+LISTED = tuple(KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("used", "documented", "chosen"),
+    [
+        (["nodes"], [], "nodes"),
+        (["nodes", "nodes", ""], ["other"], "nodes"),
+        (["nodes", "auto", "cluster"], [], "nodes"),
+        ([], ["nodes"], "nodes"),
+        (["cluster"], ["nodes"], "nodes"),
+    ],
+)
+def test_role_when_there_is_one_is_chosen(used: list[str], documented: list[str], chosen: str) -> None:
+    assert choose_role(P4D, used, documented, ("cluster", "auto")) == chosen
+
+
+def test_role_when_there_are_several_names_them() -> None:
+    with pytest.raises(SpecError, match=r"several roles: a, b") as caught:
+        choose_role(P4D, ["b", "a"], [], ())
+
+    assert caught.value.diagnostics[0].fix == "write eks: {nodeRole: a}, or another of them"
+
+
+def test_role_when_there_is_none_says_what_it_needs() -> None:
+    with pytest.raises(SpecError, match="no role for the nodes of train-eks/a100mig") as caught:
+        choose_role(P4D, [], [], ())
+
+    assert "AmazonEKSWorkerNodePolicy" in caught.value.diagnostics[0].fix
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("train-eksNodeRole", True),
+        ("AmazonEKSNodeRole", True),
+        ("eksctl-train-nodegroup-ng-NodeInstanceRole-1ABC", True),
+        ("train-eksClusterRole", False),
+    ],
+)
+def test_role_when_named_as_documented_is_a_candidate(name: str, taken: bool) -> None:  # noqa: FBT001 - a column
+    assert documented_roles([{"RoleName": name, "Arn": name}]) == ((name,) if taken else ())
+
+
+GROUPS = {
+    "those of the one other group": ([("pri-a", "pri-b", "pri-c")], (), ("pri-a", "pri-b")),
+    "the largest set, where one holds all others": ([("pri-a",), ("pri-b", "pri-a")], (), ("pri-a", "pri-b")),
+    "the cluster's private ones without other groups": ([], (), ("pri-a", "pri-b")),
+    "the cluster's where the groups are in other zones": ([("pri-c",)], (), ("pri-a", "pri-b")),
+    "those of the zones asked for": ([("pri-a",), ("pri-b",)], ("us-east-1b",), ("pri-b",)),
+    "the cluster's in zones without a group": ([("pri-a",)], AB, ("pri-a", "pri-b")),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_subnets_when_chosen_are(name: str) -> None:
+    groups, zones, chosen = GROUPS[name]
+
+    assert choose_subnets(eks_target(zones=zones), groups, LISTED, KNOWN, AB) == chosen
+
+
+def test_subnets_when_the_cluster_has_public_ones_only_are_these() -> None:
+    assert choose_subnets(P4D, [], ("pub-a", "pub-b"), KNOWN, AB) == ("pub-a", "pub-b")
+
+
+def test_subnets_when_groups_disagree_are_asked_for() -> None:
+    with pytest.raises(SpecError, match=r"could be in any: pri-a; pri-b") as caught:
+        choose_subnets(P4D, [("pri-a",), ("pri-b",)], LISTED, KNOWN, AB)
+
+    assert "zones" in caught.value.diagnostics[0].fix
+
+
+@pytest.mark.parametrize(
+    ("zones", "listed", "offered", "says"),
+    [
+        ((), ("pri-c",), AB, "no subnet of the cluster is in a zone that offers p4d.24xlarge"),
+        ((), LISTED, (), "no zone offers it"),
+        (("us-east-1c",), LISTED, AB, "p4d.24xlarge is not offered in us-east-1c"),
+        (("us-east-1b",), ("pri-a",), AB, "the cluster has no subnet in us-east-1b; it has some in us-east-1a"),
+    ],
+)
+def test_subnets_when_none_is_left_say_why(
+    zones: tuple[str, ...], listed: tuple[str, ...], offered: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(SpecError, match=says) as caught:
+        choose_subnets(eks_target(zones=zones), [], listed, KNOWN, offered)
+
+    assert caught.value.diagnostics[0].fix

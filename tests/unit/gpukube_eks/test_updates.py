@@ -1,0 +1,73 @@
+"""What a change does, field by field, and that no field of a pool is without a row."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpukube.core.values import Capacity, Change, Disk, Nodes
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from tests.unit.gpukube_eks.samples import desired_of, eks_target
+
+CASES = [
+    ("instanceType", "a", "b", "replace"),
+    ("image", "AL2023_x86_64_NVIDIA", "BOTTLEROCKET_x86_64_NVIDIA", "replace"),
+    ("capacity.type", "on-demand", "spot", "replace"),
+    ("zones", ("us-east-1a",), ("us-east-1b",), "replace"),
+    ("nodes.count", 1, 2, "in-place"),
+    ("nodes.count", 2, 1, "disruptive"),
+    ("nodes.count", 2, None, "in-place"),
+    ("nodes.autoscaling.min", None, 1, "in-place"),
+    ("nodes.autoscaling.max", 3, 5, "in-place"),
+    ("nodes.autoscaling.max", 5, 3, "disruptive"),
+    ("disk.sizeGiB", 100, 200, "disruptive"),
+    ("disk.type", "gp2", "gp3", "disruptive"),
+    ("sharing.mig.profile", "1g.5gb", "2g.10gb", "disruptive"),
+    ("sharing.timeSlicing.replicas", 2, 4, "disruptive"),
+    ("labels[team]", "a", "b", "in-place"),
+    ("labels[nvidia.com/device-plugin.config]", "c-1", "c-2", "disruptive"),
+    ("labels[nvidia.com/mig.config]", "all-1g.5gb", "all-2g.10gb", "disruptive"),
+    ("taints", (), ("a=b:NoSchedule",), "in-place"),
+    ("taints", (), ("a=b:NoExecute",), "disruptive"),
+    ("taints", ("a=b:NoExecute",), (), "in-place"),
+    ("tags[cost]", None, "x", "in-place"),
+    ("deletionProtection", True, False, "in-place"),
+    ("eks.subnets", (), ("subnet-a",), "replace"),
+    ("eks.nodeRole", "a", "b", "replace"),
+    ("eks.releaseVersion", "a", "b", "disruptive"),
+    ("eks.updateConfig.maxUnavailable", 1, 2, "in-place"),
+    ("eks.nodeRepairConfig.enabled", False, True, "in-place"),
+    ("surprise", 1, 2, "refused"),
+]
+
+
+@pytest.mark.parametrize(("field", "old", "new", "kind"), CASES)
+def test_change_when_looked_up_has_its_kind(field: str, old: object, new: object, kind: str) -> None:
+    row = find_row(Change(field, old, new))
+
+    assert (row.field, row.kind) == (field, kind)
+    assert row.sentence
+
+
+def test_rows_when_read_say_where_they_come_from() -> None:
+    for row in (*INTENT_ROWS.values(), *NATIVE_ROWS.values()):
+        assert row.source
+        assert bool(row.call) == (row.kind in ("in-place", "disruptive"))
+
+
+def test_fields_when_a_pool_has_all_of_them_have_a_row_each() -> None:
+    target = eks_target(
+        nodes=Nodes(1, 1, 3, autoscaled=True),
+        capacity=Capacity("spot"),
+        zones=("us-east-1a",),
+        disk=Disk(200, "gp3"),
+        image="bottlerocket",
+        sharing=Sharing(MigCut("1g.5gb", "single"), Slicing("time-slicing", 2)),
+        labels={"team": "x"},
+        tags={"cost": "x"},
+        native={"nodeRole": "arn"},
+    )
+
+    kinds = {field: find_row(Change(field, value, None)).kind for field, value in desired_of(target).fields.items()}
+
+    assert "refused" not in kinds.values()
