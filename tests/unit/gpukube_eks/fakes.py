@@ -1,8 +1,9 @@
+# ruff: noqa: ARG002 - a fake takes what the real one takes
 """A fake of AWS: twenty lines per service, answers as the real ones give them, every call recorded."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from botocore.exceptions import ClientError
 
@@ -110,7 +111,7 @@ class FakeAws:
         name = str(arguments["LaunchTemplateName"])
         if name in self.templates:
             raise refusal("InvalidLaunchTemplateName.AlreadyExistsException")
-        ((given),) = arguments["TagSpecifications"] if isinstance(arguments["TagSpecifications"], list) else ()
+        (given,) = cast("list[dict[str, list[dict[str, str]]]]", arguments["TagSpecifications"])
         self.templates[name] = {tag["Key"]: tag["Value"] for tag in given["Tags"]}, [_json(arguments)]
         return {}
 

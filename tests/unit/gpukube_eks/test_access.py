@@ -1,4 +1,4 @@
-"""Who we are to AWS: dummy keys in emulated mode and nothing else, tokens as aws-cli makes them, files of the user's."""
+"""Who we are to AWS: dummy keys in emulated mode and nothing else, tokens as aws-cli makes them, the user's files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botocore.exceptions import NoCredentialsError
 
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError
-from gpukube_eks import EksProvider
+from gpukube_eks import EksProvider, access
 from gpukube_eks.access import AwsClients, Identity, connect_aws
 from gpukube_eks.client import EksCloud
 from gpukube_eks.endpoint import Endpoint, choose_endpoint
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 LOOPBACK = "http://127.0.0.1:9"
 REAL_KEY = "AKIAREALREALREALREAL"
+
+
+@pytest.fixture(autouse=True)
+def fresh_sessions() -> None:
+    """Forget the sessions and clients that other tests made: they keep what the environment said."""
+    access._session.cache_clear()
+    access._shared_clients.cache_clear()
 
 
 @pytest.fixture
@@ -190,6 +197,6 @@ def test_kube_access_when_kubectl_has_several_files_finds_the_context(
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{tmp_path / 'kubeconfig'}")
 
-    access = EksProvider().connect(replace(CLUSTER, context="one"), Settings()).kube_access()
+    found = EksProvider().connect(replace(CLUSTER, context="one"), Settings()).kube_access()
 
-    assert "127.0.0.1:6443" in access.kubeconfig
+    assert "127.0.0.1:6443" in found.kubeconfig

@@ -1,4 +1,4 @@
-"""The live half against a fake of the SDK: which calls are made, in which order, and what follows from their answers."""
+"""The live half against a fake of the SDK: which calls are made, in which order, what follows from their answers."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ NO_CAPACITY = {"issues": [{"code": "AsgInstanceLaunchFailures", "message": "Insu
         ("delete", "DELETE_FAILED", False, CapacityError),
     ],
 )
-def test_poll_when_following_the_group_reads_its_status(  # noqa: PLR0913 - a table
+def test_poll_when_following_the_group_reads_its_status(  # noqa: PLR0913, PLR0917 - a table
     aws: FakeAws, cloud: EksCloud, verb: str, status: str, done: bool, error: type[Exception] | None  # noqa: FBT001
 ) -> None:  # fmt: skip
     aws.groups["t4"] = {"nodegroupName": "t4", "status": status, "health": NO_CAPACITY}

@@ -125,7 +125,7 @@ OTHERS: tuple[tuple[BotoCoreError, type[GpukubeError], str], ...] = (
     (UnauthorizedSSOTokenError(), AccessError, "access"),
     (SSOTokenLoadError(error_msg="no token"), AccessError, "access"),
     (EndpointConnectionError(endpoint_url="https://x"), CloudError, "unreachable"),
-    (SSLError(endpoint_url="https://x", error="y"), CloudError, "unreachable"),
+    (SSLError(endpoint_url="https://x", error=ValueError("y")), CloudError, "unreachable"),
     (ReadTimeoutError(endpoint_url="https://x"), CloudError, "no-answer"),
     (ConnectionClosedError(endpoint_url="https://x"), CloudError, "no-answer"),
     (InvalidRegionError(region_name="x y"), CloudError, "region"),

@@ -64,7 +64,7 @@ def test_role_when_named_as_documented_is_a_candidate(name: str, taken: bool) ->
     assert documented_roles([{"RoleName": name, "Arn": name}]) == ((name,) if taken else ())
 
 
-GROUPS = {
+GROUPS: dict[str, tuple[list[tuple[str, ...]], tuple[str, ...], tuple[str, ...]]] = {
     "those of the one other group": ([("pri-a", "pri-b", "pri-c")], (), ("pri-a", "pri-b")),
     "the largest set, where one holds all others": ([("pri-a",), ("pri-b", "pri-a")], (), ("pri-a", "pri-b")),
     "the cluster's private ones without other groups": ([], (), ("pri-a", "pri-b")),

@@ -29,7 +29,10 @@ FINE: dict[str, tuple[str, dict[str, object]]] = {
     "MIG on g7e": ("g7e.48xlarge", {"sharing": Sharing(MigCut("1g.24gb", "single"))}),
     "Spot": ("g4dn.xlarge", {"capacity": Capacity("spot")}),
     "a label of NVIDIA's": ("g4dn.xlarge", {"labels": {"nvidia.com/mine": "x"}}),
-    "a label that only looks reserved": ("g4dn.xlarge", {"labels": {"mykubernetes.io/x": "y", "k8s.amazonaws.com/z": "y"}}),
+    "labels that only look reserved": (
+        "g4dn.xlarge",
+        {"labels": {"mykubernetes.io/x": "y", "k8s.amazonaws.com/z": "y"}},
+    ),
     "one key with two effects": (
         "g4dn.xlarge",
         {"taints": (GPU_TAINT, Taint("nvidia.com/gpu", "present", "NoExecute"))},
