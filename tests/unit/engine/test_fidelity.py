@@ -10,7 +10,7 @@ from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.provider import FEATURES, Ability
 from tests.builders import make_target
 
-CASES = {
+CASES: dict[str, dict[str, object]] = {
     "nodes.count": {},
     "nodes.autoscaling": {"nodes": Nodes(1, 1, 2, autoscaled=True)},
     "capacity.spot": {"capacity": Capacity("spot")},
