@@ -67,6 +67,7 @@ class Shelter:
 
         Raises:
             SpecError: The sandbox cannot make a cluster: its cloud is not emulated, or its place is not one.
+            MissingExtra: Its cloud is emulated with the cloud's own library, which is not installed.
         """
         from gpukube.sandbox import daemon
 
@@ -76,6 +77,9 @@ class Shelter:
                 daemon.call(
                     self._info, "POST", "clusters", {"provider": cluster.provider, "name": cluster.name, **place}
                 )
+            except daemon.NotInstalled as error:
+                fix = f"pip install 'gpukube[{cluster.provider}]'"
+                raise MissingExtra(str(error), where=cluster.where, fix=fix) from error
             except daemon.SandboxError as error:
                 raise SpecError(
                     str(error),

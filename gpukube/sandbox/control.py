@@ -3,7 +3,7 @@
 Lives here: the HTTP of /_sandbox. Must not live here: the services it steers.
 
 Every call needs the control token of the state file as a bearer token. Answers are JSON; mistakes are 400 with
-`{"error": text}`.
+`{"error": text}`, and what needs a library that is not installed is 501.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ def _guarded(handler: Callable[[Request], Awaitable[Json]], token: str) -> Calla
             return JSONResponse(await handler(request))
         except (ValueError, KeyError, TypeError, AwsRefusal) as error:
             return JSONResponse({"error": str(error)}, 400)
+        except ModuleNotFoundError as error:
+            return JSONResponse({"error": str(error)}, 501)
 
     return serve
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "NotInstalled",
     "SandboxError",
     "SandboxInfo",
     "add_cluster",
@@ -57,6 +58,10 @@ _children: list[subprocess.Popen[bytes]] = []
 
 class SandboxError(Exception):
     """The sandbox did not start, does not answer, or refused a control call."""
+
+
+class NotInstalled(SandboxError):
+    """The sandbox needs a library for that which is not installed."""
 
 
 def up(state_dir: Path, speed: float = 60.0, *, idle_timeout_s: float = 0.0, deadline_s: float = 30.0) -> SandboxInfo:
@@ -174,6 +179,7 @@ def call(info: SandboxInfo, method: str, path: str, body: Mapping[str, object] |
 
     Raises:
         SandboxError: No answer, or a refusal.
+        NotInstalled: A library is missing; the message names it.
     """
     address = urlsplit(info.control_url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_CALL_S)
@@ -187,6 +193,8 @@ def call(info: SandboxInfo, method: str, path: str, body: Mapping[str, object] |
         raise SandboxError(message) from error
     finally:
         connection.close()
+    if response.status == http.client.NOT_IMPLEMENTED and isinstance(answer, dict):
+        raise NotInstalled(str(answer.get("error")))
     if response.status != http.client.OK or not isinstance(answer, dict):
         message = f"the sandbox refused {method} {path}: {answer}"
         raise SandboxError(message)

@@ -114,7 +114,7 @@ class World:
         """Give the GKE cluster, made with one pool of CPUs when it is not there; and whether it was made now.
 
         Raises:
-            ValueError: google-cloud-container is not installed.
+            ModuleNotFoundError: google-cloud-container is not installed.
         """
         service = self.gke.service()
         from gpukube.sandbox.gke.making import make_cluster  # noqa: PLC0415 - loads google-cloud-container

@@ -62,14 +62,14 @@ class GkeDoor:
         """The service, loaded now if it was not.
 
         Raises:
-            ValueError: google-cloud-container is not installed.
+            ModuleNotFoundError: google-cloud-container is not installed.
         """
         if self._service is None:
             try:
                 from gpukube.sandbox.gke.service import GkeService  # noqa: PLC0415 - loads google-cloud-container
             except ImportError as error:
                 message = f"{error.name} is not installed; GKE in the sandbox needs google-cloud-container"
-                raise ValueError(message) from error
+                raise ModuleNotFoundError(message, name=error.name) from error
             self._service = GkeService(self._clock, self._faults)
             if self._credentials:
                 write_credentials(*self._credentials)
@@ -135,7 +135,7 @@ class GkeDoor:
             if self._rpc is None:
                 try:
                     self.service()
-                except ValueError as error:
+                except ModuleNotFoundError as error:
                     raise ConnectionRefusedError(str(error)) from error
                 from gpukube.sandbox.gke.rpc import RpcServer  # noqa: PLC0415 - loads grpc
 
@@ -151,7 +151,7 @@ class GkeDoor:
         if self._rest is None:
             try:
                 self.service()
-            except ValueError as error:
+            except ModuleNotFoundError as error:
                 refusal = Refusal("UNIMPLEMENTED", str(error))
                 await JSONResponse(refusal.body(), refusal.status)(scope, receive, send)
                 return
