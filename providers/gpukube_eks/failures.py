@@ -27,6 +27,7 @@ from botocore.exceptions import (
 from botocore.exceptions import (
     ConnectionError as NoConnectionError,
 )
+from botocore.parsers import ResponseParserError
 
 from gpukube.errors import AccessError, CloudError
 from gpukube_eks.meanings import LOGIN, Problem, error_of, quote
@@ -49,7 +50,7 @@ def code_of(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def explain(error: BotoCoreError | ClientError, where: str) -> GpukubeError:
+def explain(error: BotoCoreError | ClientError | ResponseParserError, where: str) -> GpukubeError:
     """Make our error of an SDK exception; the caller keeps it as the cause."""
     if isinstance(error, ClientError):
         text = str(error.response.get("Error", {}).get("Message", ""))
@@ -71,11 +72,11 @@ def explained(where: str) -> Iterator[None]:
     """Let SDK exceptions leave the block as ours."""
     try:
         yield
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, ResponseParserError) as error:
         raise explain(error, where) from error
 
 
-def _explain_exchange(error: BotoCoreError, where: str) -> GpukubeError:
+def _explain_exchange(error: BotoCoreError | ResponseParserError, where: str) -> GpukubeError:
     why = _reason(error)
     if isinstance(error, _LOST):
         fix = "run the same command again: it looks first"
@@ -94,5 +95,5 @@ def _explain_exchange(error: BotoCoreError, where: str) -> GpukubeError:
     return CloudError("the answer is not one of AWS's API", where=where, fix=fix, why=why, code="bad-answer")
 
 
-def _reason(error: BotoCoreError) -> str:
+def _reason(error: BotoCoreError | ResponseParserError) -> str:
     return " ".join(str(error).split())[:200]
