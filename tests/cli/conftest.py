@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpukube.sandbox import daemon, guard
 from tests.builders import SUBSCRIPTION
-from tests.cli.harness import Cluster, Gpukube
+from tests.cli.harness import ROOT, Cluster, Gpukube
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from gpukube.sandbox.daemon import SandboxInfo
 
@@ -50,3 +52,29 @@ def cluster(sandbox: SandboxInfo) -> Iterator[Cluster]:
     inside = Cluster(sandbox)
     yield inside
     inside.close()
+
+
+HIDE = """
+import sys
+from importlib.machinery import PathFinder
+
+
+class Hiding(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in {names!r} else super().find_spec(name, path, target)
+
+
+sys.meta_path[:] = [Hiding if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+
+
+@pytest.fixture
+def without(tmp_path: Path) -> Callable[..., str]:
+    """Hide installed libraries from a process: gives its PYTHONPATH."""
+
+    def _without(*names: str) -> str:
+        (tmp_path / "sitecustomize.py").write_text(HIDE.format(names=set(names)))
+        return os.pathsep.join((str(tmp_path), str(ROOT), str(ROOT / "providers")))
+
+    return _without

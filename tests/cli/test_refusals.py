@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ import pytest
 from lightkube.codecs import load_all_yaml
 
 from gpukube.sandbox import daemon
-from tests.cli.harness import EXAMPLES, ROOT, Cluster, Gpukube, edited_spec, pool_states, run_process, writes_since
+from tests.cli.harness import EXAMPLES, Cluster, Gpukube, edited_spec, pool_states, run_process, writes_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,32 +103,6 @@ def test_plan_when_the_endpoint_does_not_answer_then_one(gpukube: Gpukube, monke
     assert refused.code == 1
     assert "error[unreachable]" in refused.out or "error[no-answer]" in refused.out
     assert "fix: " in refused.out
-
-
-HIDE = """
-import sys
-from importlib.machinery import PathFinder
-
-
-class Hiding(PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name.partition(".")[0] in {names!r} else super().find_spec(name, path, target)
-
-
-sys.meta_path[:] = [Hiding if finder is PathFinder else finder for finder in sys.meta_path]
-"""
-
-
-@pytest.fixture
-def without(tmp_path: Path) -> Callable[..., str]:
-    """Hide installed libraries from a process: gives its PYTHONPATH."""
-
-    def _without(*names: str) -> str:
-        (tmp_path / "sitecustomize.py").write_text(HIDE.format(names=set(names)))
-        return os.pathsep.join((str(tmp_path), str(ROOT), str(ROOT / "providers")))
-
-    return _without
 
 
 def test_libraries_when_hidden_then_really_hidden(sandbox: SandboxInfo, without: Callable[..., str]) -> None:

@@ -139,16 +139,28 @@ def test_wrong_usage_when_told_then_no_sdk(loaded: Loader) -> None:
     assert not packages(loaded("pool", "creat", exit_code=4)) & HEAVY
 
 
-def test_plan_when_run_then_one_sdk_and_no_server(loaded: Loader) -> None:
-    modules = loaded(
-        "pool",
-        "plan",
-        "-f",
-        str(EXAMPLE),
-        "--skip-cluster",
-        exit_code=1,
-        environ={"GPUKUBE_AKS_ENDPOINT": "http://127.0.0.1:9"},
-    )
-    assert "azure" in packages(modules)
-    assert not packages(modules) & {"boto3", "botocore", "google", "helm_python", "starlette", "uvicorn"}
+SDKS = {"eks": {"boto3", "botocore"}, "aks": {"azure"}, "gke": {"google", "grpc"}}
+SPECS = {"eks": "eks-timeslicing", "aks": "aks-mig-single", "gke": "gke-t4-n1"}
+ENDPOINTS = {f"GPUKUBE_{cloud.upper()}_ENDPOINT": "http://127.0.0.1:9" for cloud in SDKS}
+
+
+def of_clouds(modules: set[str]) -> dict[str, bool]:
+    """Say for every cloud whether any of its SDK is loaded."""
+    return {cloud: bool(packages(modules) & names) for cloud, names in SDKS.items()}
+
+
+@pytest.mark.parametrize("cloud", SDKS)
+def test_validate_when_run_then_the_sdk_of_no_cloud(cloud: str, loaded: Loader) -> None:
+    modules = loaded("validate", "-f", str(ROOT / "examples" / f"{SPECS[cloud]}.yaml"))
+    assert of_clouds(modules) == dict.fromkeys(SDKS, False)
+    assert {other: bool(of(modules, f"gpukube_{other}")) for other in SDKS} == {other: other == cloud for other in SDKS}
+
+
+@pytest.mark.parametrize("cloud", SDKS)
+def test_plan_when_run_then_the_sdk_of_its_cloud_alone_and_no_server(cloud: str, loaded: Loader) -> None:
+    spec = str(ROOT / "examples" / f"{SPECS[cloud]}.yaml")
+    modules = loaded("pool", "plan", "-f", spec, "--skip-cluster", exit_code=1, environ=ENDPOINTS)
+    assert of_clouds(modules) == {other: other == cloud for other in SDKS}
+    assert {other: bool(of(modules, f"gpukube_{other}")) for other in SDKS} == {other: other == cloud for other in SDKS}
+    assert not packages(modules) & {"helm_python", "starlette", "uvicorn"}
     assert not of(modules, "gpukube.sandbox")

@@ -1,0 +1,79 @@
+"""What gpukube made, as the clouds' own commands read it from the sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox.environment import env
+from tests.cli.harness import EXAMPLES, Document, Gpukube
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.daemon import SandboxInfo
+
+AWS = os.environ.get("GPUKUBE_TEST_AWS") or shutil.which("aws") or ""
+GCLOUD = shutil.which("gcloud") or ""
+SPEC = EXAMPLES / "three-clouds.yaml"
+
+
+def works(command: str) -> bool:
+    """Say whether a command is there and runs; a shim of a version manager may lead nowhere."""
+    if not command:
+        return False
+    return subprocess.run([command, "--version"], capture_output=True, check=False, timeout=60).returncode == 0
+
+
+def told_by(info: SandboxInfo, *words: str) -> object:
+    """Run a command in the environment that the sandbox gives out, and read its JSON."""
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG"}}
+    done = subprocess.run(words, env=kept | env(info), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def document(told: object) -> Document:
+    """Insist on a JSON object."""
+    assert isinstance(told, dict)
+    return told
+
+
+@pytest.mark.aws
+def test_aws_when_it_lists_and_describes_then_the_node_groups_that_gpukube_made(gpukube: Gpukube) -> None:
+    if not works(AWS):
+        pytest.skip("no aws command on PATH, and GPUKUBE_TEST_AWS names none")
+    gpukube.made("-f", SPEC, "--cluster", "train-eks")
+    cluster = ("--cluster-name", "train")
+    listed = document(told_by(gpukube.info, AWS, "eks", "list-nodegroups", *cluster))
+    assert {"a100slices", "t4slices"} <= set(listed["nodegroups"])
+    words = ("eks", "describe-nodegroup", *cluster, "--nodegroup-name", "a100slices")
+    group = document(told_by(gpukube.info, AWS, *words))["nodegroup"]
+    assert (group["status"], group["amiType"]) == ("ACTIVE", "AL2023_x86_64_NVIDIA")
+    assert (group["instanceTypes"], group["scalingConfig"]["desiredSize"]) == (["p4d.24xlarge"], 1)
+    assert group["launchTemplate"]["name"] == "gpukube/train/a100slices"
+    assert group["labels"]["gpukube.io/pool"] == "a100slices"
+    assert group["labels"]["nvidia.com/mig.config"] == "all-1g.5gb"
+    assert [(taint["key"], taint["effect"]) for taint in group["taints"]] == [("nvidia.com/gpu", "NO_SCHEDULE")]
+
+
+@pytest.mark.gcloud
+def test_gcloud_when_it_lists_and_describes_then_the_node_pools_that_gpukube_made(gpukube: Gpukube) -> None:
+    if not works(GCLOUD):
+        pytest.skip("no gcloud command on PATH")
+    gpukube.made("-f", SPEC, "--cluster", "train-gke")
+    pools = (GCLOUD, "container", "node-pools")
+    place = ("--cluster=train", "--location=us-central1", "--format=json")
+    listed = told_by(gpukube.info, *pools, "list", *place)
+    assert isinstance(listed, list)
+    assert {"a100slices", "t4slices"} <= {pool["name"] for pool in listed}
+    pool = document(told_by(gpukube.info, *pools, "describe", "a100slices", *place))
+    (accelerator,) = pool["config"]["accelerators"]
+    assert (pool["status"], pool["config"]["machineType"]) == ("RUNNING", "a2-highgpu-8g")
+    assert (accelerator["acceleratorType"], accelerator["acceleratorCount"]) == ("nvidia-tesla-a100", "8")
+    assert accelerator["gpuPartitionSize"] == "1g.5gb"
+    assert pool["config"]["labels"]["gpukube.io/pool"] == "a100slices"
+    assert [taint["key"] for taint in pool["config"]["taints"]] == ["nvidia.com/gpu"]
