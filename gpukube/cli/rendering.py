@@ -133,7 +133,8 @@ def render_sandbox(document: Document, verbose: bool) -> Iterator[Line]:  # noqa
     for cluster in clusters:
         yield Text.assemble((cluster["name"], "bold"), f"  {cluster['provider']}  {cluster['state']}")
         for pool in cluster["pools"]:
-            yield f"  pool {pool['name']}  {pool['state']}  {pool['count']} x {pool['vmSize']}"
+            machine = next((pool[key] for key in ("vmSize", "instanceType", "machineType") if key in pool), "?")
+            yield f"  pool {pool['name']}  {pool['state']}  {pool['count']} x {machine}"
             for node in pool["nodes"] if verbose else ():
                 yield f"    node {node}"
 

@@ -36,7 +36,7 @@ def test_cases_when_compared_then_every_feature_has_one() -> None:
 
 @pytest.mark.parametrize("feature", [name for name in FEATURES if name != "taints"])
 def test_feature_when_used_and_missing_then_told(feature: str) -> None:
-    target = make_target(**CASES[feature])
+    target = make_target(**CASES[feature])  # type: ignore[arg-type]  # test data
     assert feature in used_features(target)
     missing = dict.fromkeys(FEATURES, EXACT) | {feature: Ability("missing", reason="not here")}
     (told,) = check_fidelity(target, missing)
