@@ -153,10 +153,10 @@ def _settle_or_remake(desired: Desired, session: Session, run: Run) -> bool:
     try:
         _settle(desired, session, run)
     except CloudError:
-        plan = plan_pool(session.provider, desired, session.cloud.pools())
-        if plan.observed is not None:
+        left = plan_pool(session.provider, desired, session.cloud.pools()).observed
+        if left is not None and left.fields:  # without fields it is what a deletion leaves behind, not a pool
             raise
-        _send_all(plan.requests, desired, session, run)
+        _send_all((desired.create,), desired, session, run)
         _settle(desired, session, run)
         return True
     return False
