@@ -18,6 +18,8 @@ import gpukube.cli.sandbox
 import gpukube.sandbox.daemon
 import gpukube.sandbox.guard
 import gpukube_aks.client
+import gpukube_eks.client
+import gpukube_gke.client
 from gpukube.__main__ import main
 
 LOOK_EVERY_S = 0.005
@@ -28,6 +30,8 @@ LOADED = (
     gpukube.sandbox.daemon,
     gpukube.sandbox.guard,
     gpukube_aks.client,
+    gpukube_eks.client,
+    gpukube_gke.client,
 )
 
 
