@@ -136,6 +136,20 @@ def test_create_when_one_cloud_fails_then_the_others_are_proven_and_three(name: 
     assert f"{CLUSTERS[failing]}: {said}" in table.out, table.out
 
 
+def test_create_when_real_credentials_are_around_then_no_cloud_sees_them_and_none_is_missed(
+    gpukube: Gpukube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AZURE_CLIENT_SECRET")
+    for name in (*names, "AZURE_CLIENT_ID", "AZURE_TENANT_ID", "GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG"):
+        monkeypatch.setenv(name, "r3alS3cret")  # no such profile, no such file: looking at them would end it
+    created = gpukube("pool", "create", "-f", SPEC)
+    assert created.code == 0, created.out + created.err
+    assert created.out.count("nvidia.com/gpu: 56 verified on 1 node") == len(CLUSTERS)
+    requests = daemon.requests_since(gpukube.info)
+    assert {"aws", "arm", "gke", "kube"} <= {str(request["service"]) for request in requests}
+    assert not [request for request in requests if request["status"] == 401 or "r3alS3cret" in str(request)]
+
+
 @pytest.mark.parametrize("lost", CLUSTERS)
 def test_plan_when_one_cloud_cannot_be_reached_then_the_others_are_planned_and_it_is_named(
     lost: str, gpukube: Gpukube, monkeypatch: pytest.MonkeyPatch

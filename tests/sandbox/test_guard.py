@@ -40,6 +40,13 @@ def test_is_loopback_when_given_a_host_then_decides_without_resolving(host: obje
     assert is_loopback(host) is loopback
 
 
+AWS_CALLS = {
+    "eks": "list_clusters",
+    "ec2": "describe_subnets",
+    "sts": "get_caller_identity",
+    "iam": "list_roles",
+}
+
 ATTEMPTS = {
     "connect": "import socket; socket.socket().connect(('192.0.2.1', 80))",
     "connect-ipv6": "import socket; socket.socket(socket.AF_INET6).connect(('2001:db8::1', 80))",
@@ -59,6 +66,28 @@ ATTEMPTS = {
     "azure-identity": (
         "from azure.identity import ManagedIdentityCredential; "
         "ManagedIdentityCredential(retry_total=0).get_token('https://management.azure.com/.default')"
+    ),
+    **{
+        f"boto3 {service}": (
+            "import boto3; from botocore.config import Config; "
+            f"c = boto3.client('{service}', 'us-east-1', aws_access_key_id='x', aws_secret_access_key='x', "
+            f"config=Config(retries={{'total_max_attempts': 1}})); c.{operation}()"
+        )
+        for service, operation in AWS_CALLS.items()
+    },
+    "boto3 credentials": (
+        "import logging; logging.basicConfig(level='DEBUG'); "  # it goes on to the next source, and tells the log
+        "from botocore.utils import InstanceMetadataFetcher; "
+        "raise SystemExit(InstanceMetadataFetcher(num_attempts=1).retrieve_iam_role_credentials() or 1)"
+    ),
+    "google-rest": (
+        "from google.auth.credentials import AnonymousCredentials as A; "
+        "from google.cloud.container_v1 import ClusterManagerClient; "
+        "c = ClusterManagerClient(credentials=A(), transport='rest'); "
+        "c.list_clusters(parent='projects/p/locations/-', retry=None)"
+    ),
+    "google-auth": (
+        "import google.auth.transport.requests as t; t.Request()('https://oauth2.googleapis.com/token', method='POST')"
     ),
 }
 
