@@ -21,6 +21,7 @@ from botocore.exceptions import (
     UnauthorizedSSOTokenError,
     UnknownEndpointError,
 )
+from botocore.parsers import ResponseParserError
 
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
 from gpukube_eks.codes import FAILURE_CODES
@@ -118,7 +119,7 @@ def test_update_when_cancelled_is_a_conflict() -> None:
     assert isinstance(update_error("Failed", (("PodEvictionFailure", ""),), "train-eks/t4"), CloudError)
 
 
-OTHERS: tuple[tuple[BotoCoreError, type[GpukubeError], str], ...] = (
+OTHERS: tuple[tuple[BotoCoreError | ResponseParserError, type[GpukubeError], str], ...] = (
     (NoCredentialsError(), AccessError, "no-credentials"),
     (PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"), AccessError, "no-credentials"),
     (ProfileNotFound(profile="x"), AccessError, "profile"),
@@ -131,12 +132,13 @@ OTHERS: tuple[tuple[BotoCoreError, type[GpukubeError], str], ...] = (
     (InvalidRegionError(region_name="x y"), CloudError, "region"),
     (ParamValidationError(report="x"), CloudError, "refused"),
     (UnknownEndpointError(service_name="eks", region_name="x"), CloudError, "bad-answer"),
+    (ResponseParserError("invalid XML received"), CloudError, "bad-answer"),
 )
 
 
 @pytest.mark.parametrize(("raised", "error", "code"), OTHERS, ids=lambda value: type(value).__name__)
 def test_exception_when_it_leaves_the_block_is_ours(
-    raised: BotoCoreError, error: type[GpukubeError], code: str
+    raised: BotoCoreError | ResponseParserError, error: type[GpukubeError], code: str
 ) -> None:
     with pytest.raises(error) as caught, explained("train-eks"):
         raise raised
