@@ -47,7 +47,9 @@ def test_pod_when_the_manifest_is_the_same_then_every_cloud_places_it_on_the_poo
     created: Gpukube, context: str
 ) -> None:
     with cluster_of(created.info, context) as client:
-        client.create(Pod.from_dict(yaml.safe_load(MANIFEST.read_text())), namespace="default")
+        pod = Pod.from_dict(yaml.safe_load(MANIFEST.read_text()))
+        assert isinstance(pod, Pod)
+        client.create(pod, namespace="default")
 
         def runs() -> bool:
             status = client.get(Pod, "one-slice", namespace="default").status
