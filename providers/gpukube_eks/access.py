@@ -236,23 +236,25 @@ def _shared_clients(identity: Identity, region: str, endpoint: str, key: tuple[f
 @cache
 def _session(identity: Identity, region: str, endpoint: str) -> Session:
     """Make the session of an identity, once: it holds the credentials and the models of the services."""
-    base = _base_session(identity)
+    base = _configured(identity)
+    if identity.dummy:
+        base.set_credentials(f"AKIAGPUK{identity.dummy}", _DUMMY_SECRET)
     if not identity.role:
         return base
-    assumed = _base_session(identity)
-    make_client = partial(base.create_client, region_name=region, endpoint_url=endpoint or None)
+    assumed = _configured(identity)
+    config = Config(proxies={}) if identity.dummy else None
+    make_client = partial(base.create_client, region_name=region, endpoint_url=endpoint or None, config=config)
     provider = _RoleProvider(base, identity.role, make_client)
     assumed.register_component("credential_provider", CredentialResolver([provider]))
     return assumed
 
 
-def _base_session(identity: Identity) -> Session:
+def _configured(identity: Identity) -> Session:
+    """Make a session that reads the user's AWS configuration; in emulated mode one that reads none."""
     if not identity.dummy:
         return Session(profile=identity.profile or None)
     nowhere = dict.fromkeys(("config_file", "credentials_file"), (None, None, os.devnull, None))
-    session = Session(session_vars={"profile": (None, None, None, None), **nowhere})
-    session.set_credentials(f"AKIAGPUK{identity.dummy}", _DUMMY_SECRET)
-    return session
+    return Session(session_vars={"profile": (None, None, None, None), **nowhere})
 
 
 class _RoleProvider(CredentialProvider):

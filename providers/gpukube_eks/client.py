@@ -74,8 +74,10 @@ class EksCloud:
         self._settings = settings
         self._endpoint = endpoint
         self._aws = aws
+        self._native: Mapping[str, object] = {}
         self._groups: tuple[Answer, ...] | None = None
         self._subnets: dict[str, Subnet] = {}
+        self._offers: dict[str, tuple[str, ...]] = {}
         self._templates: dict[tuple[str, str], Mapping[str, object]] = {}
 
     def identify(self) -> ClusterFacts:
@@ -92,10 +94,10 @@ class EksCloud:
         with explained(self._cluster.key):
             templates, groups = self._spread([self._list_templates, self._list_groups])
             self._groups = tuple(groups)
-            data = dict(zip((id(g) for g in groups), self._map(self._template_data, groups), strict=True))
-            zones = self._zones_of(g for g in groups if is_ours(g))
+            data = self._map(self._template_data, groups)
+            zones = self._zones_of(group for group in groups if is_ours(group))
         names = {str(group.get("nodegroupName")) for group in groups}
-        found = [observe_group(group, data[id(group)], zones) for group in groups]
+        found = [observe_group(group, inside, zones) for group, inside in zip(groups, data, strict=True)]
         lost = (observe_leftover(template) for template in templates)
         return (*found, *(one for one in lost if self._is_leftover(one, names)))
 
@@ -111,8 +113,9 @@ class EksCloud:
         with explained(self._cluster.key):
             groups = self._groups if self._groups is not None else tuple(self._list_groups())
             same = next((g for g in groups if g.get("nodegroupName") == target.name), {})
-            role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(desired, groups)
-            subnets = _texts(group.get("subnets") or same.get("subnets")) or self._choose_subnets(desired, groups)
+            others = [one for one in groups if one.get("status") != "CREATE_FAILED"]
+            role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(desired, others)
+            subnets = _texts(group.get("subnets") or same.get("subnets")) or self._choose_subnets(desired, others)
         return with_place(desired, role, subnets)
 
     def send(self, request: Request) -> Operation:
@@ -150,7 +153,8 @@ class EksCloud:
         """Get a complete kubeconfig: the spec's own file, else the cluster's endpoint with a token."""
         if self._cluster.kubeconfig or self._cluster.context:
             return file_access(self._cluster, sandbox=self._settings.sandbox)
-        return cloud_access(self._cluster, self._read_cluster(), self._aws, emulated=self._endpoint.is_emulated)
+        native = self._native if self._native.get("endpoint") else self._read_cluster()
+        return cloud_access(self._cluster, native, self._aws, emulated=self._endpoint.is_emulated)
 
     def close(self) -> None:
         """Close connections that wait for more; other clusters of the account that share them open new ones."""
@@ -171,7 +175,8 @@ class EksCloud:
 
     def _read_cluster(self) -> Mapping[str, object]:
         with explained(self._cluster.key):
-            return _mapping(self._aws.eks.describe_cluster(name=self._cluster.name).get("cluster"))
+            self._native = _mapping(self._aws.eks.describe_cluster(name=self._cluster.name).get("cluster"))
+        return self._native
 
     # Reading groups
 
@@ -232,9 +237,9 @@ class EksCloud:
     # Role, subnets and zones
 
     def _choose_role(self, desired: Desired, groups: Sequence[Answer]) -> str:
-        cluster = self._read_cluster()
+        cluster = self._native or self._read_cluster()
         forbidden = (str(cluster.get("roleArn") or ""), str(_mapping(cluster.get("computeConfig")).get("nodeRoleArn")))
-        used = {str(group.get("nodeRole") or "") for group in groups if group.get("status") != "CREATE_FAILED"}
+        used = {str(group.get("nodeRole") or "") for group in groups}
         documented = [] if used - {*forbidden, ""} else documented_roles(self._list_roles())
         return choose_role(desired.target, used, documented, forbidden)
 
@@ -255,21 +260,24 @@ class EksCloud:
             raise
 
     def _choose_subnets(self, desired: Desired, groups: Sequence[Answer]) -> tuple[str, ...]:
-        network = _mapping(self._read_cluster().get("resourcesVpcConfig"))
+        network = _mapping((self._native or self._read_cluster()).get("resourcesVpcConfig"))
         sets, listed = [_texts(group.get("subnets")) for group in groups], _texts(network.get("subnetIds"))
         self._learn_subnets([*listed, *(name for one in sets for name in one)])
         return choose_subnets(desired.target, sets, listed, self._subnets, self._offered(desired.target.machine.name))
 
-    def _offered(self, instance_type: str) -> list[str]:
-        """Zones of the region that offer a type."""
-        answer = self._aws.ec2.describe_instance_type_offerings(
-            LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
-        )
-        return [str(item.get("Location")) for item in _items(answer.get("InstanceTypeOfferings"))]
+    def _offered(self, instance_type: str) -> tuple[str, ...]:
+        """Zones of the region that offer a type; asked once, as a spec may hold many pools of one."""
+        if instance_type not in self._offers:
+            answer = self._aws.ec2.describe_instance_type_offerings(
+                LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
+            )
+            found = _items(answer.get("InstanceTypeOfferings"))
+            self._offers[instance_type] = tuple(str(item.get("Location")) for item in found)
+        return self._offers[instance_type]
 
     def _zones_of(self, groups: Iterable[Answer]) -> dict[str, str]:
         self._learn_subnets([name for group in groups for name in _texts(group.get("subnets"))])
-        return {name: subnet.zone for name, subnet in self._subnets.items()}
+        return {name: subnet.zone for name, subnet in self._subnets.copy().items()}
 
     def _learn_subnets(self, names: Iterable[str]) -> None:
         """Read subnets that are not known yet; by a filter, because one that is gone fails a list of ids."""

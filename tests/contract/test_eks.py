@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SPEED = 4000.0
 GROUPS = "/clusters/train/node-groups$"
+TEMPLATES = "Action=CreateLaunchTemplate$"
 
 COMMON: Mapping[Fault, dict[str, object]] = {
     "throttle": {"action": "status", "method": "POST", "path": GROUPS, "status": 429},
@@ -42,14 +43,14 @@ LATE: Mapping[Fault, dict[str, object]] = {
 }
 OTHER: Mapping[Fault, dict[str, object]] = {
     **COMMON,
-    "throttle": {"action": "status", "method": "POST", "path": "^/$", "status": 503},
-    "drop-before": {"action": "drop-before", "method": "POST", "path": "^/$"},
-    "drop-after": {"action": "drop-after", "method": "POST", "path": "^/$"},
+    "throttle": {"action": "status", "method": "POST", "path": TEMPLATES, "status": 503},
+    "drop-before": {"action": "drop-before", "method": "POST", "path": TEMPLATES},
+    "drop-after": {"action": "drop-after", "method": "POST", "path": TEMPLATES},
     "capacity": {"action": "operation", "code": "Unsupported"},
     "quota": {"action": "operation", "code": "InstanceLimitExceeded"},
     "busy": {"action": "operation", "code": "ResourcePropagationDelayException"},
 }
-"""Faults of the node group's call, and of the launch template's (EC2 has one path for all its calls)."""
+"""Faults of the node group's call, and of the launch template's before it."""
 
 
 class Completing(EksProvider):

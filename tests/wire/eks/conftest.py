@@ -1,0 +1,81 @@
+"""The real SDK against the sandbox over real sockets: one process per session, wiped before each test."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.core.values import ClusterRef, Settings
+from gpukube.sandbox import daemon
+from gpukube_eks import EksProvider
+from gpukube_eks.client import EksCloud
+from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Operation, Progress
+    from gpukube.sandbox.daemon import SandboxInfo
+
+    Connect = Callable[..., EksCloud]
+
+SPEED = 4000.0
+DEADLINE_S = 20.0
+
+
+@pytest.fixture(scope="session")
+def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    """Start the process; it stops with the session."""
+    state_dir = tmp_path_factory.mktemp("sandbox")
+    yield daemon.up(state_dir, SPEED)
+    daemon.down(state_dir)
+
+
+@pytest.fixture
+def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
+    """Give the test a sandbox that holds the cluster of the examples and nothing else."""
+    daemon.reset(running_sandbox)
+    daemon.configure(running_sandbox, speed=SPEED)
+    daemon.add_eks_cluster(running_sandbox, ACCOUNT, REGION, "train")
+    return running_sandbox
+
+
+@pytest.fixture
+def connect(sandbox: SandboxInfo) -> Iterator[Connect]:
+    """Connect to a cluster of the sandbox as the engine does; closed after the test."""
+    made: list[EksCloud] = []
+
+    def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 10.0) -> EksCloud:
+        settings = Settings({"eks": sandbox.aws_url}, sandbox=True, request_timeout_s=timeout_s)
+        cloud = EksProvider().connect(cluster, settings)
+        assert isinstance(cloud, EksCloud)
+        made.append(cloud)
+        return cloud
+
+    yield _connect
+    for cloud in made:
+        cloud.close()
+
+
+@pytest.fixture
+def cloud(connect: Connect) -> EksCloud:
+    """The cluster of the examples."""
+    return connect()
+
+
+@pytest.fixture
+def follow() -> Callable[[EksCloud, Operation], Progress]:
+    """Poll an operation to its end, as fast as the sandbox's clock."""
+
+    def _follow(cloud: EksCloud, operation: Operation) -> Progress:
+        until = time.monotonic() + DEADLINE_S
+        progress = cloud.poll(operation)
+        while not progress.done and progress.error is None:
+            assert time.monotonic() < until, progress
+            time.sleep(0.02)
+            progress = cloud.poll(operation)
+        return progress
+
+    return _follow
