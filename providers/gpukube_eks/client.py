@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import ClientError
@@ -20,7 +21,7 @@ from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.errors import AccessError, CloudError, Conflict
 from gpukube_eks.access import cloud_access, connect_aws, file_access
 from gpukube_eks.endpoint import choose_endpoint
-from gpukube_eks.failures import code_of, explained
+from gpukube_eks.failures import code_of, explained, unless
 from gpukube_eks.meanings import exists, issue_error, update_error
 from gpukube_eks.observe import STATES, health_of, is_ours, observe_group, observe_leftover
 from gpukube_eks.places import Subnet, choose_role, choose_subnets, documented_roles
@@ -41,9 +42,10 @@ __all__ = ["EksCloud", "connect_cluster"]
 _READY: Final = frozenset({"ACTIVE", "UPDATING"})
 _AT_ONCE: Final = 8
 """Reads at the same time: a group is described by a call of its own."""
-_NO_GROUP: Final = "ResourceNotFoundException"
+_NO_GROUP: Final = frozenset({"ResourceNotFoundException"})
+_NOT_ALLOWED: Final = frozenset({"AccessDenied"})
 _NO_TEMPLATE: Final = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
-_TEMPLATE_EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
+_TEMPLATE_EXISTS: Final = frozenset({"InvalidLaunchTemplateName.AlreadyExistsException"})
 _FIRST_VERSION: Final = "1"
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -190,14 +192,10 @@ class EksCloud:
         return [group for group in self._map(self._find_group, names) if group is not None]
 
     def _find_group(self, name: str) -> Answer | None:
-        try:
-            answer = self._aws.eks.describe_nodegroup(clusterName=self._cluster.name, nodegroupName=name)
-        except ClientError as error:
-            # A cluster that is gone is told apart by the list, which is asked first.
-            if code_of(error) == _NO_GROUP:
-                return None
-            raise
-        return _mapping(answer.get("nodegroup"))
+        """Read one group; None where it is not there. A cluster that is not there is told by the list of groups."""
+        describe = partial(self._aws.eks.describe_nodegroup, clusterName=self._cluster.name, nodegroupName=name)
+        answer = unless(_NO_GROUP, describe)
+        return None if answer is None else _mapping(answer.get("nodegroup"))
 
     def _template_data(self, group: Answer) -> Mapping[str, object]:
         """Data of a group's template version; read only where the group itself does not say all of ours."""
@@ -212,13 +210,8 @@ class EksCloud:
         return self._templates[key]
 
     def _template_versions(self, **which: object) -> list[Mapping[str, object]]:
-        try:
-            answer = self._aws.ec2.describe_launch_template_versions(**which)
-        except ClientError as error:
-            if code_of(error) in _NO_TEMPLATE:
-                return []
-            raise
-        return _items(answer.get("LaunchTemplateVersions"))
+        answer = unless(_NO_TEMPLATE, partial(self._aws.ec2.describe_launch_template_versions, **which))
+        return _items(answer.get("LaunchTemplateVersions")) if answer else []
 
     def _list_templates(self) -> list[Answer]:
         """Templates that carry our mark for this cluster."""
@@ -245,19 +238,12 @@ class EksCloud:
 
     def _list_roles(self) -> list[Mapping[str, object]]:
         """Roles of the account; none where we may not list them, so that the user is asked."""
-        found: list[Mapping[str, object]] = []
-        marker: dict[str, object] = {}
-        try:
-            while True:
-                answer = self._aws.iam.list_roles(**marker)
-                found += _items(answer.get("Roles"))
-                if not answer.get("IsTruncated"):
-                    return found
-                marker = {"Marker": answer.get("Marker")}
-        except ClientError as error:
-            if code_of(error) == "AccessDenied":
-                return []
-            raise
+        answer = unless(_NOT_ALLOWED, self._aws.iam.list_roles)
+        found = _items(answer.get("Roles")) if answer else []
+        while answer and answer.get("IsTruncated"):
+            answer = self._aws.iam.list_roles(Marker=answer.get("Marker"))
+            found += _items(answer.get("Roles"))
+        return found
 
     def _choose_subnets(self, desired: Desired, groups: Sequence[Answer]) -> tuple[str, ...]:
         network = _mapping((self._native or self._read_cluster()).get("resourcesVpcConfig"))
@@ -307,13 +293,9 @@ class EksCloud:
 
         The token is fresh for every attempt: EC2 would answer an old one with a template that is deleted.
         """
-        try:
-            self._aws.ec2.create_launch_template(**wanted, ClientToken=uuid.uuid4().hex)
-        except ClientError as error:
-            if code_of(error) != _TEMPLATE_EXISTS:
-                raise
-            return self._reuse_template(wanted, pool)
-        return _FIRST_VERSION
+        token = uuid.uuid4().hex
+        made = unless(_TEMPLATE_EXISTS, partial(self._aws.ec2.create_launch_template, **wanted, ClientToken=token))
+        return self._reuse_template(wanted, pool) if made is None else _FIRST_VERSION
 
     def _reuse_template(self, wanted: Mapping[str, object], pool: str) -> str:
         name = str(wanted["LaunchTemplateName"])
@@ -339,31 +321,22 @@ class EksCloud:
         return bool(found) and ours.items() <= tags_of(found[0]).items()
 
     def _delete(self, pool: str) -> Operation:
+        """Delete a group; a deletion that was sent before, by us or by others, refuses the next one."""
+        delete = partial(self._aws.eks.delete_nodegroup, clusterName=self._cluster.name, nodegroupName=pool)
         with explained(self._where(pool)):
             try:
-                self._aws.eks.delete_nodegroup(clusterName=self._cluster.name, nodegroupName=pool)
+                unless(_NO_GROUP, delete)
             except ClientError as error:
-                if code_of(error) != _NO_GROUP and not self._is_deleting(pool, error):
+                group = self._find_group(pool) if code_of(error) == "ResourceInUseException" else {}
+                if group is not None and group.get("status") != "DELETING":
                     raise
         return Operation(pool, "delete")
-
-    def _is_deleting(self, pool: str, error: ClientError) -> bool:
-        """A deletion that was sent before, by us or by others, refuses the next one."""
-        if code_of(error) != "ResourceInUseException":
-            return False
-        group = self._find_group(pool)
-        return group is None or group.get("status") == "DELETING"
 
     def _delete_template(self, pool: str) -> None:
         """Delete the template of a group that is gone; another one of that name is left alone."""
         name = template_name(self._cluster.name, pool)
-        if not self._is_ours(name, {CLUSTER_TAG: self._cluster.name}):
-            return
-        try:
-            self._aws.ec2.delete_launch_template(LaunchTemplateName=name)
-        except ClientError as error:
-            if code_of(error) not in _NO_TEMPLATE:
-                raise
+        if self._is_ours(name, {CLUSTER_TAG: self._cluster.name}):
+            unless(_NO_TEMPLATE, partial(self._aws.ec2.delete_launch_template, LaunchTemplateName=name))
 
     def _follow_update(self, operation: Operation, where: str) -> Progress:
         answer = self._aws.eks.describe_update(

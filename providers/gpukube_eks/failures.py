@@ -6,7 +6,7 @@ Lives here: which exception says what. Must not live here: codes and remedies (`
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -33,12 +33,13 @@ from gpukube.errors import AccessError, CloudError
 from gpukube_eks.meanings import LOGIN, Problem, error_of, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from gpukube.errors import GpukubeError
 
-__all__ = ["code_of", "explain", "explained"]
+__all__ = ["code_of", "explain", "explained", "unless"]
 
+_Out = TypeVar("_Out")
 _LOGIN: Final = (CredentialRetrievalError, TokenRetrievalError, SSOError, LoginError)
 _MISSING: Final = (NoCredentialsError, PartialCredentialsError)
 _UNREACHED: Final = (HTTPClientError, NoConnectionError)
@@ -74,6 +75,16 @@ def explained(where: str) -> Iterator[None]:
         yield
     except (BotoCoreError, ClientError, ResponseParserError) as error:
         raise explain(error, where) from error
+
+
+def unless(codes: Collection[str], call: Callable[[], _Out]) -> _Out | None:
+    """Make a call; None where AWS refuses it with one of these codes, because what it is about is not there."""
+    try:
+        return call()
+    except ClientError as error:
+        if code_of(error) in codes:
+            return None
+        raise
 
 
 def _explain_exchange(error: BotoCoreError | ResponseParserError, where: str) -> GpukubeError:

@@ -8,7 +8,7 @@ autoscaler's. With a launch template EKS does not repeat disk and user data, so 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
@@ -34,6 +34,7 @@ made again.
 """
 
 _EFFECTS: Final[Mapping[str, str]] = {theirs: ours for ours, theirs in EFFECTS.items()}
+_CAPACITIES: Final = {"SPOT": "spot", "CAPACITY_BLOCK": "reserved"}
 _SYSTEM: Final = "eks.amazonaws.com/"
 
 
@@ -116,7 +117,7 @@ def _fields(
     fields: dict[str, object] = {
         "instanceType": instance_type_of(native, data) or None,
         "image": ami_type or None,
-        "capacity.type": "spot" if native.get("capacityType") == "SPOT" else "on-demand",
+        "capacity.type": _CAPACITIES.get(str(native.get("capacityType")), "on-demand"),
         "zones": _zones(native.get("subnets"), zones),
         "taints": tuple(sorted(str(_taint(taint)) for taint in _items(native.get("taints")))),
         "deletionProtection": labels.get(PROTECT_LABEL) == "true",
@@ -132,7 +133,7 @@ def _fields(
 
 
 def _zones(subnets: object, zones: Mapping[str, str]) -> tuple[str, ...] | None:
-    names = subnets if isinstance(subnets, Sequence) and not isinstance(subnets, str) else ()
+    names = [str(name) for name in subnets] if isinstance(subnets, list | tuple) else []
     return tuple(sorted({zones[name] for name in names if name in zones})) or None
 
 
