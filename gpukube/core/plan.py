@@ -45,7 +45,7 @@ def plan_pool(provider: Provider, desired: Desired, live: Sequence[Observed]) ->
     changes = tuple(
         ClassifiedChange(change, provider.update_row(change)) for change in diff_fields(desired.fields, observed.fields)
     )
-    if changes:
+    if changes and observed.fields:  # without fields it is what a killed run left of a pool: made again
         return _changed(desired, observed, changes)
     return _unchanged(provider, desired, observed)
 

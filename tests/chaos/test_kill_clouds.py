@@ -40,30 +40,19 @@ NORMAL_S, SLOW_S = 10.0, 12000.0
 """How long the cloud takes to finish a change; slow is 2.4 s of ours: the next run meets the pool while it goes."""
 EKS, GKE = "eks-timeslicing", "gke-timesharing"
 """The stories of the default set; those with MIG differ inside the cluster, not in what they ask of the cloud."""
-LEFT_ALONE = pytest.mark.xfail(
-    reason="core.plan compares a launch template that has no node group field by field, and leaves it alone"
-)
 FAILURES = {EKS: "NodeCreationFailure", GKE: "GCE_QUOTA_EXCEEDED"}
 """Why a first creation fails, so that the next run deletes the pool and makes it again."""
-TEMPLATE_ALONE = {(0, "hang-after"), (1, "hang")}
-"""Where a kill leaves a launch template without its node group: change and action."""
 
 
-def named(name: str, *more: object, left_alone: bool = False) -> ParameterSet:
+def named(name: str, *more: object) -> ParameterSet:
     """One case of a story; slow outside of the default set, and where a deletion is cut off before it was processed."""
     is_slow = name not in (EKS, GKE) or "delete" in more
-    marks = [*([pytest.mark.slow] if is_slow else []), *([LEFT_ALONE] if left_alone else [])]
-    return pytest.param(name, *more, marks=marks)
+    return pytest.param(name, *more, marks=[pytest.mark.slow] if is_slow else [])
 
 
-def changes(*, then_create: bool) -> list[ParameterSet]:
+def changes() -> list[ParameterSet]:
     """Every change of every story, not processed or not answered."""
-    return [
-        named(name, at, action, left_alone=then_create and name[:3] == "eks" and (at, action) in TEMPLATE_ALONE)
-        for name, writes in WRITES.items()
-        for at in range(len(writes))
-        for action in BOTH
-    ]
+    return [named(name, at, action) for name, writes in WRITES.items() for at in range(len(writes)) for action in BOTH]
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +105,7 @@ def test_create_when_killed_at_every_cloud_call_before_the_first_change_in_a_row
     require_converged(stage, stage.create(story.spec), story, undisturbed)
 
 
-@pytest.mark.parametrize(("name", "at", "action"), changes(then_create=True))
+@pytest.mark.parametrize(("name", "at", "action"), changes())
 def test_create_when_killed_at_a_change_of_the_cloud_then_converges(
     stage: Stage, undisturbed_on: Undisturbed, name: str, at: int, action: Action
 ) -> None:
@@ -153,10 +142,7 @@ def test_create_when_killed_at_any_cloud_call_then_converges(
     undisturbed = undisturbed_on(story)
     if at >= len(undisturbed.calls):
         pytest.skip(f"an undisturbed run has {len(undisturbed.calls)} such calls")
-    call = undisturbed.calls[at]
-    if (call.name, action) in {("CreateLaunchTemplate", "hang-after"), ("POST node-groups", "hang")}:
-        pytest.skip("a case of its own")
-    if not kill(stage, story, call, action):
+    if not kill(stage, story, undisturbed.calls[at], action):
         pytest.skip("this run asked less often how far the pool is")
     require_converged(stage, stage.create(story.spec), story, undisturbed)
 
@@ -190,7 +176,7 @@ GROUPS = {EKS: "/node-groups", GKE: "/nodePools"}
 
 @pytest.mark.parametrize(
     ("name", "cut"),
-    [named(name, cut, left_alone=(name, cut) == (EKS, "create")) for name in FAILURES for cut in CUTS],
+    [named(name, cut) for name in FAILURES for cut in CUTS],
 )
 def test_create_when_killed_while_a_failed_pool_is_made_again_then_the_next_run_converges(
     stage: Stage, undisturbed_on: Undisturbed, name: str, cut: str
@@ -249,7 +235,6 @@ def test_delete_when_killed_at_the_group_or_the_template_then_the_next_one_leave
     require_deleted(stage, story, start_delete(stage, story).wait())
 
 
-@LEFT_ALONE
 def test_create_when_a_deletion_was_killed_between_group_and_template_then_the_template_is_used_again(
     stage: Stage, undisturbed_on: Undisturbed
 ) -> None:
@@ -261,7 +246,7 @@ def test_create_when_a_deletion_was_killed_between_group_and_template_then_the_t
     require_converged(stage, stage.create(story.spec), story, undisturbed)
 
 
-@pytest.mark.parametrize(("name", "at", "action"), changes(then_create=False))
+@pytest.mark.parametrize(("name", "at", "action"), changes())
 def test_delete_when_the_creation_was_killed_then_nothing_is_left(
     stage: Stage, undisturbed_on: Undisturbed, name: str, at: int, action: Action
 ) -> None:
