@@ -125,9 +125,11 @@ class FakeAws:
         self._called("describe_launch_templates")
         found = [
             {"LaunchTemplateName": name, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
-            for name, (tags, _) in self.templates.items()
+            for name, (tags, _) in sorted(self.templates.items())
         ]
-        return {"LaunchTemplates": found}
+        start = int(str(arguments.get("NextToken") or 0))
+        more = {"NextToken": str(start + 2)} if len(found) > start + 2 else {}
+        return {"LaunchTemplates": found[start : start + 2], **more}
 
     def describe_launch_template_versions(self, **arguments: object) -> Answer:
         self._called("describe_launch_template_versions")

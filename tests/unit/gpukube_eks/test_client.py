@@ -101,6 +101,13 @@ def test_pools_when_a_template_lost_its_group_show_it(aws: FakeAws, cloud: EksCl
     assert EksProvider().recreate_request(DESIRED, found) == DESIRED.create
 
 
+def test_pools_when_templates_fill_pages_show_every_lost_one(aws: FakeAws, cloud: EksCloud) -> None:
+    for number in range(5):
+        aws.templates[f"gpukube/train/g{number}"] = {**MARKS, "gpukube.io/nodegroup": f"g{number}"}, [{}]
+
+    assert [pool.name for pool in cloud.pools()] == ["g0", "g1", "g2", "g3", "g4"]
+
+
 def test_create_when_new_makes_the_template_first(aws: FakeAws, cloud: EksCloud) -> None:
     operation = cloud.send(DESIRED.create)
 

@@ -94,6 +94,13 @@ def test_refusal_when_explained_is_our_class_with_a_remedy(case: Case) -> None:
     assert str(problem.where) == "train-eks/t4"
 
 
+def test_role_when_it_cannot_be_assumed_is_told_from_other_refusals() -> None:
+    """The text does not always name the action; the operation does."""
+    refusal = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "AssumeRole")
+
+    assert explain(refusal, "train-eks").diagnostics[0].code == "assume-role"
+
+
 @pytest.mark.parametrize("case", LATE, ids=lambda case: f"{case.code}-{case.means}-{case.text[:9]}")
 def test_issue_when_explained_is_our_class_with_a_remedy(case: Case) -> None:
     error = error_of(Problem(case.code, case.text, is_late=True), "train-eks/t4")

@@ -15,6 +15,14 @@ def test_name_when_short_can_be_read() -> None:
     assert template_name("train", "a100mig") == "gpukube/train/a100mig"
 
 
+def test_name_when_too_long_keeps_the_group_and_differs_by_cluster() -> None:
+    group = "g" * 63
+    names = {template_name(cluster * 100, group) for cluster in "ab"}
+
+    assert len(names) == 2
+    assert all(len(name) <= 128 and name.endswith(f"/{group}") for name in names)
+
+
 @given(NAMES, GROUPS, NAMES, GROUPS)
 def test_name_when_of_another_group_is_another_and_never_too_long(one: str, group: str, other: str, next_: str) -> None:
     first, second = template_name(one, group), template_name(other, next_)
