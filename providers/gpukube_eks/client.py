@@ -370,7 +370,9 @@ def _progress(operation: Operation, native: Answer | None, where: str) -> Progre
     is_bad = STATES.get(status) == "failed" or (status == "DEGRADED" and operation.verb == "create")
     if is_bad and not (operation.verb == "delete" and status != "DELETE_FAILED"):
         return Progress(done=False, status=status, error=issue_error(health_of(native), where))
-    return Progress(done=STATES.get(status) == "ready" and operation.verb != "delete", status=status)
+    done = STATES.get(status) == "ready" and operation.verb != "delete"
+    issues = [] if done else [code for code, _ in health_of(native)]
+    return Progress(done=done, status=", ".join([status, *issues]))
 
 
 def _mapping(value: object) -> Mapping[str, object]:

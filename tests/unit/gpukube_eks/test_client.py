@@ -234,8 +234,14 @@ def test_poll_when_following_the_group_reads_its_status(  # noqa: PLR0913, PLR09
 
     progress = cloud.poll(Operation("t4", verb))  # type: ignore[arg-type]  # one of the three
 
-    assert (progress.done, progress.status) == (done, status)
+    assert (progress.done, progress.status.partition(",")[0]) == (done, status)
     assert (type(progress.error) if progress.error else None) == error
+
+
+def test_poll_when_the_group_is_already_ill_says_so_while_it_is_made(aws: FakeAws, cloud: EksCloud) -> None:
+    aws.groups["t4"] = {"nodegroupName": "t4", "status": "CREATING", "health": NO_CAPACITY}
+
+    assert cloud.poll(Operation("t4", "create")).status == "CREATING, AsgInstanceLaunchFailures"
 
 
 def test_poll_when_the_group_went_away_says_so(cloud: EksCloud) -> None:
