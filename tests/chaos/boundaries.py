@@ -16,11 +16,11 @@ __all__ = [
     "helm_call",
 ]
 
-OURS = 29
+OURS = 31
 """Requests of our own client to Kubernetes in an undisturbed run."""
-BEFORE_HELM = 16
+BEFORE_HELM = 17
 """Those until Helm runs for the first time: one look, permissions, the version."""
-LOOK = 9
+LOOK = 10
 """Requests of one look into the cluster; the last ones of a run, and the first ones too."""
 BEFORE_PROOF = OURS - LOOK
 """Requests of our own until the pool's proof is looked for."""

@@ -161,21 +161,6 @@ def test_sandbox_when_its_place_cannot_be_written_then_the_machine_is_blamed(
     assert refused.err.startswith("gpukube: error[system]: file exists: ")
 
 
-def test_sandbox_when_the_spec_names_another_cloud_then_said_which_is_not_emulated(
-    gpukube: Gpukube, tmp_path: Path
-) -> None:
-    spec = tmp_path / "pools.yaml"
-    spec.write_text(
-        SINGLE.read_text("utf-8")
-        .replace("provider: aks", 'provider: eks\n    account: "111122223333"\n    region: us-east-1')
-        .replace("    subscription: 11111111-2222-3333-4444-555555555555\n    resourceGroup: ml\n", "")
-    )
-    refused = gpukube("pool", "plan", "-f", spec)
-    assert (refused.code, refused.out) == (4, "")
-    assert "error[" in refused.err
-    assert "eks" in refused.err
-
-
 def test_library_when_used_from_python_then_as_its_docstring_says(gpukube: Gpukube, sandbox: SandboxInfo) -> None:
     from gpukube import api  # noqa: PLC0415 - after the fixtures
 
