@@ -55,6 +55,14 @@ def newest_of(kube: LightKube) -> Release:
     return found
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what other runs on this machine leave out of the count."""
+    own = tmp_path / "temporary"
+    own.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(own))
+
+
 def left_behind() -> set[str]:
     return {path.name for path in Path(tempfile.gettempdir()).glob("gpukube-[hk]*")}
 
