@@ -24,9 +24,9 @@ from azure.identity import DefaultAzureCredential
 
 from gpukube.core.values import KubeAccess
 from gpukube.errors import AccessError, CloudError
+from gpukube.kubeconfig import Entry, KubeconfigError, parse_kubeconfig, read_kubeconfig
 from gpukube_aks.endpoint import is_loopback
 from gpukube_aks.failures import explain, explained
-from gpukube_aks.kubeconfig import Entry, KubeconfigError, parse_kubeconfig, read_kubeconfig
 
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef

@@ -34,9 +34,9 @@ from botocore.signers import RequestSigner
 from gpukube import __version__
 from gpukube.core.values import KubeAccess
 from gpukube.errors import AccessError, CloudError
+from gpukube.kubeconfig import Entry, KubeconfigError, read_kubeconfig
 from gpukube_eks.endpoint import is_loopback
 from gpukube_eks.failures import explained
-from gpukube_eks.kubeconfig import Entry, KubeconfigError, read_kubeconfig
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials

@@ -22,9 +22,9 @@ from google.auth.transport.requests import Request
 
 from gpukube.core.values import KubeAccess
 from gpukube.errors import AccessError, CloudError
+from gpukube.kubeconfig import Entry, KubeconfigError, read_kubeconfig
 from gpukube_gke.endpoint import is_loopback
 from gpukube_gke.failures import explained
-from gpukube_gke.kubeconfig import Entry, KubeconfigError, read_kubeconfig
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube_gke.kubeconfig import KubeconfigError, parse_kubeconfig, read_kubeconfig
+from gpukube.kubeconfig import KubeconfigError, parse_kubeconfig, read_kubeconfig
 
 if TYPE_CHECKING:
     from pathlib import Path
