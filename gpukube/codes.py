@@ -41,7 +41,9 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "cluster-not-ready": "The cloud says that the cluster is stopped or busy with itself.",
     "no-pool": "No live pool has the name, and no spec declares it.",
     "not-ours": "The pool to delete carries somebody else's mark, or none.",
-    "protected": "The pool to delete is protected against deletion.",
+    "protected": "The pool to delete or replace is protected against that.",
+    "adopt-differs": "A pool to adopt differs from the spec, and adopting changes nothing but marks.",
+    "failed-with-nodes": "A pool that the cloud calls failed has live nodes, so it is not made again unasked.",
 }
 """What stands against a change of live pools."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from gpukube.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import (
         Change,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ClusterRef,
         Desired,
         KubeAccess,
+        Nodes,
         NodeStack,
         Observed,
         Operation,
@@ -38,9 +39,23 @@ if TYPE_CHECKING:
     )
     from gpukube.errors import Diagnostic
 
-__all__ = ["ENTRY_POINT_GROUP", "FEATURES", "Ability", "Cloud", "Provider", "load_provider", "provider_names"]
+__all__ = [
+    "BUSY",
+    "ENTRY_POINT_GROUP",
+    "FEATURES",
+    "MOVED",
+    "Ability",
+    "Cloud",
+    "Provider",
+    "load_provider",
+    "provider_names",
+]
 
 ENTRY_POINT_GROUP = "gpukube.providers"
+BUSY = "busy"
+"""Code of the Conflict that a provider raises while another operation runs on the cluster or the pool."""
+MOVED = "changed"
+"""Code of the Conflict that a provider raises when the pool changed since it was read: an etag that no longer fits."""
 
 FEATURES = (
     "nodes.count",
@@ -116,6 +131,32 @@ class Provider(Protocol):
     def update_row(self, change: Change) -> UpdateRow:
         """Say what changing this field does. Every key of Desired.fields has a row."""
 
+    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+        """Make the calls that bring these changes about in place, in the order in which they must be sent.
+
+        One call per group of fields that the cloud changes together; each carries the changed fields only, or, where
+        the cloud takes nothing less than the whole pool, the pool as observed with the changes merged in, guarded by
+        its etag. After each call the engine looks again and asks anew for what is still to be done, so only the first
+        is sent as it is here; all are shown in the plan.
+
+        Args:
+            desired: What is declared.
+            observed: The live pool that the changes were found on.
+            changes: Those whose row is in-place or disruptive; our marks among them when a pool is adopted.
+        """
+
+    def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+        """Make the call that gives a live pool another size, or other bounds; nothing else of it changes.
+
+        Args:
+            cluster: Where it is.
+            observed: The live pool; autoscaled or not as `nodes` is.
+            nodes: Pool totals. Of an autoscaled pool the bounds count, of another one the count.
+
+        Raises:
+            SpecError: The cloud cannot do that number: a total that its zones do not divide.
+        """
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half. Imports the SDK; makes no call yet.
 
@@ -141,6 +182,9 @@ class Cloud(Protocol):
     def pools(self) -> tuple[Observed, ...]:
         """List every pool of the cluster, of all owners, all pages."""
 
+    def pool(self, name: str) -> Observed | None:
+        """Read one pool by its cloud name, with as few calls as the cloud allows; None when it is not there."""
+
     def complete(self, desired: Desired) -> Desired:
         """Fill in what only the live cluster knows (a role, subnets, a zone) and the user left open.
 
@@ -154,8 +198,8 @@ class Cloud(Protocol):
         """Start a change and return at once.
 
         A create of a pool that exists raises Conflict (observe, then decide). A delete of a missing pool
-        returns an operation that is already done. A busy cluster raises Conflict with code "busy" after
-        the SDK's own retries.
+        returns an operation that is already done. A busy cluster raises Conflict with code BUSY after the SDK's
+        own retries, a pool that changed since it was read Conflict with code MOVED.
         """
 
     def poll(self, operation: Operation) -> Progress:

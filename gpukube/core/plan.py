@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.values import ClassifiedChange, PoolPlan
-from gpukube.errors import Diagnostic
+from gpukube.errors import Diagnostic, Where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.core.values import Action, Desired, Observed
+    from gpukube.core.values import Action, ClusterRef, Desired, Observed, Request
     from gpukube.provider import Provider
 
-__all__ = ["match_live", "plan_pool"]
+__all__ = ["match_live", "plan_pool", "plan_removal", "spare_living"]
+
+PROTECTED_WHY = "its live label gpukube.io/protect is true"
 
 
 def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ...]:
@@ -32,76 +34,187 @@ def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ..
     return marked or tuple(o for o in live if o.name == target.name)
 
 
-def plan_pool(provider: Provider, desired: Desired, live: Sequence[Observed]) -> PoolPlan:
-    """Plan one pool of the spec against the live pools of its cluster."""
+def plan_pool(provider: Provider, desired: Desired, live: Sequence[Observed], *, adopt: bool = False) -> PoolPlan:
+    """Plan one pool of the spec against the live pools of its cluster.
+
+    Args:
+        provider: The cloud's pure half.
+        desired: The pool.
+        live: All pools of its cluster.
+        adopt: Give our marks to a pool of this name that nobody owns, when it matches.
+    """
     matches = match_live(desired, live)
     if not matches:
-        return _plan(desired, None, "create", "no such pool on the cluster")
+        return _plan(desired, None, "create", "no such pool on the cluster", requests=(desired.create,))
     if len(matches) > 1:
         return _unfinished_replacement(desired, matches)
-    observed = matches[0]
-    if (observed.owner, observed.pool) != (desired.target.owner, desired.target.pool):
-        return _foreign(desired, observed)
-    changes = tuple(
-        ClassifiedChange(change, provider.update_row(change)) for change in diff_fields(desired.fields, observed.fields)
-    )
+    changes = _classified(provider, desired, matches[0])
+    if (matches[0].owner, matches[0].pool) != (desired.target.owner, desired.target.pool):
+        return _foreign(provider, desired, matches[0], changes, adopt=adopt)
+    return _ours(provider, desired, matches[0], changes)
+
+
+def _ours(provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
+    if observed.state == "deleting":
+        why = f"is being deleted ({observed.status}); made again once it is gone"
+        return _plan(desired, observed, "create", why, requests=(desired.create,))
+    if observed.state == "failed":
+        return _remade(provider, desired, observed, changes)
     if changes and observed.fields:  # without fields it is what a killed run left of a pool: made again
-        return _changed(desired, observed, changes)
-    return _unchanged(provider, desired, observed)
-
-
-def _plan(desired: Desired, observed: Observed | None, action: Action, why: str) -> PoolPlan:
-    target = desired.target
-    requests = (desired.create,) if action == "create" else ()
-    return PoolPlan(target.cluster, target.pool, target.name, action, why, desired, observed, (), requests, ())
-
-
-def _unchanged(provider: Provider, desired: Desired, observed: Observed) -> PoolPlan:
+        return _changed(provider, desired, observed, changes)
     if observed.state == "busy":
         return _plan(desired, observed, "no-op", f"matches; the cloud is still working on it ({observed.status})")
-    if observed.state == "ready":
-        return _plan(desired, observed, "no-op", "matches the spec")
-    target = desired.target
-    repair = provider.recreate_request(desired, observed)
-    requests = (repair,) if repair else (provider.delete_request(target.cluster, observed), desired.create)
-    why = f"is there but {observed.status}: {observed.failure or 'the cloud gives no reason'}; made again"
-    return PoolPlan(target.cluster, target.pool, target.name, "create", why, desired, observed, (), requests, ())
+    return _plan(desired, observed, "no-op", "matches the spec")
 
 
-def _changed(desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
-    target = desired.target
-    kinds = {c.row.kind for c in changes}
-    action: Action = "replace" if "replace" in kinds else "update"
-    fields = ", ".join(c.change.field for c in changes)
-    diagnostics = tuple(
-        Diagnostic(
-            "refused-change",
-            target.where,
-            f"{c.change.field} cannot change: {c.row.sentence}",
-            fix="write the live value again, or give the pool a new name",
-        )
-        for c in changes
-        if c.row.kind == "refused"
-    )
+def plan_removal(provider: Provider, cluster: ClusterRef, observed: Observed) -> PoolPlan:
+    """Plan the deletion of a live pool that the spec no longer declares."""
+    where = Where(f"{cluster.key}/{observed.pool or observed.name}")
+    problems = (_protected(where, "deleted"),) if observed.protected else ()
+    request = provider.delete_request(cluster, observed)
+    why = f'belongs to "{observed.owner}", which no longer declares it'
     return PoolPlan(
-        target.cluster, target.pool, target.name, action, f"differs in {fields}", desired, observed, changes, (),
-        diagnostics,
+        cluster, observed.pool or observed.name, observed.name, "delete", why, None, observed, (), (request,), problems
+    )
+
+
+def spare_living(provider: Provider, plan: PoolPlan) -> PoolPlan:
+    """Take back the plan to make a failed pool again: it has nodes, so it worked once, and its pods may still run.
+
+    Where the cloud repairs a failed pool without deleting it, the plan stays.
+    """
+    desired, observed = plan.desired, plan.observed
+    if plan.action != "create" or desired is None or observed is None or observed.state != "failed":
+        return plan
+    if provider.recreate_request(desired, observed) is not None:
+        return plan
+    if plan.changes:
+        return _changed(provider, desired, observed, plan.changes)
+    problem = Diagnostic(
+        "failed-with-nodes",
+        plan.where,
+        f"the pool is {observed.status} and has live nodes: {observed.failure or 'the cloud gives no reason'}",
+        fix="mend it with the cloud's own tool; or give it up: gpukube pool delete, then create it again",
+        why="only a pool that never had nodes is deleted and made again unasked",
+    )
+    return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
+
+
+def _plan(  # noqa: PLR0913 - the parts of a plan
+    desired: Desired,
+    observed: Observed | None,
+    action: Action,
+    why: str,
+    *,
+    changes: tuple[ClassifiedChange, ...] = (),
+    requests: tuple[Request, ...] = (),
+    diagnostics: tuple[Diagnostic, ...] = (),
+) -> PoolPlan:
+    target = desired.target
+    name = observed.name if observed else target.name
+    return PoolPlan(
+        target.cluster, target.pool, name, action, why, desired, observed, changes, requests, diagnostics
     )  # fmt: skip
 
 
-def _foreign(desired: Desired, observed: Observed) -> PoolPlan:
+def _classified(provider: Provider, desired: Desired, observed: Observed) -> tuple[ClassifiedChange, ...]:
+    changes = diff_fields(desired.fields, observed.fields)
+    return tuple(ClassifiedChange(change, provider.update_row(change)) for change in changes)
+
+
+def _remade(
+    provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
+) -> PoolPlan:
+    """Make a pool again that the cloud keeps but cannot use."""
+    repair = provider.recreate_request(desired, observed)
+    requests = (repair,) if repair else (provider.delete_request(desired.target.cluster, observed), desired.create)
+    why = f"is there but {observed.status}: {observed.failure or 'the cloud gives no reason'}; made again"
+    return _plan(desired, observed, "create", why, changes=changes, requests=requests)
+
+
+def _changed(
+    provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
+) -> PoolPlan:
+    kinds = {c.row.kind for c in changes}
+    problems = [_refused(desired.target.where, c) for c in changes if c.row.kind == "refused"]
+    fields = ", ".join(c.change.field for c in changes)
+    if "replace" in kinds:
+        asked = ", ".join(c.change.field for c in changes if c.row.kind == "replace")
+        why = f"differs in {fields}; {asked} cannot change on a live pool"
+        problems += [_protected(desired.target.where, "replaced")] if observed.protected else []
+        anew = (provider.delete_request(desired.target.cluster, observed), desired.create)
+        return _plan(desired, observed, "replace", why, changes=changes, requests=anew, diagnostics=tuple(problems))
+    calls = () if problems else _updates(provider, desired, observed, changes)
+    why = f"differs in {fields}"
+    return _plan(desired, observed, "update", why, changes=changes, requests=calls, diagnostics=tuple(problems))
+
+
+def _updates(
+    provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
+) -> tuple[Request, ...]:
+    return provider.update_requests(desired, observed, tuple(c.change for c in changes))
+
+
+def _refused(where: Where, classified: ClassifiedChange) -> Diagnostic:
+    return Diagnostic(
+        "refused-change",
+        where,
+        f"{classified.change.field} cannot change: {classified.row.sentence}",
+        fix="write the live value again, or give the pool a new name",
+    )
+
+
+def _protected(where: Where, what: str) -> Diagnostic:
+    return Diagnostic(
+        "protected",
+        where,
+        f"it would be {what}, and it is protected against that",
+        fix="apply deletionProtection: false by itself first",
+        why=PROTECTED_WHY,
+    )
+
+
+def _foreign(
+    provider: Provider,
+    desired: Desired,
+    observed: Observed,
+    changes: tuple[ClassifiedChange, ...],
+    *,
+    adopt: bool,
+) -> PoolPlan:
+    """Leave a pool alone that is not ours; or adopt it, when nobody owns it and nothing else of it differs."""
+    target = desired.target
+    if observed.owner or not adopt:
+        return _conflict(desired, observed)
+    ours = {f"labels[{key}]" for key in desired.labels.keys() - target.labels.keys()} | {"deletionProtection"}
+    foreign = tuple(c for c in changes if c.change.field not in ours or c.change.old is not None)
+    if observed.state != "ready" or foreign:
+        fields = ", ".join(c.change.field for c in foreign) or f"its state: {observed.status}"
+        problem = Diagnostic(
+            "adopt-differs",
+            target.where,
+            f'the live pool "{observed.name}" differs from the spec in {fields}',
+            fix="write into the spec what is live, adopt, and change it afterwards",
+            why="adopting gives a pool our marks and changes nothing else",
+        )
+        return _plan(desired, observed, "conflict", problem.message, changes=foreign, diagnostics=(problem,))
+    why = "nobody owns it and it matches; it gets our marks"
+    requests = _updates(provider, desired, observed, changes)
+    return _plan(desired, observed, "adopt", why, changes=changes, requests=requests)
+
+
+def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
     target = desired.target
     owner = f'belongs to "{observed.owner}" (pool {observed.pool})' if observed.owner else "is not marked as ours"
+    another = f"choose another name for the pool (names: {{{target.cluster.provider}: ...}})"
     problem = Diagnostic(
         "foreign-pool",
         target.where,
         f'a pool named "{observed.name}" exists on {target.cluster.key} and {owner}',
-        fix=f"choose another name for the pool (names: {{{target.cluster.provider}: ...}}), or delete the live one",
+        fix=f"{another}, or delete the live one" if observed.owner else f"{another}, or take it over with --adopt",
         why="gpukube changes and deletes only pools that carry its owner's mark",
     )
-    return PoolPlan(
-        target.cluster, target.pool, target.name, "conflict", problem.message, desired, observed, (), (), (problem,)
-    )  # fmt: skip
+    return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
 
 
 def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> PoolPlan:
@@ -113,6 +226,4 @@ def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> 
         f"{names} both carry the mark of this pool: an unfinished replacement",
         fix=f"delete the one that is no longer wanted: gpukube pool delete -f FILE --cluster {target.cluster.key} NAME",
     )
-    return PoolPlan(
-        target.cluster, target.pool, target.name, "conflict", problem.message, desired, matches[0], (), (), (problem,)
-    )  # fmt: skip
+    return _plan(desired, matches[0], "conflict", problem.message, diagnostics=(problem,))

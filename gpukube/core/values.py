@@ -33,6 +33,7 @@ __all__ = [
     "Disk",
     "KubeAccess",
     "Locator",
+    "Loss",
     "NodeStack",
     "Nodes",
     "Observed",
@@ -60,7 +61,7 @@ PROTECT_LABEL = "gpukube.io/protect"
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
-PoolState = Literal["ready", "busy", "failed"]
+PoolState = Literal["ready", "busy", "failed", "deleting"]
 UpdateKind = Literal["in-place", "disruptive", "replace", "refused"]
 
 
@@ -280,7 +281,8 @@ class Observed:
         name: The cloud's name.
         owner, pool: Our marks as read from the live labels; "" when it is not ours.
         protected: The live protection mark.
-        state: "ready", "busy" (the cloud works on it) or "failed" (kept by the cloud, not usable).
+        state: "ready", "busy" (the cloud works on it), "failed" (kept by the cloud, not usable) or "deleting" (the
+            cloud takes it away).
         status: The cloud's own word.
         failure: The cloud's last failure message; "".
         fields: Normalised like Desired.fields; what the cloud added by itself is left out.
@@ -344,6 +346,22 @@ class ClassifiedChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """What goes away with a pool that is replaced or deleted, or suffers from a disruptive change.
+
+    Attributes:
+        nodes: Live nodes; None when neither the cloud nor the cluster says.
+        gpus: Physical GPUs on them; None when the machine is not in the catalogue.
+        pods: Running pods that a drain would move, "namespace/name", those of DaemonSets left out; None when the
+            inside of the cluster is not known.
+    """
+
+    nodes: int | None
+    gpus: float | None
+    pods: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class PoolPlan:
     """What will happen to one pool, and why.
 
@@ -356,8 +374,10 @@ class PoolPlan:
         desired: None for deletes.
         observed: None when nothing is there.
         changes: Classified differences.
-        requests: The exact native calls, in order.
+        requests: The exact native calls, in order; of a replace those of `--replace recreate`.
         diagnostics: Warnings, and the errors that stop the run.
+        loss: What a replace, delete or disruptive update costs; None for other actions.
+        capacity: Allocatable devices now, by resource name; None when the inside of the cluster is not known.
     """
 
     cluster: ClusterRef
@@ -370,11 +390,18 @@ class PoolPlan:
     changes: tuple[ClassifiedChange, ...]
     requests: tuple[Request, ...]
     diagnostics: tuple[Diagnostic, ...]
+    loss: Loss | None = None
+    capacity: Mapping[str, int] | None = None
 
     @property
     def where(self) -> Where:
         """The pool as a resource, "train-aks/a100mig"."""
         return Where(f"{self.cluster.key}/{self.pool}")
+
+    @property
+    def disruptive(self) -> tuple[ClassifiedChange, ...]:
+        """The changes in place that running pods suffer from."""
+        return tuple(c for c in self.changes if c.row.kind == "disruptive")
 
 
 @dataclass(frozen=True, slots=True)

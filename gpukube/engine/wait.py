@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube.errors import Conflict, WaitTimeout
+from gpukube.provider import BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Wait"]
 
-BUSY = "busy"
-"""Code of the Conflict that a provider raises while another operation runs on the cluster."""
 SHORTEST_S = 0.02
 """Between two looks, even when the cloud says 0: a loop must not spin."""
 

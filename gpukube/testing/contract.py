@@ -16,14 +16,21 @@ Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` 
 * Requests are accepted by the SDK's own validation.
 * A cancelled wait returns a handle that resumes.
 
-What may differ between clouds is an attribute of the harness, not an `if` in a test. The sentences on updates
-join with `apply`.
+* What changes in place is changed by its own calls, leaves everything else as it was, and shows no difference after.
+* An update that meets a change made since the pool was read does not overwrite it.
+* Repeating an update that has happened is harmless.
+* A pool is scaled without anything else of it changing.
+* A pool that nobody owns is adopted by its marks alone.
+* One pool is read as the list shows it; a missing one is None.
+
+What may differ between clouds is an attribute of the harness, not an `if` in a test.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import pytest
@@ -33,12 +40,14 @@ from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import Change, Operation, Ownership
-from gpukube.engine.wait import BUSY
 from gpukube.errors import AccessError, CapacityError, Conflict, GpukubeError, QuotaError
-from gpukube.provider import FEATURES
+from gpukube.provider import BUSY, FEATURES, MOVED
 
 if TYPE_CHECKING:
-    from gpukube.core.values import Desired, Observed, Request, Target
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+
+    from gpukube.core.values import Desired, Nodes, Observed, Request, Target
     from gpukube.provider import Cloud, Provider
 
 __all__ = ["Fault", "Harness", "ProviderContract"]
@@ -47,6 +56,8 @@ Fault = Literal["throttle", "drop-before", "drop-after", "capacity", "quota", "p
 
 LOOKS = 2000
 """Polls until a test gives an operation up; the harness makes its cloud fast."""
+CALLS = 10
+"""Calls that an update may take."""
 
 FAULT_CLASSES: tuple[tuple[Fault, type[GpukubeError]], ...] = (
     ("capacity", CapacityError),
@@ -86,6 +97,12 @@ class Harness(Protocol):
 
     def inject(self, fault: Fault, pool: str) -> None:
         """Make the next creation of this pool meet that fault."""
+
+    def edits(self) -> Mapping[str, Target]:
+        """Make `target("plain")` with one thing changed, by a name for it: every kind of change that goes in place."""
+
+    def touch(self, name: str) -> str:
+        """Change a label of a live pool behind gpukube's back, with another client; returns the label's key."""
 
     def accepts(self, request: Request) -> bool:
         """Say whether the SDK's own validation takes the request."""
@@ -198,6 +215,94 @@ class ProviderContract:
         assert [o.name for o in harness.cloud.pools()].count(desired.target.name) == 1
         assert diff_fields(desired.fields, _find(harness, desired).fields) == ()
 
+    def test_update_when_applied_then_no_difference_and_nothing_else_moved(self, harness: Harness) -> None:
+        """What changes in place is changed by its own calls, leaves everything else as it was, and shows no difference.
+
+        A call that has happened already is harmless when it is repeated: it changes nothing or is refused.
+        """
+        desired = _desired(harness, "plain")
+        _create(harness, desired)
+        for name, target in harness.edits().items():
+            edited, before = _translated(harness, target), _find(harness, desired)
+            changes = diff_fields(edited.fields, before.fields)
+            assert changes, name
+            assert {harness.provider.update_row(c).kind for c in changes} <= {"in-place", "disruptive"}, name
+            _bring_about(harness, edited)
+            after = _find(harness, edited)
+            changed = {c.field for c in changes}
+            assert diff_fields(edited.fields, after.fields) == (), name
+            assert _without(after.fields, changed) == _without(before.fields, changed), name
+            _bring_about(harness, desired)
+            assert diff_fields(desired.fields, _find(harness, desired).fields) == (), name
+
+    def test_update_when_sent_then_the_sdk_accepts_it(self, harness: Harness) -> None:
+        """Update requests are accepted by the SDK's own validation."""
+        desired = _desired(harness, "plain")
+        _create(harness, desired)
+        observed = _find(harness, desired)
+        for name, target in harness.edits().items():
+            edited = _translated(harness, target)
+            changes = diff_fields(edited.fields, observed.fields)
+            requests = harness.provider.update_requests(edited, observed, changes)
+            assert requests, name
+            assert all(harness.accepts(request) for request in requests), name
+
+    def test_update_when_the_pool_moved_then_not_overwritten(self, harness: Harness) -> None:
+        """An update that meets a change made since the pool was read does not overwrite it."""
+        desired = _desired(harness, "plain")
+        _create(harness, desired)
+        for name, target in harness.edits().items():
+            edited, observed = _translated(harness, target), _find(harness, desired)
+            changes = diff_fields(edited.fields, observed.fields)
+            request = harness.provider.update_requests(edited, observed, changes)[0]
+            key = harness.touch(desired.target.name)
+            touched = _find(harness, desired).labels[key]
+            code = _sent(harness, request)
+            assert code in ("", MOVED), name
+            assert _find(harness, desired).labels.get(key) == touched, name
+            _bring_about(harness, desired)
+
+    def test_scale_when_asked_then_only_the_size_changes(self, harness: Harness) -> None:
+        """A pool is scaled without anything else of it changing."""
+        for kind in ("plain", "autoscaled"):
+            desired = _desired(harness, kind)
+            _create(harness, desired)
+            before = _find(harness, desired)
+            nodes = _doubled(desired.target.nodes)
+            request = harness.provider.scale_request(desired.target.cluster, before, nodes)
+            assert harness.accepts(request)
+            _finish(harness, harness.cloud.send(request))
+            after = _find(harness, desired)
+            sizes = {field for field in (*before.fields, *after.fields) if field.startswith("nodes.")}
+            assert _without(after.fields, sizes) == _without(before.fields, sizes)
+            bounds = {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
+            wanted = bounds if nodes.autoscaled else {"nodes.count": nodes.count}
+            assert {field: after.fields.get(field) for field in sizes} == wanted
+
+    def test_adopt_when_nobody_owns_it_then_only_marks_change(self, harness: Harness) -> None:
+        """A pool that nobody owns is adopted by its marks alone."""
+        desired = _desired(harness, "plain")
+        _create(harness, desired)
+        marks = desired.labels.keys() - desired.target.labels.keys()
+        observed = _find(harness, desired)
+        bare = replace(desired, fields=_without(desired.fields, {f"labels[{key}]" for key in marks}))
+        changes = diff_fields(bare.fields, observed.fields)
+        for request in harness.provider.update_requests(bare, observed, changes):
+            _finish(harness, harness.cloud.send(request))
+        assert _find(harness, desired).owner == ""
+        plan = plan_pool(harness.provider, desired, harness.cloud.pools(), adopt=True)
+        assert plan.action == "adopt"
+        for request in plan.requests:
+            _finish(harness, harness.cloud.send(request))
+        assert plan_pool(harness.provider, desired, harness.cloud.pools()).action == "no-op"
+
+    def test_pool_when_read_alone_then_as_in_the_list(self, harness: Harness) -> None:
+        """One pool is read as the list shows it; a missing one is None."""
+        desired = _desired(harness, "plain")
+        assert harness.cloud.pool(desired.target.name) is None
+        _create(harness, desired)
+        assert harness.cloud.pool(desired.target.name) == _find(harness, desired)
+
     def test_plan_when_no_cloud_was_contacted_then_no_sdk_is_loaded(self, harness: Harness) -> None:
         """No SDK is imported before `connect()`."""
         program = (
@@ -222,11 +327,43 @@ class ProviderContract:
 
 
 def _desired(harness: Harness, kind: Literal["plain", "mig", "autoscaled"]) -> Desired:
-    target = harness.target(kind)
+    return _translated(harness, harness.target(kind))
+
+
+def _translated(harness: Harness, target: Target) -> Desired:
     assert [d for d in harness.provider.check(target) if d.severity == "error"] == []
     ownership = solve_ownership(target, harness.provider.stack(target))
     assert isinstance(ownership, Ownership)
     return harness.provider.desired(target, ownership, promise_of(target))
+
+
+def _bring_about(harness: Harness, desired: Desired) -> None:
+    """Do what the engine does: look, send the first call of what is still to be done, wait, look again."""
+    for _ in range(CALLS):
+        observed = _find(harness, desired)
+        changes = diff_fields(desired.fields, observed.fields)
+        if not changes:
+            return
+        request = harness.provider.update_requests(desired, observed, changes)[0]
+        _finish(harness, harness.cloud.send(request))
+    pytest.fail(f"{desired.target.name} still differs after {CALLS} calls")
+
+
+def _sent(harness: Harness, request: Request) -> str:
+    """Send and wait; the code of the conflict it meets, or ""."""
+    try:
+        _finish(harness, harness.cloud.send(request))
+    except Conflict as error:
+        return error.diagnostics[0].code
+    return ""
+
+
+def _without(fields: Mapping[str, object], names: AbstractSet[str]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def _doubled(nodes: Nodes) -> Nodes:
+    return replace(nodes, count=nodes.count * 2, minimum=nodes.minimum * 2, maximum=nodes.maximum * 2)
 
 
 def _create(harness: Harness, desired: Desired) -> None:

@@ -24,12 +24,12 @@ from gpukube.core.values import (
     UpdateRow,
 )
 from gpukube.errors import CloudError, Conflict, Diagnostic
-from gpukube.provider import FEATURES, Ability
+from gpukube.provider import FEATURES, MOVED, Ability
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from gpukube.core.values import Change, ClusterRef, Ownership, Promise, Settings, Target
+    from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, Promise, Settings, Target
     from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud, Provider
 
@@ -149,15 +149,36 @@ class FakeProvider:
 
     def update_row(self, change: Change) -> UpdateRow:
         """Labels, tags, taints and sizes in place; the rest by replacement."""
-        in_place = change.field.startswith(("labels[", "tags[", "nodes.", "taints"))
-        if in_place:
+        if change.field.startswith(("labels[", "tags[", "nodes.", "taints")):
             return UpdateRow(change.field, "in-place", "changes at once", "update", "this module")
+        if change.field == "disk.sizeGiB":
+            return UpdateRow(change.field, "disruptive", "makes every node again", "update", "this module")
         return UpdateRow(change.field, "replace", "is set at creation only", "", "this module")
+
+    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+        """One call for labels and taints, one for each other field, each guarded by the etag."""
+        groups: dict[str, dict[str, object]] = {}
+        for change in changes:
+            group = "marks" if change.field.startswith(("labels[", "taints")) else change.field
+            groups.setdefault(group, {})[change.field] = change.new
+        return tuple(_update(desired.target.cluster, observed, fields) for fields in groups.values())
+
+    def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+        """Set the numbers."""
+        if nodes.autoscaled:
+            bounds = {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
+            return _update(cluster, observed, bounds)
+        return _update(cluster, observed, {"nodes.count": nodes.count})
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Open the world of this cluster."""
         del settings
         return FakeCloud(self._worlds.setdefault(cluster.key, FakeWorld()))
+
+
+def _update(cluster: ClusterRef, observed: Observed, fields: Mapping[str, object]) -> Request:
+    params = {"cluster": cluster.key, "name": observed.name, "fields": dict(fields), "etag": observed.etag}
+    return Request("fake", "update", params)
 
 
 class FakeCloud:
@@ -176,6 +197,10 @@ class FakeCloud:
         """List all pools."""
         return tuple(self._world.pools.values())
 
+    def pool(self, name: str) -> Observed | None:
+        """Read one pool."""
+        return self._world.pools.get(name)
+
     def complete(self, desired: Desired) -> Desired:
         """Nothing is open here."""
         return desired
@@ -186,7 +211,7 @@ class FakeCloud:
         fault, after = self._world.take_fault()
         if fault is not None and not after:
             raise fault
-        operation = self._delete(request) if request.operation == "delete" else self._create(request)
+        operation = self._start(request)
         if fault is not None:
             raise fault
         return operation
@@ -215,6 +240,32 @@ class FakeCloud:
 
     def close(self) -> None:
         """Nothing to close."""
+
+    def _start(self, request: Request) -> Operation:
+        if request.operation == "delete":
+            return self._delete(request)
+        return self._update(request) if request.operation == "update" else self._create(request)
+
+    def _update(self, request: Request) -> Operation:
+        name, changed = str(request.params["name"]), request.params["fields"]
+        assert isinstance(changed, dict)  # noqa: S101 - our own request, made above
+        live = self._world.pools.get(name)
+        if live is None:
+            raise CloudError(f"{name} is not there", fix="run it again")
+        if live.etag != request.params["etag"]:
+            raise Conflict(f"{name} changed since it was read", code=MOVED, fix="run it again")
+        fields = {key: value for key, value in {**live.fields, **changed}.items() if value is not None}
+        labels = {key[len("labels[") : -1]: str(value) for key, value in fields.items() if key.startswith("labels[")}
+        self._world.pools[name] = replace(
+            live,
+            owner=labels.get(OWNER_LABEL, ""),
+            pool=labels.get(POOL_LABEL, ""),
+            protected=labels.get(PROTECT_LABEL) == "true",
+            fields=fields,
+            labels=labels,
+            etag=str(int(live.etag) + 1),
+        )
+        return Operation(name, "update", f"operation/{name}")
 
     def _create(self, request: Request) -> Operation:
         body = request.params["body"]

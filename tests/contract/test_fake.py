@@ -60,8 +60,24 @@ class FakeHarness:
         }
         self.world.fail_next(errors[fault], after=fault == "drop-after")
 
+    def edits(self) -> dict[str, Target]:
+        plain = self.target("plain")
+        return {
+            "label": replace(plain, labels={**plain.labels, "tier": "gold"}),
+            "taints": replace(plain, taints=()),
+            "size": replace(plain, nodes=Nodes(2, 2, 2, autoscaled=False)),
+            "several": replace(plain, labels={}, tags={"cost": "1"}, nodes=Nodes(1, 0, 5, autoscaled=True)),
+        }
+
+    def touch(self, name: str) -> str:
+        live = self.world.pools[name]
+        labels = {**live.labels, "touched": live.etag}
+        fields = {**live.fields, "labels[touched]": live.etag}
+        self.world.pools[name] = replace(live, labels=labels, fields=fields, etag=str(int(live.etag) + 1))
+        return "touched"
+
     def accepts(self, request: Request) -> bool:
-        return isinstance(request.params["body"], dict)
+        return isinstance(request.params.get("body") or request.params.get("fields"), dict)
 
     def pause(self) -> None:
         """Operations here count looks, not time."""
