@@ -42,6 +42,8 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "no-pool": "No live pool has the name, and no spec declares it.",
     "not-ours": "The pool to delete carries somebody else's mark, or none.",
     "protected": "The pool to delete or replace is protected against that.",
+    "moved": "Somebody changed the pool after it was planned; nothing was overwritten.",
+    "no-effect": "The cloud took every call of an update, and the pool still differs.",
     "adopt-differs": "A pool to adopt differs from the spec, and adopting changes nothing but marks.",
     "failed-with-nodes": "A pool that the cloud calls failed has live nodes, so it is not made again unasked.",
 }

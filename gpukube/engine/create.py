@@ -12,177 +12,84 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.core.plan import plan_pool
-from gpukube.core.values import Operation
-from gpukube.engine.clock import Stopped
+from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.fanout import run_all
-from gpukube.engine.proving import prove, summarise
-from gpukube.engine.release import ensure_release
+from gpukube.engine.pools import attempt, make_pool, observe, settle, update_pool
+from gpukube.engine.proving import prove
 from gpukube.engine.report import ClusterReport, PoolReport
-from gpukube.errors import CloudError, Conflict, GpukubeError
+from gpukube.errors import CloudError, Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.values import Desired, PoolPlan, Request
+    from gpukube.core.values import Desired, PoolPlan
     from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.report import Outcome
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["create_pools"]
-
-FOLLOW_UPS = 5
-"""Calls that a fresh pool may still need at the most: a guard against a provider that is never content."""
+__all__ = ["bring_up", "create_pools"]
 
 
 def create_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
-    """Create the missing pools of all clusters, clusters side by side."""
-    tasks = {plan.cluster.key: partial(_create_on_cluster, plan, sessions[plan.cluster.key], run) for plan in plans}
-    results = run_all(tasks, run.parallelism)
-    return tuple(
-        result if isinstance(result, ClusterReport) else _nothing_done(plan, result)
-        for plan, result in zip(plans, results.values(), strict=True)
-    )
+    """Create the missing pools of all clusters, clusters side by side; adopt those planned to be."""
+    return report_all(plans, sessions, run, _create_on_cluster)
 
 
 def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
-    key = plan.cluster.key
-    try:
-        _require_workable(plan)
-        release = ensure_release(plan, session, run)
-    except GpukubeError as error:
-        run.tell("failed", str(error), key)
-        return _nothing_done(plan, error)
-    except Stopped:
-        return _nothing_done(plan, None)
-    run.tell("done", release or "nothing to install", key)
-    for pool in plan.pools:
-        run.tell("wait", "queued", key, pool.pool)
-    tasks = {pool.name: partial(_create_pool, pool, session, run) for pool in plan.pools}
+    release = prepare_cluster(plan, session, run)
+    tasks = {pool.name: partial(attempt, pool, session, run, _create_pool) for pool in plan.pools}
     reports = run_all(tasks, session.provider.pools_at_once)
     return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)), release)
 
 
-def _require_workable(plan: ClusterPlan) -> None:
-    """Refuse before anything is changed.
+def _create_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    if plan.action in ("update", "replace"):
+        return PoolReport(plan.pool, plan.name, "differs", f"left alone: it {plan.why}", plan.changes)
+    return bring_up(plan, session, run)
+
+
+def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    """Make, adopt or wait for one pool, and prove it.
 
     Raises:
-        GpukubeError: What the plan found: an unreachable cloud or cluster, a foreign advertiser.
+        Conflict: The pool is in the way and not ours.
+        GpukubeError: As make_pool, settle and prove.
     """
-    if plan.error is not None:
-        raise plan.error
-    if plan.facts is not None and not plan.facts.ready:
-        raise Conflict(
-            f"the cluster is {plan.facts.status}",
-            where=plan.cluster.key,
-            fix="start it, or wait until the cloud has finished with it; then run this again",
-            code="cluster-not-ready",
-        )
-    if plan.unreachable is not None:
-        raise plan.unreachable
-    refusals = tuple(d for d in plan.diagnostics if d.severity == "error")
-    if refusals:
-        error = Conflict(refusals[0].message, where=refusals[0].where)
-        error.diagnostics = refusals
-        raise error
-
-
-def _nothing_done(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:
-    message = "not attempted: see the error of its cluster" if error else "not attempted: stopped before it began"
-    planned = [(pool.pool, pool.name) for pool in plan.pools]
-    names = planned or [(wanted.target.pool, wanted.target.name) for wanted in plan.desired]
-    pools = tuple(PoolReport(pool, name, "not-attempted", message) for pool, name in names)
-    return ClusterReport(plan.cluster, pools, error=error)
-
-
-def _create_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
-    """Bring one pool up and prove it; every failure becomes a report."""
-    try:
-        report = _try_pool(plan, session, run)
-    except GpukubeError as error:
-        run.tell("failed", str(error), plan.cluster.key, plan.pool)
-        return PoolReport(plan.pool, plan.name, "failed", "was not proven", error=error, resume=run.resume)
-    except Stopped:
-        run.tell("failed", "stopped waiting", plan.cluster.key, plan.pool)
-        return PoolReport(plan.pool, plan.name, "not-attempted", "stopped waiting for it", resume=run.resume)
-    said = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
-    run.tell("failed" if report.outcome == "differs" else "done", said, plan.cluster.key, plan.pool)
-    return report
-
-
-def _try_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     desired = plan.desired
     if plan.action == "conflict" or desired is None:
         error = Conflict(plan.why, where=plan.where)
         error.diagnostics = plan.diagnostics or error.diagnostics
         raise error
-    if plan.action in ("update", "replace"):
-        return PoolReport(plan.pool, plan.name, "differs", f"left alone: it {plan.why}", plan.changes)
-    fresh = plan.action == "create"
-    if fresh:
-        _send_all(plan.requests, desired, session, run)
-        _settle(desired, session, run)
-    else:
-        fresh = _settle_or_remake(desired, session, run)
+    done = _come_to_be(plan, desired, session, run)
+    if run.no_wait and done:
+        return PoolReport(plan.pool, plan.name, "started", f"{done}; not waited for", resume=run.resume)
     proof = prove(desired, session, run)
-    outcome: Outcome = "done" if fresh else "unchanged"
-    return PoolReport(plan.pool, plan.name, outcome, "created" if fresh else plan.why, proof=proof)
+    outcome: Outcome = "done" if done else "unchanged"
+    return PoolReport(plan.pool, plan.name, outcome, done or plan.why, proof=proof)
 
 
-def _send_all(requests: Sequence[Request], desired: Desired, session: Session, run: Run) -> None:
-    """Send the calls of a creation; when one is refused or its answer is lost, look whether the pool is there."""
-    key, pool = desired.target.cluster.key, desired.target.pool
-    wait = run.wait(run.resume, lambda message: run.tell("create", message, key, pool))
-    run.tell("create", f"asks for {desired.target.machine.name}", key, pool)
-    for request in requests:
-        try:
-            operation = wait.send(session.cloud, request)
-        except (Conflict, CloudError):
-            if not _is_ours_now(desired, session):
-                raise
-            return
-        wait.for_operation(session.cloud, operation)
+def _come_to_be(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
+    """Do what the plan says; one word for it, "" when the pool was there already."""
+    if plan.action == "create":
+        make_pool(plan, session, run)
+        return "asked for" if run.no_wait else "created"
+    if plan.action == "adopt":
+        update_pool(plan, session, run)
+        return "adopted"
+    return _wait_or_remake(plan, desired, session, run)
 
 
-def _settle_or_remake(desired: Desired, session: Session, run: Run) -> bool:
-    """Wait for a pool that was there; one that somebody's deletion took away meanwhile is made anew.
-
-    Returns:
-        Whether it was made anew.
-    """
+def _wait_or_remake(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
+    """Wait for a pool that was there; one that somebody's deletion took away meanwhile is made anew."""
+    if run.no_wait and plan.observed is not None and plan.observed.state == "busy":
+        return "is still being worked on"
     try:
-        _settle(desired, session, run)
+        settle(plan, session, run)
     except CloudError:
-        left = plan_pool(session.provider, desired, session.cloud.pools()).observed
+        left = observe(plan, session)
         if left is not None and left.fields:  # without fields it is what a deletion leaves behind, not a pool
             raise
-        _send_all((desired.create,), desired, session, run)
-        _settle(desired, session, run)
-        return True
-    return False
-
-
-def _is_ours_now(desired: Desired, session: Session) -> bool:
-    """After a conflict or a lost answer: is the pool there, ours, and as wanted?"""
-    plan = plan_pool(session.provider, desired, session.cloud.pools())
-    return plan.action == "no-op"
-
-
-def _settle(desired: Desired, session: Session, run: Run) -> None:
-    """Wait until the cloud has finished with the pool, whoever started it: this run or one that was killed."""
-    key, pool = desired.target.cluster.key, desired.target.pool
-    wait = run.wait(run.resume, lambda message: run.tell("wait", message, key, pool))
-    plan = plan_pool(session.provider, desired, session.cloud.pools())
-    name = plan.observed.name if plan.observed else desired.target.name
-    wait.for_operation(session.cloud, Operation(name, "create"))
-    for _ in range(FOLLOW_UPS):
-        request = _missing(desired, session)
-        if request is None:
-            return
-        wait.for_operation(session.cloud, wait.send(session.cloud, request))
-
-
-def _missing(desired: Desired, session: Session) -> Request | None:
-    """Ask what the pool still lacks that its creation could not carry."""
-    observed = plan_pool(session.provider, desired, session.cloud.pools()).observed
-    return session.provider.follow_up(desired, observed) if observed else None
+        make_pool(plan_pool(session.provider, desired, ()), session, run)
+        return "created"
+    return ""

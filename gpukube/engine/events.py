@@ -8,7 +8,7 @@ from typing import Literal
 
 __all__ = ["Event", "Listener", "Phase", "ignore"]
 
-Phase = Literal["check", "release", "create", "delete", "wait", "verify", "done", "failed"]
+Phase = Literal["check", "release", "create", "update", "replace", "delete", "wait", "verify", "done", "failed"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterReport", "Outcome", "PoolReport", "exit_code"]
 
-Outcome = Literal["done", "unchanged", "differs", "failed", "not-attempted"]
-"""done: changed as asked; unchanged: was right already; differs: is ours but unlike the spec, left alone."""
+Outcome = Literal["done", "unchanged", "started", "differs", "failed", "not-attempted"]
+"""done: changed as asked; unchanged: was right already; started: the cloud took the call and was not waited for;
+differs: is ours but unlike the spec, left alone."""
 
-GOOD: frozenset[Outcome] = frozenset({"done", "unchanged"})
+GOOD: frozenset[Outcome] = frozenset({"done", "unchanged", "started"})
 
 
 @dataclass(frozen=True, slots=True)

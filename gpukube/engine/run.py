@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.chart import local_chart
 from gpukube.engine.clock import SystemClock
-from gpukube.engine.events import Event, ignore
+from gpukube.engine.events import Event as Told
+from gpukube.engine.events import ignore
 from gpukube.engine.wait import Wait
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class Run:
         environ: Environment for child processes (the helm command).
         resume: The command line that takes up this run again.
         parallelism: Clusters at once.
+        no_wait: Return when the clouds have taken the calls; `pool wait` waits and proves.
+        fail_fast: After the first failure begin nothing more; what has begun is finished.
         began: When the run was made, by its clock; the command's timeout counts from here, whatever the stage.
     """
 
@@ -67,13 +71,25 @@ class Run:
     resume: str
     pace: Pace = Pace()
     parallelism: int = 8
+    no_wait: bool = False
+    fail_fast: bool = False
     clock: Clock = field(default_factory=SystemClock)
     listen: Listener = ignore
     began: float = field(init=False)
+    _failed: Event = field(default_factory=Event, init=False)
 
     def __post_init__(self) -> None:
         """Start the command's timeout."""
         object.__setattr__(self, "began", self.clock.now())
+
+    @property
+    def given_up(self) -> bool:
+        """Whether something failed and the rest shall not begin."""
+        return self.fail_fast and self._failed.is_set()
+
+    def note_failure(self) -> None:
+        """Remember that something failed."""
+        self._failed.set()
 
     @property
     def chart_version(self) -> str:
@@ -94,4 +110,4 @@ class Run:
 
     def tell(self, phase: Phase, message: str, cluster: str, pool: str = "") -> None:
         """Emit one event."""
-        self.listen(Event(self.clock.now(), cluster, pool, phase, message))
+        self.listen(Told(self.clock.now(), cluster, pool, phase, message))

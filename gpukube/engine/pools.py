@@ -1,0 +1,212 @@
+"""One live pool during a run: calls sent, operations followed, and every failure turned into a report.
+
+Lives here: what create, apply and delete do to a pool. Must not live here: which of it is done (create, apply).
+
+All of it starts from a look at the cloud and is safe to repeat: after a refusal, a lost answer or a kill the next
+look says how far things are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.core.plan import plan_pool
+from gpukube.core.values import Operation
+from gpukube.engine.clock import Stopped
+from gpukube.engine.proving import summarise
+from gpukube.engine.report import PoolReport
+from gpukube.errors import CloudError, Conflict, GpukubeError
+from gpukube.provider import MOVED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpukube.core.values import Change, Desired, Observed, PoolPlan, Request
+    from gpukube.engine.events import Phase
+    from gpukube.engine.run import Run
+    from gpukube.engine.session import Session
+    from gpukube.engine.wait import Wait
+
+__all__ = ["attempt", "make_pool", "observe", "remove_pool", "settle", "update_pool"]
+
+FOLLOW_UPS = 5
+"""Calls that a fresh pool may still need at the most: a guard against a provider that is never content."""
+REPEATS = 5
+"""Looks and calls beyond one per change that an update may take, when others change the pool at the same time."""
+
+
+def attempt(
+    plan: PoolPlan, session: Session, run: Run, work: Callable[[PoolPlan, Session, Run], PoolReport]
+) -> PoolReport:
+    """Do one pool's work; a failure becomes a report, and with fail-fast the end of what has not begun."""
+    key = plan.cluster.key
+    if run.given_up:
+        run.tell("failed", "not attempted: another pool failed", key, plan.pool)
+        message = "not attempted: another pool failed (--fail-fast)"
+        return PoolReport(plan.pool, plan.name, "not-attempted", message, resume=run.resume)
+    try:
+        report = work(plan, session, run)
+    except GpukubeError as error:
+        run.note_failure()
+        run.tell("failed", str(error), key, plan.pool)
+        return PoolReport(
+            plan.pool, plan.name, "failed", f"{plan.action} was not finished", error=error, resume=run.resume
+        )
+    except Stopped:
+        run.tell("failed", "stopped waiting", key, plan.pool)
+        return PoolReport(plan.pool, plan.name, "not-attempted", "stopped waiting for it", resume=run.resume)
+    said = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
+    run.tell("failed" if report.outcome == "differs" else "done", said, key, plan.pool)
+    return report
+
+
+def observe(plan: PoolPlan, session: Session) -> Observed | None:
+    """Look at the plan's pool: at the live one it was matched with, else at the name it is to have."""
+    return session.cloud.pool(plan.name)
+
+
+def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Send the calls of a creation and wait until the cloud has finished with the pool.
+
+    When a call is refused or its answer is lost, a look says whether the pool is there after all.
+
+    Raises:
+        GpukubeError: The cloud refuses it, or it ended badly.
+        WaitTimeout: It is still under way.
+        Stopped: The run was stopped.
+    """
+    desired = _wanted(plan)
+    wait = _wait(plan, run, "create")
+    if plan.observed is not None and plan.observed.state == "deleting":
+        wait.for_operation(session.cloud, Operation(plan.name, "delete"))
+    run.tell("create", f"asks for {desired.target.machine.name}", plan.cluster.key, plan.pool)
+    for number, request in enumerate(plan.requests):
+        try:
+            operation = wait.send(session.cloud, request)
+        except (Conflict, CloudError):
+            if not _is_there_now(plan, session):
+                raise
+            break
+        if number + 1 < len(plan.requests) or not run.no_wait:
+            wait.for_operation(session.cloud, operation)
+    if not run.no_wait:
+        settle(plan, session, run)
+
+
+def settle(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Wait until the cloud has finished with the pool, whoever started it: this run or one that was killed.
+
+    Sends what creation could not carry (Provider.follow_up).
+    """
+    desired = _wanted(plan)
+    wait = _wait(plan, run, "wait")
+    wait.for_operation(session.cloud, Operation(plan.name, "create"))
+    for _ in range(FOLLOW_UPS):
+        observed = observe(plan, session)
+        request = session.provider.follow_up(desired, observed) if observed else None
+        if request is None:
+            return
+        wait.for_operation(session.cloud, wait.send(session.cloud, request))
+
+
+def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Bring the planned changes about, call by call, looking at the pool before each.
+
+    What was done already by a run that was killed, or by somebody else, is not done again. A change that the plan did
+    not know is noticed before anything is overwritten.
+
+    Raises:
+        Conflict: Somebody changed the pool since it was planned.
+        GpukubeError: The cloud refuses a call, or it ended badly.
+        WaitTimeout: It is still under way.
+        Stopped: The run was stopped.
+    """
+    wait = _wait(plan, run, "update")
+    planned = {c.change.field: c.change for c in plan.changes}
+    for _ in range(len(planned) + REPEATS):
+        wait.for_operation(session.cloud, Operation(plan.name, "update"))
+        requests = _still_to_send(plan, session, planned)
+        if not requests:
+            return
+        run.tell("update", f"asks for {_fields(planned)}", plan.cluster.key, plan.pool)
+        try:
+            operation = wait.send(session.cloud, requests[0])
+        except Conflict as error:
+            if error.diagnostics[0].code != MOVED:
+                raise
+            continue
+        except CloudError:
+            if len(_still_to_send(plan, session, planned)) == len(requests):
+                raise
+            continue
+        if run.no_wait and len(requests) == 1:
+            return
+        wait.for_operation(session.cloud, operation)
+    raise CloudError(
+        f"the cloud took every call and the pool still differs in {_fields(planned)}",
+        where=plan.where,
+        fix="gpukube pool plan diff shows what; run again, and ask the cloud's support when it stays",
+        code="no-effect",
+    )
+
+
+def remove_pool(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Delete the planned pool; one that is gone or going already is as good.
+
+    Raises:
+        Conflict: It changed since it was planned.
+        GpukubeError: The cloud refuses it, or it ended badly.
+    """
+    if plan.observed is None:
+        return
+    wait = _wait(plan, run, "delete")
+    run.tell("delete", "asks the cloud", plan.cluster.key, plan.pool)
+    operation = Operation(plan.name, "delete")
+    if plan.observed.state != "deleting":
+        operation = wait.send(session.cloud, session.provider.delete_request(plan.cluster, plan.observed))
+    if not run.no_wait:
+        wait.for_operation(session.cloud, operation)
+
+
+def _wanted(plan: PoolPlan) -> Desired:
+    assert plan.desired is not None  # noqa: S101 - plans of pools that are made or changed have it
+    return plan.desired
+
+
+def _wait(plan: PoolPlan, run: Run, phase: Phase) -> Wait:
+    return run.wait(run.resume, lambda message: run.tell(phase, message, plan.cluster.key, plan.pool))
+
+
+def _is_there_now(plan: PoolPlan, session: Session) -> bool:
+    """After a conflict or a lost answer: is the pool there, ours, and as wanted?"""
+    observed = observe(plan, session)
+    now = plan_pool(session.provider, _wanted(plan), (observed,) if observed else ())
+    return now.action == "no-op"
+
+
+def _still_to_send(plan: PoolPlan, session: Session, planned: Mapping[str, Change]) -> Sequence[Request]:
+    """Look at the pool, and say which calls are left of the plan.
+
+    Raises:
+        Conflict: The pool is gone, not ours any more, or differs in a way that the plan did not know.
+    """
+    observed = observe(plan, session)
+    now = plan_pool(
+        session.provider, _wanted(plan), (observed,) if observed else (), adopt=plan.action == "adopt"
+    )  # fmt: skip
+    if now.action == "no-op":
+        return ()
+    strange = [c.change for c in now.changes if c.change != planned.get(c.change.field)]
+    if strange or now.action != plan.action:
+        what = ", ".join(f"{c.field} is {c.old} now" for c in strange) or now.why
+        raise Conflict(
+            f"somebody changed the pool meanwhile: {what}",
+            where=plan.where,
+            fix="plan again, and look whether it is still what you want",
+            code="moved",
+        )
+    return now.requests
+
+
+def _fields(planned: Mapping[str, Change]) -> str:
+    return ", ".join(planned)
