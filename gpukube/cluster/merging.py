@@ -9,25 +9,37 @@ when nothing names them. A list of tolerations replaces the chart's own, whose e
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.jsontree import items, texts, tree
 from gpukube.cluster.scheduling import tolerates
 from gpukube.cluster.views import Toleration, placement_of
-from gpukube.gpu.plugin_config import UNSHARED, config_key, plugin_config, render_config
+from gpukube.gpu.plugin_config import KEY_LENGTH, UNSHARED, config_key, plugin_config, render_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gpukube.core.values import Desired, Taint
 
-__all__ = ["CONTROL_PLANE", "DEFAULT_KEY", "GPU_TAINTS", "Surroundings", "cover_taints", "merged_entries", "put"]
+__all__ = [
+    "CONTROL_PLANE",
+    "DEFAULT_KEY",
+    "GPU_TAINTS",
+    "Surroundings",
+    "cover_taints",
+    "merged_entries",
+    "put",
+    "unneeded_entries",
+]
 
 DEFAULT_KEY: Final = config_key(UNSHARED)
 """The entry of nodes without a label: whole GPUs."""
 GPU_TAINTS: Final = Toleration("nvidia.com/gpu", "Exists", effect="NoSchedule")
 CONTROL_PLANE: Final = Toleration("node-role.kubernetes.io/control-plane", effect="NoSchedule")
+_OF_OURS: Final = re.compile(rf"c-[0-9a-f]{{{KEY_LENGTH}}}")
+"""How gpukube names its entries (config_key); entries of other names were made by people and are never dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +51,7 @@ class Surroundings:
         taints: Taints of other live pools that the release serves.
         named: Entries that live pools and nodes name.
         bundle_nfd: Whether the chart brings NFD.
-        retire: Entries to drop unless a pool or a node names them.
+        retire: Whether entries of ours go that no pool and no node names.
         missed: Values of revisions that were overwritten unseen.
         moves: Whether a live release goes to another version of its chart.
     """
@@ -48,7 +60,7 @@ class Surroundings:
     taints: frozenset[Taint] = frozenset()
     named: frozenset[str] = frozenset()
     bundle_nfd: bool = True
-    retire: frozenset[str] = frozenset()
+    retire: bool = False
     missed: tuple[Mapping[str, object], ...] = ()
     moves: bool = False
 
@@ -65,12 +77,23 @@ def merged_entries(pools: Sequence[Desired], around: Surroundings, path: tuple[s
     """Give the entries these pools need, the default one, and those of others that are there, sorted by key."""
     configs = [UNSHARED, *(plugin_config(pool.target.sharing) for pool in pools)]
     entries = {config_key(config): render_config(config).strip() for config in configs}
-    keep = around.named | entries.keys()
+    dropped = unneeded_entries(around, path, entries) if around.retire else frozenset()
     older = [texts(source, *path) for source in (*around.missed, around.live)]
-    carried = {
-        key: entry for source in older for key, entry in source.items() if key not in around.retire or key in keep
-    }
+    carried = {key: entry for source in older for key, entry in source.items() if key not in dropped}
     return dict(sorted((carried | entries).items()))
+
+
+def unneeded_entries(around: Surroundings, path: tuple[str, ...], needed: Iterable[str] = ()) -> frozenset[str]:
+    """Find live entries of ours that no pool and no node names, the default one never.
+
+    Args:
+        around: The live release, what names entries, and what was overwritten unseen: the run that wrote it may be
+            about to make a pool that needs it.
+        path: Of the entries in the values.
+        needed: Entries that declared pools need.
+    """
+    kept = {DEFAULT_KEY, *needed, *around.named, *(key for source in around.missed for key in texts(source, *path))}
+    return frozenset(key for key in texts(around.live, *path) if _OF_OURS.fullmatch(key) and key not in kept)
 
 
 def cover_taints(

@@ -8,11 +8,12 @@ node, and going from one to the other takes a moment without any: that is never 
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.jsontree import texts, tree
-from gpukube.cluster.merging import Surroundings
+from gpukube.cluster.merging import Surroundings, put, unneeded_entries
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
 from gpukube.cluster.nfd import find_nfd
 from gpukube.cluster.operator import check_strategies, operator_drift, operator_strays, operator_values
@@ -114,7 +115,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     seen: Sighting,
     *,
     live_pools: Sequence[Observed] = (),
-    retire: frozenset[str] = frozenset(),
+    retire: bool = False,
     missed: Sequence[Release] = (),
     chart_version: str = "",
 ) -> ReleasePlan:
@@ -124,8 +125,9 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         pools: Declared pools of one cluster; those whose advertiser is the chart or the operator are served.
         seen: The cluster.
         live_pools: All pools of the cluster, of all owners: their labels name entries, their taints need tolerations.
-        retire: Entries to drop if no pool and no node names them. Others are never dropped: another spec may
-            have added one whose pool is still to come.
+        retire: Drop entries of ours that no declared pool needs and no live pool and no node names, also when no pool
+            of this spec is served. Without it nothing is dropped: another spec may have added an entry whose pool is
+            still to come.
         missed: Revisions that an upgrade of ours replaced without having seen them; their entries come back.
         chart_version: Of the chart the user names; "" for ours, or the live one's if that is newer.
 
@@ -136,7 +138,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     kind = _kind_needed(pools, seen)
     served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
     live = seen.release_of(kind)
-    if not served and not (live and retire):
+    if not served and not (retire and live and _is_there(live)):
         reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
         values = live.values if live else {}
         return ReleasePlan("none", reason, values, values, (), live.revision if live else 0, kind=kind)
@@ -150,6 +152,8 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         missed=tuple(release.values for release in missed),
         moves=live is not None and live.chart_version != version,
     )
+    if not served:
+        return _only_retired(seen, around, kind)
     refusals = _refusals(kind, served, pools, seen, around)
     if refusals:
         values = live.values if live else {}
@@ -157,6 +161,30 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         said = refusals[0].message
         return ReleasePlan("conflict", said, values, values, (), revision, kind=kind, diagnostics=tuple(refusals))
     return _judge(_MAKING[kind].values(served, around), seen, kind, version)
+
+
+def _only_retired(seen: Sighting, around: Surroundings, kind: ReleaseKind) -> ReleasePlan:
+    """Take entries out of a release that serves no pool of this spec, and leave the rest of it to its owners."""
+    live = seen.release_of(kind)
+    dropped = unneeded_entries(around, kind.entries)
+    values = copy.deepcopy(dict(around.live))
+    put(values, kind.entries, {key: entry for key, entry in tree(values, *kind.entries).items() if key not in dropped})
+    return ReleasePlan(
+        "upgrade" if dropped else "none",
+        _dropping(sorted(dropped)) or "no pool of this spec changes it",
+        values if dropped else around.live,
+        around.live,
+        value_changes(around.live, values) if dropped else (),
+        live.revision if live else 0,
+        live.status if live and live.pending else "",
+        live.chart_version if live else kind.version,
+        kind,
+    )
+
+
+def _dropping(keys: Sequence[str]) -> str:
+    entries = "entries" if len(keys) > 1 else "entry"
+    return f"drops {entries} {', '.join(keys)}, which no pool and no node names" if keys else ""
 
 
 def _kind_needed(pools: Sequence[Desired], seen: Sighting) -> ReleaseKind:
@@ -174,8 +202,6 @@ def _is_there(release: Release | None) -> bool:
 def _refusals(
     kind: ReleaseKind, served: Sequence[Desired], pools: Sequence[Desired], seen: Sighting, around: Surroundings
 ) -> list[Diagnostic]:
-    if not served:
-        return []
     others = [other for other in RELEASE_KINDS if other is not kind]
     rivals = [other for other in others if any(pool.ownership.advertiser == other.advertiser for pool in pools)]
     live = [other for other in others if other in rivals or _is_there(seen.release_of(other))]
@@ -213,8 +239,12 @@ def _judge(values: dict[str, object], seen: Sighting, kind: ReleaseKind, version
         reason = f"{kind.chart} {version} is not installed"
         return ReleasePlan("install", reason, values, {}, value_changes({}, values), version=version, kind=kind)
     changes = value_changes(live.values, values)
+    dropped = sorted(tree(live.values, *kind.entries).keys() - tree(values, *kind.entries).keys())
+    gone = {".".join((*kind.entries, key)) for key in dropped}
+    others = [change.path for change in changes if change.path not in gone]
     reasons = [
-        f"{len(changes)} values differ" if len(changes) > 1 else f"{changes[0].path} differs" if changes else "",
+        f"{len(others)} values differ" if len(others) > 1 else f"{others[0]} differs" if others else "",
+        _dropping(dropped),
         f"chart {live.chart_version} -> {version}" if version != live.chart_version else "",
         f"its last change ended as {live.status}" if live.status != "deployed" else "",
         *(() if changes else [*_MAKING[kind].drift(values, seen), *_entry_drift(values, seen, kind)]),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.cluster.views import NodeView, PodView, WorkloadView
 
-__all__ = ["Sighting", "look"]
+__all__ = ["Sighting", "has_entry", "look"]
 
 _AT_ONCE = 5
 """Calls under way in one look; each waits for the network, not for us."""
@@ -99,6 +99,17 @@ def look(kube: Kube) -> Sighting:
         device_classes=classes.result() or (),
         slices=slices.result(),
     )
+
+
+def has_entry(kube: Kube, kind: ReleaseKind, key: str) -> bool:
+    """Say by one call whether a release has a config entry right now.
+
+    To be asked right before nodes get a label that names it: a label without its entry makes the plugin exit there.
+
+    Raises:
+        AccessError, ClusterError: As look.
+    """
+    return key in (kube.config_map(NAMESPACE, kind.config_map) or {})
 
 
 def _of(releases: Sequence[Release], kind: ReleaseKind) -> tuple[Release, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -37,6 +38,9 @@ from tests.unit.cluster.builders import (
     plugin_daemonset,
     release_of,
 )
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Desired
 
 CHART_VERSION = DEVICE_PLUGIN.version
 WHOLE, CUT, SHARED = desire(), desire(sharing=SINGLE), desire(sharing=SLICED, pool="t4")
@@ -165,20 +169,28 @@ def test_values_when_another_spec_has_an_entry_then_it_stays() -> None:
 
 
 def test_values_when_an_entry_is_retired_and_unnamed_then_it_goes() -> None:
-    retire = frozenset({SHARED.ownership.config_key})
-    around = Surroundings(live=chart_values([SHARED], ALONE), retire=retire)
+    around = Surroundings(live=chart_values([SHARED], ALONE), retire=True)
     assert SHARED.ownership.config_key not in entries_of(chart_values([CUT], around))
 
 
 def test_values_when_a_retired_entry_is_named_by_a_node_then_it_stays() -> None:
     key = SHARED.ownership.config_key
-    around = Surroundings(live=chart_values([SHARED], ALONE), retire=frozenset({key}), named=frozenset({key}))
+    around = Surroundings(live=chart_values([SHARED], ALONE), retire=True, named=frozenset({key}))
     assert key in entries_of(chart_values([CUT], around))
 
 
 def test_values_when_a_retired_entry_is_declared_then_it_stays() -> None:
-    key = CUT.ownership.config_key
-    assert key in entries_of(chart_values([CUT], Surroundings(retire=frozenset({key}))))
+    live = chart_values([CUT], ALONE)
+    assert chart_values([CUT], Surroundings(live=live, retire=True)) == live
+
+
+def test_values_when_retiring_then_what_people_named_and_what_was_overwritten_unseen_stays() -> None:
+    values = chart_values([SHARED], ALONE)
+    mine, missed = entries_of(values), (chart_values([desire(sharing=MIXED)], ALONE),)
+    by_hand = {"default": "version: v1", "c-short": "version: v1"}
+    live = {**values, "config": {"default": DEFAULT_KEY, "map": {**mine, **by_hand, **entries_of(missed[0])}}}
+    made = entries_of(chart_values([], Surroundings(live=live, retire=True, missed=missed)))
+    assert made.keys() == {DEFAULT_KEY, *by_hand, *entries_of(missed[0])}
 
 
 def test_values_when_an_entry_was_overwritten_unseen_then_it_comes_back() -> None:
@@ -282,14 +294,37 @@ NAMED_BY = {
 def test_plan_when_an_entry_is_retired_then_only_unless_named(case: str) -> None:
     key = SHARED.ownership.config_key
     seen = replace(installed([CUT, SHARED]), **NAMED_BY[case])  # type: ignore[arg-type]  # test data
-    plan = plan_release([CUT], seen, retire=frozenset({key}))
+    plan = plan_release([CUT], seen, retire=True)
     assert (key in plan.keys) is (case == "a node")
 
 
 def test_plan_when_an_entry_is_retired_but_a_pool_without_nodes_names_it_then_it_stays() -> None:
     key = SHARED.ownership.config_key
-    plan = plan_release([CUT], installed([CUT, SHARED]), live_pools=[make_observed(SHARED)], retire=frozenset({key}))
+    plan = plan_release([CUT], installed([CUT, SHARED]), live_pools=[make_observed(SHARED)], retire=True)
     assert key in plan.keys
+
+
+def test_plan_when_an_entry_is_retired_then_the_reason_names_it() -> None:
+    key = SHARED.ownership.config_key
+    plan = plan_release([CUT], installed([CUT, SHARED]), retire=True)
+    assert (plan.action, plan.reason) == ("upgrade", f"drops entry {key}, which no pool and no node names")
+    assert plan_release([CUT], installed([CUT, SHARED])).action == "none"
+
+
+@pytest.mark.parametrize("pools", [[], [advertised_by_cloud(CUT)]], ids=["no pools", "pools of the cloud"])
+def test_plan_when_retiring_and_nothing_is_served_then_only_the_entries_change(pools: list[Desired]) -> None:
+    seen = installed([CUT, SHARED], node_of(CUT))
+    live = seen.history[0]
+    seen = replace(seen, history=(replace(live, values={**live.values, "nodeSelector": {}}, chart_version="0.17.4"),))
+    plan = plan_release(pools, seen, retire=True)
+    assert (plan.action, plan.version) == ("upgrade", "0.17.4")
+    assert [change.path for change in plan.changes] == [f"config.map.{SHARED.ownership.config_key}"]
+    assert plan_release(pools, seen).action == "none"
+
+
+def test_plan_when_retiring_and_everything_is_named_then_none() -> None:
+    plan = plan_release([], installed([CUT], node_of(CUT)), retire=True)
+    assert (plan.action, plan.reason, plan.revision) == ("none", "no pool of this spec changes it", 1)
 
 
 VALUES = chart_values([CUT], ALONE)

@@ -94,6 +94,15 @@ def test_plan_when_nfd_of_the_release_runs_then_it_stays_on() -> None:
     assert plan_release([CUT], operating([CUT], daemonsets=(operator_daemonset(), worker))).action == "none"
 
 
+def test_plan_when_an_entry_of_the_operator_is_retired_then_dropped_unless_named() -> None:
+    key = SHARED.ownership.config_key
+    plan = plan_release([CUT], operating([CUT, SHARED]), retire=True)
+    assert (key in plan.keys, plan.reason) == (False, f"drops entry {key}, which no pool and no node names")
+    named = operating([CUT, SHARED], operated_node(SHARED))
+    assert plan_release([CUT], named, retire=True).action == "none"
+    assert plan_release([], operating([CUT, SHARED], operated_node(CUT)), retire=True).keys == plan.keys
+
+
 def test_plan_when_another_specs_pools_are_tainted_then_tolerated() -> None:
     other = make_observed(operated(pool="other", taints=(GPU_TAINT, VISION_TAINT)), owner="another-team")
     changes = plan_release([CUT], operating([CUT]), live_pools=[other]).changes
