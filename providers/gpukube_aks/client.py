@@ -189,6 +189,12 @@ class AksCloud:
         with explained(self._cluster.key):
             return tuple(observe_pool(pool.as_dict()) for pool in self._sdk.agent_pools.list(*self._path))
 
+    def pool(self, name: str) -> Observed | None:
+        """Read one pool by one GET; None when it is not there."""
+        with explained(self._where(name)):
+            native = self._get(name)
+        return None if native is None else observe_pool(native)
+
     def complete(self, desired: Desired) -> Desired:
         """Nothing is left open: AKS fills in subnet, image and disk by itself, in ways that are no drift."""
         return desired

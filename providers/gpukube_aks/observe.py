@@ -26,7 +26,12 @@ __all__ = ["STATES", "observe_pool", "pool_failure"]
 
 _SYSTEM = "kubernetes.azure.com/"
 
-STATES: Mapping[str, PoolState] = {"Succeeded": "ready", "Failed": "failed", "Canceled": "failed"}
+STATES: Mapping[str, PoolState] = {
+    "Succeeded": "ready",
+    "Failed": "failed",
+    "Canceled": "failed",
+    "Deleting": "deleting",
+}
 """provisioningState -> state; any other word means that AKS is working on the pool."""
 
 

@@ -10,19 +10,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import NodeStack
-from gpukube.errors import MissingExtra
+from gpukube.errors import MissingExtra, SpecError
 from gpukube.provider import Ability
-from gpukube_aks.rules import check_target
-from gpukube_aks.translate import translate_delete, translate_pool, translate_recreate
+from gpukube_aks.change import translate_recreate, translate_scale, translate_updates
+from gpukube_aks.rules import check_scale, check_target
+from gpukube_aks.translate import translate_delete, translate_pool
 from gpukube_aks.updates import find_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import (
         Change,
         ClusterRef,
         Desired,
+        Nodes,
         Observed,
         Ownership,
         Promise,
@@ -104,7 +106,7 @@ class AksProvider:
         return translate_delete(cluster, observed)
 
     def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
-        """PUT a failed pool again, guarded by its etag: AKS keeps it and reconciles."""
+        """PUT a failed pool again, guarded by its etag: AKS keeps it and reconciles; None where that would hurt."""
         return translate_recreate(desired, observed)
 
     def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
@@ -115,6 +117,20 @@ class AksProvider:
     def update_row(self, change: Change) -> UpdateRow:
         """Say what changing this field does."""
         return find_row(change)
+
+    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+        """PUT the pool as read with the changes merged in, guarded by its etag; what rolls the nodes by itself."""
+        return translate_updates(desired, observed, changes)
+
+    def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+        """PUT the pool as read with another count, or other bounds, guarded by its etag.
+
+        Raises:
+            SpecError: A pool cannot have so many nodes.
+        """
+        if problems := check_scale(nodes, f"{cluster.key}/{observed.name}"):
+            raise SpecError.of(problems)
+        return translate_scale(cluster, observed, nodes)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.

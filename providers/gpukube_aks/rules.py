@@ -13,17 +13,16 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Diagnostic, Where
 from gpukube_aks.cuts import CUTS, can_cut, cut_value
 from gpukube_aks.native import check_native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpukube.core.values import Target
-    from gpukube.errors import Where
+    from gpukube.core.values import Nodes, Target
 
-__all__ = ["SYSTEM_PREFIX", "check_target"]
+__all__ = ["SYSTEM_PREFIX", "check_scale", "check_target"]
 
 SYSTEM_PREFIX = "kubernetes.azure.com"
 """Prefix of the labels and taints that AKS keeps for itself (docs: aks/use-labels)."""
@@ -79,21 +78,24 @@ def _name(target: Target) -> Iterator[Diagnostic]:
         )
 
 
+def check_scale(nodes: Nodes, source: str) -> list[Diagnostic]:
+    """Check the size that a live pool shall get; `source` is the pool as a resource."""
+    return [_too_many(Where(source), path, count) for path, count in _largest(nodes) if count > _MOST_NODES]
+
+
 def _nodes(target: Target) -> Iterator[Diagnostic]:
-    nodes = target.nodes
-    if not nodes.autoscaled:
-        if nodes.count > _MOST_NODES:
-            yield _too_many(target, "nodes.count", nodes.count)
-        return
-    if nodes.maximum > _MOST_NODES:
-        yield _too_many(target, "nodes.autoscaling.max", nodes.maximum)
+    for path, count in _largest(target.nodes):
+        if count > _MOST_NODES:
+            yield _too_many(target.locator.at(path), path, count)
 
 
-def _too_many(target: Target, path: str, count: int) -> Diagnostic:
+def _largest(nodes: Nodes) -> tuple[tuple[str, int], ...]:
+    return (("nodes.autoscaling.max", nodes.maximum),) if nodes.autoscaled else (("nodes.count", nodes.count),)
+
+
+def _too_many(where: Where, path: str, count: int) -> Diagnostic:
     fix = f"write at most {_MOST_NODES}, or split the pool"
-    return Diagnostic(
-        "aks-node-count", target.locator.at(path), f"{path} is {count}, more than a pool can have", fix=fix
-    )
+    return Diagnostic("aks-node-count", where, f"{path} is {count}, more than a pool can have", fix=fix)
 
 
 def _zones(target: Target) -> Iterator[Diagnostic]:

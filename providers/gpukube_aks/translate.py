@@ -1,7 +1,7 @@
 """A target in the terms of AKS: normalised fields, labels, taints and the native requests.
 
 Lives here: the way from the spec to the wire. Must not live here: what AKS refuses (`rules`), reading live pools
-(`observe`).
+(`observe`), changing them (`change`).
 
 The body holds what gpukube means, and nothing that the service fills in by itself: a default that is sent today is
 drift when the service changes it tomorrow. Five properties are always sent: count (required in a PUT, also for
@@ -11,14 +11,15 @@ other values cannot carry what gpukube promises.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
 from gpukube_aks.cuts import cut_value
 from gpukube_aks.native import flatten_native
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
 
 __all__ = [
@@ -26,10 +27,10 @@ __all__ = [
     "DELETE",
     "SPOT_KEY",
     "SPOT_TAINT",
+    "etag_guard",
     "pool_path",
     "translate_delete",
     "translate_pool",
-    "translate_recreate",
 ]
 
 CREATE = "agent_pools.begin_create_or_update"
@@ -37,7 +38,6 @@ DELETE = "agent_pools.begin_delete"
 SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = Taint(SPOT_KEY, "spot", "NoSchedule")
 """AKS puts this label and this taint on every node of a Spot pool (docs: aks/spot-node-pool)."""
-_SYSTEM = "kubernetes.azure.com/"
 
 
 def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
@@ -65,25 +65,8 @@ def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
 
     A pool that AKS still works on gets a new etag when that ends, so there the guard would only ever fail.
     """
-    guard = {} if observed.state == "busy" else _guard(observed)
+    guard = etag_guard(observed) if observed.state in ("ready", "failed") else {}
     return Request("aks", DELETE, {**pool_path(cluster, observed.name), **guard})
-
-
-def translate_recreate(desired: Desired, observed: Observed) -> Request:
-    """PUT the pool again: AKS keeps a failed pool, and the same PUT reconciles it.
-
-    Labels and taints of AKS itself stay in the lists, since a PUT replaces them whole (Azure/AKS#3152).
-    """
-    body = cast("Mapping[str, Mapping[str, object]]", desired.create.params["body"])
-    properties = dict(body["properties"])
-    live = cast("Mapping[str, object]", observed.native.get("properties") or {})
-    kept_labels = {k: v for k, v in _mapping(live.get("nodeLabels")).items() if k.startswith(_SYSTEM)}
-    kept_taints = [str(t) for t in _items(live.get("nodeTaints")) if str(t).startswith(_SYSTEM)]
-    properties["nodeLabels"] = {**_mapping(properties.get("nodeLabels")), **kept_labels}
-    taints = [*_items(properties.get("nodeTaints")), *kept_taints]
-    properties |= {"nodeTaints": taints} if taints else {}
-    path = pool_path(desired.target.cluster, observed.name)
-    return Request("aks", CREATE, {**path, "body": {"properties": properties}, **_guard(observed)})
 
 
 def pool_path(cluster: ClusterRef, pool: str) -> dict[str, str]:
@@ -91,7 +74,8 @@ def pool_path(cluster: ClusterRef, pool: str) -> dict[str, str]:
     return {"resource_group": cluster.identity["resourceGroup"], "cluster": cluster.name, "pool": pool}
 
 
-def _guard(observed: Observed) -> dict[str, str]:
+def etag_guard(observed: Observed) -> dict[str, str]:
+    """Let AKS refuse the call when the pool changed since it was read (docs: aks/use-etags)."""
     return {"etag": observed.etag, "match_condition": "if-not-modified"} if observed.etag else {}
 
 
@@ -179,11 +163,3 @@ def _node_fields(target: Target) -> dict[str, object]:
     if nodes.autoscaled:
         return {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
     return {"nodes.count": nodes.count}
-
-
-def _mapping(value: object) -> dict[str, object]:
-    return dict(value) if isinstance(value, Mapping) else {}
-
-
-def _items(value: object) -> list[object]:
-    return list(value) if isinstance(value, list | tuple) else []

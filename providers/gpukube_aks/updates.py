@@ -19,10 +19,18 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, UpdateKind
 
-__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "find_row"]
+__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "ROLLING", "find_row"]
 
 _PUT = "agent_pools.begin_create_or_update"
 _CONFIG_LABEL = "labels[nvidia.com/device-plugin.config]"
+_ADVERTISER_LABEL = "labels[gpukube.io/advertiser]"
+
+ROLLING = ("aks.osSKU", "aks.orchestratorVersion")
+"""Fields whose change rolls the nodes, in the order in which they are sent, one call each.
+
+The commands of az change one of them at a time too (nodepool update --os-sku, nodepool upgrade). The system goes first:
+an old one holds a pool back from a new version (docs: aks/upgrade-os-version).
+"""
 
 
 def _rows(*rows: tuple[str, UpdateKind, str, str]) -> dict[str, UpdateRow]:
@@ -59,6 +67,12 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
         "disruptive",
         "the device plugin restarts with another configuration: the number of devices changes under running pods",
         "NVIDIA/k8s-device-plugin README, config-manager",
+    ),
+    (
+        _ADVERTISER_LABEL,
+        "in-place",
+        "AKS relabels the nodes, and the device plugin comes to them",
+        "docs: aks/use-labels, NVIDIA/k8s-device-plugin v0.20.0 values.yaml (affinity)",
     ),
     ("taints", "in-place", "AKS changes the taints of the nodes", "docs: aks/use-node-taints"),
     ("tags[*]", "in-place", "AKS changes the tags of the scale set", "docs: aks/use-tags"),
@@ -110,7 +124,12 @@ NATIVE_ROWS: Mapping[str, UpdateRow] = _rows(
         "docs: aks/use-capacity-reservation-groups",
     ),
     ("aks.hostGroupID", "replace", "set at creation only", "azurerm"),
-    ("aks.securityProfile", "in-place", "AKS changes it on the pool", "azure-cli: az aks nodepool update"),
+    (
+        "aks.securityProfile",
+        "disruptive",
+        "AKS changes it on the pool; it holds once a node boots anew, and whether AKS sees to that is not told",
+        "azure-cli: az aks nodepool update, docs: aks/use-trusted-launch",
+    ),
 )
 """Rows of the native properties, one per property of `native.NATIVE`."""
 
@@ -137,9 +156,33 @@ def _row_of(field: str) -> UpdateRow:
 
 def _count(change: Change, row: UpdateRow) -> UpdateRow:
     old, new = change.old, change.new
+    if old is None:  # the live number is the autoscaler's and no field: it may be the larger one
+        sentence = "the autoscaler is switched off, and AKS removes the nodes beyond this count with the pods on them"
+        return replace(row, kind="disruptive", sentence=sentence)
+    if new is None:
+        return replace(row, sentence="the cluster autoscaler takes over from the present count")
     if isinstance(old, int) and isinstance(new, int) and new < old:
         return replace(row, kind="disruptive", sentence="AKS removes nodes with the pods on them")
     return row
+
+
+def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
+    if change.old is None:
+        return row
+    return replace(row, kind="disruptive", sentence="the device plugin leaves the nodes, and their devices with it")
+
+
+def _version(change: Change, row: UpdateRow) -> UpdateRow:
+    """A minor version alone, "1.34", is no step back from a patch of it."""
+    old, new = _numbers(change.old), _numbers(change.new)
+    if new < old[: len(new)]:
+        sentence = "AKS takes no node back to an older version; a new pool can have one"
+        return replace(row, kind="replace", sentence=sentence, call="")
+    return row
+
+
+def _numbers(version: object) -> tuple[int, ...]:
+    return tuple(int(part) for part in str(version or "").split(".") if part.isdecimal())
 
 
 def _taints(change: Change, row: UpdateRow) -> UpdateRow:
@@ -165,4 +208,10 @@ def _items(value: object) -> set[str]:
     return {str(item) for item in value} if isinstance(value, tuple) else set()
 
 
-_BY_VALUE = {"nodes.count": _count, "taints": _taints, "aks.osSKU": _os}
+_BY_VALUE = {
+    "nodes.count": _count,
+    "taints": _taints,
+    _ADVERTISER_LABEL: _advertiser,
+    "aks.osSKU": _os,
+    "aks.orchestratorVersion": _version,
+}

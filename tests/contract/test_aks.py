@@ -6,10 +6,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import httpx
 import pytest
 from azure.mgmt.containerservice.models import AgentPool
 
-from gpukube.core.values import Nodes, Request, Settings
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import Nodes, Request, Settings, Taint
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
 SPEED = 4000.0
+POOLS = (
+    f"/subscriptions/{CLUSTER.identity['subscription']}/resourceGroups/ml/providers/Microsoft.ContainerService"
+    "/managedClusters/train/agentPools"
+)
 BUSY_BODY = {"code": "OperationNotAllowed", "message": "Another operation (Updating) is in progress.", "details": None}
 
 COMMON: Mapping[Fault, dict[str, object]] = {
@@ -58,6 +64,7 @@ class AksHarness:
     faults: Mapping[Fault, dict[str, object]]
     package: str = "gpukube_aks"
     sdk: str = "azure"
+    touches: int = 0
 
     def target(self, kind: Literal["plain", "mig", "autoscaled"]) -> Target:
         if kind == "mig":
@@ -83,6 +90,42 @@ class AksHarness:
         elif action != "background":
             parts["path"] = f"/agentPools/{pool}"
         daemon.add_fault(self.info, action, **parts)
+
+    def edits(self) -> Mapping[str, Target]:
+        plain = self.target("plain")
+        return {
+            "more nodes": replace(plain, nodes=Nodes(2, 2, 2, autoscaled=False)),
+            "no nodes": replace(plain, nodes=Nodes(0, 0, 0, autoscaled=False)),
+            "autoscaler on": replace(plain, nodes=Nodes(1, 0, 3, autoscaled=True)),
+            "label changed": replace(plain, labels={"team": "audio"}),
+            "label added": replace(plain, labels={**plain.labels, "tier": "a"}),
+            "label removed": replace(plain, labels={}),
+            "taint added": replace(plain, taints=(GPU_TAINT, Taint("dedicated", "x", "NoSchedule"))),
+            "taint that evicts": replace(plain, taints=(GPU_TAINT, Taint("dedicated", "x", "NoExecute"))),
+            "taints removed": replace(plain, taints=(), gpu_taint=False),
+            "protected": replace(plain, protect=True),
+            "tag": replace(plain, tags={"cost": "1"}),
+            "native setting": replace(plain, native={"scaleDownMode": "Deallocate"}),
+            "nested native setting": replace(plain, native={"upgradeSettings": {"maxSurge": "1"}}),
+            "other image": replace(plain, native={"osSKU": "Ubuntu2204"}),
+            "many at once": replace(
+                plain,
+                nodes=Nodes(2, 2, 2, autoscaled=False),
+                labels={"tier": "b"},
+                native={"osSKU": "Ubuntu2404", "upgradeSettings": {"maxSurge": "2"}},
+            ),
+        }
+
+    def touch(self, name: str) -> str:
+        self.touches += 1
+        url, query = f"{self.info.arm_url}{POOLS}/{name}", {"api-version": "2026-08-01"}
+        properties = httpx.get(url, params=query, trust_env=False).json()["properties"]
+        properties["nodeLabels"]["touched"] = str(self.touches)
+        body = {"properties": properties}
+        httpx.put(url, params=query, json=body, trust_env=False).raise_for_status()
+        while httpx.get(url, params=query, trust_env=False).json()["properties"]["provisioningState"] != "Succeeded":
+            self.pause()
+        return "touched"
 
     def accepts(self, request: Request) -> bool:
         body = request.params["body"]

@@ -55,8 +55,10 @@ def test_create_when_sent_is_conditional_and_not_waited_for() -> None:
 
 def test_repair_when_sent_is_guarded_and_is_an_update() -> None:
     sdk = FakeSdk(operation=HANDLE)
-    observed = observe_pool({"name": "a100mig", "properties": {"eTag": "e1", "provisioningState": "Succeeded"}})
-    request = AksProvider().recreate_request(DESIRED, observed)
+    body = DESIRED.create.params["body"]
+    assert isinstance(body, dict)
+    failed = {**body["properties"], "eTag": "e1", "provisioningState": "Failed"}
+    request = AksProvider().recreate_request(DESIRED, observe_pool({"name": "a100mig", "properties": failed}))
 
     assert request is not None
     assert connect(sdk).send(request).verb == "update"
@@ -76,6 +78,17 @@ def test_operation_when_its_address_is_on_another_host_is_not_followed() -> None
 def test_request_when_unknown_is_refused() -> None:
     with pytest.raises(CloudError, match=r"no operation agent_pools\.explode"):
         connect(FakeSdk()).send(Request("aks", "agent_pools.explode", {"pool": "p"}))
+
+
+def test_pool_when_read_alone_is_one_call_and_none_when_missing() -> None:
+    sdk = FakeSdk(pools=live("Deleting", vmSize="Standard_ND96asr_v4"))
+    cloud = connect(sdk)
+    found = cloud.pool("a100mig")
+
+    assert found is not None
+    assert (found.state, found.status) == ("deleting", "Deleting")
+    assert cloud.pool("other") is None
+    assert sdk.calls == [("get", "ml/train/a100mig"), ("get", "ml/train/other")]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from gpukube.core.values import Capacity, Ownership, Promise, Taint
 from gpukube_aks import AksProvider
 from gpukube_aks.observe import observe_pool
@@ -93,27 +95,8 @@ def test_delete_when_the_etag_is_known_is_guarded_by_it() -> None:
     assert unguarded.params == PATH
 
 
-def test_delete_when_aks_works_on_the_pool_is_not_guarded_by_an_etag_about_to_change() -> None:
-    busy = {"eTag": "e1", "provisioningState": "Creating"}
+@pytest.mark.parametrize("state", ["Creating", "Deleting"])
+def test_delete_when_aks_works_on_the_pool_is_not_guarded_by_an_etag_about_to_change(state: str) -> None:
+    busy = {"eTag": "e1", "provisioningState": state}
 
     assert AksProvider().delete_request(CLUSTER, observe_pool({"name": "a100mig", "properties": busy})).params == PATH
-
-
-def test_recreate_when_aks_put_its_own_marks_keeps_them() -> None:
-    desired = desire(make_target(capacity=Capacity("spot"), labels={"team": "a"}))
-    live = {
-        "eTag": "e2",
-        "nodeLabels": {**desired.labels, SPOT_KEY: "spot", "gone": "x"},
-        "nodeTaints": [f"{SPOT_KEY}=spot:NoSchedule", "old=1:NoSchedule"],
-    }
-    request = AksProvider().recreate_request(desired, observe_pool({"name": "a100mig", "properties": live}))
-
-    assert request is not None
-    assert request.params["etag"] == "e2"
-    assert request.params["match_condition"] == "if-not-modified"
-    assert properties_of(request)["nodeLabels"] == {**desired.labels, SPOT_KEY: "spot"}
-    assert properties_of(request)["nodeTaints"] == [
-        "nvidia.com/gpu=present:NoSchedule",
-        f"{SPOT_KEY}=spot:NoSchedule",
-    ]
-    assert SPOT_KEY not in cast("Mapping[str, str]", properties_of(desired.create)["nodeLabels"])

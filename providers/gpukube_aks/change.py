@@ -1,0 +1,192 @@
+"""Changes of a live AKS pool -> the PUTs that bring them about.
+
+Lives here: the pool as read with changes merged in, and what goes into which call. Must not live here: what a change
+does to the nodes (`updates`), how a pool is made or deleted (`translate`).
+
+AKS has no PATCH: every update is a PUT of the whole pool, as `az aks nodepool update` sends it. So everything that was
+read goes back, what nobody here has heard of too; only the changed properties differ, and If-Match refuses the PUT when
+somebody else changed the pool in between (docs: aks/use-etags). Nothing else is kept between two calls: a run that is
+killed leaves a pool that the next look tells the rest of.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gpukube.core.diff import diff_fields
+from gpukube.core.values import PROTECT_LABEL, Request
+from gpukube_aks.translate import CREATE, etag_guard, pool_path
+from gpukube_aks.updates import ROLLING, find_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gpukube.core.values import Change, ClusterRef, Desired, Nodes, Observed
+
+    Properties = dict[str, object]
+    Apply = Callable[[Properties, Change, Mapping[str, object]], None]
+
+__all__ = ["NOT_SENT", "translate_recreate", "translate_scale", "translate_updates"]
+
+NOT_SENT: Mapping[str, str] = {
+    "eTag": "the service writes it",
+    "currentOrchestratorVersion": "the service writes it",
+    "provisioningState": "the service writes it",
+    "status": "the service writes it: the last failure",
+    "virtualMachineNodesStatus": "the service writes it",
+    "nodeImageVersion": "a value that is not the live one any more starts a rollback (SDK, AgentPool.nodeImageVersion)",
+}
+"""Properties that a read gives and no PUT sends back -> why."""
+
+_SYSTEM = "kubernetes.azure.com/"
+
+
+def translate_updates(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+    """Make the PUTs that bring these changes about, each the pool as it stands after the one before.
+
+    What rolls the nodes has a call of its own, after everything else: AKS does not scale and upgrade at once (docs:
+    aks/manage-node-pools), and settings for the upgrade itself must be there before it starts.
+
+    Raises:
+        LookupError: A change of a field that no call changes.
+    """
+    properties = _as_read(observed)
+    found: list[Request] = []
+    for group in _groups(changes):
+        for change in group:
+            _apply_of(change.field)(properties, change, desired.target.native)
+        found.append(_put(desired.target.cluster, observed, properties))
+    return tuple(found)
+
+
+def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+    """Give a pool another count, or an autoscaled one other bounds.
+
+    The count of an autoscaled pool goes back as read: it is the autoscaler's, which brings it inside new bounds
+    (Azure/AKS#1758), and a PUT without a count is refused (pulumi/pulumi-azure-native#2943).
+    """
+    bounds = {"minCount": nodes.minimum, "maxCount": nodes.maximum}
+    return _put(cluster, observed, _as_read(observed) | (bounds if nodes.autoscaled else {"count": nodes.count}))
+
+
+def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
+    """PUT a failed pool again, as read: AKS keeps it, and the same PUT reconciles it.
+
+    Returns:
+        None where it also differs in what pods would suffer from, or in what no PUT changes: that is not repaired in
+        passing, it is an update or a new pool.
+    """
+    changes = diff_fields(desired.fields, observed.fields)
+    if any(find_row(change).kind != "in-place" for change in changes):
+        return None
+    again = _put(desired.target.cluster, observed, _as_read(observed))
+    return translate_updates(desired, observed, changes)[0] if changes else again
+
+
+def _put(cluster: ClusterRef, observed: Observed, properties: Properties) -> Request:
+    body = {"properties": copy.deepcopy(properties)}
+    return Request("aks", CREATE, {**pool_path(cluster, observed.name), "body": body, **etag_guard(observed)})
+
+
+def _as_read(observed: Observed) -> Properties:
+    """What goes back as it came; null and absent are one to AKS."""
+    read = _mapping(observed.native.get("properties"))
+    return {k: copy.deepcopy(v) for k, v in read.items() if k not in NOT_SENT and v is not None}
+
+
+def _groups(changes: Sequence[Change]) -> Iterator[list[Change]]:
+    still = [change for change in changes if change.field not in ROLLING]
+    if still:
+        yield still
+    for field in ROLLING:
+        yield from ([change] for change in changes if change.field == field)
+
+
+def _count(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
+    """A count means no autoscaler; where the autoscaler takes over, the count stays as read.
+
+    Bounds beside enableAutoScaling: false are refused, so they are left out (ksctl/ksctl#629).
+    """
+    if change.new is None:
+        return
+    properties["count"] = change.new
+    if properties.get("enableAutoScaling"):
+        properties["enableAutoScaling"] = False
+        properties.pop("minCount", None)
+        properties.pop("maxCount", None)
+
+
+def _bound(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
+    name = {"nodes.autoscaling.min": "minCount", "nodes.autoscaling.max": "maxCount"}[change.field]
+    if change.new is None:
+        properties.pop(name, None)
+    else:
+        properties |= {name: change.new, "enableAutoScaling": True}
+
+
+def _label(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
+    """AKS replaces the map whole, its own labels of Spot pools with it: everything read stays (Azure/AKS#3152)."""
+    _set_entry(properties, "nodeLabels", _key(change.field), change.new)
+
+
+def _protection(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
+    _set_entry(properties, "nodeLabels", PROTECT_LABEL, "true" if change.new else None)
+
+
+def _tag(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
+    _set_entry(properties, "tags", _key(change.field), change.new)
+
+
+def _taints(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
+    """Replaced whole too; an empty list, not null, takes the last one away (az: --node-taints "" sends [])."""
+    own = [str(taint) for taint in _items(properties.get("nodeTaints")) if str(taint).startswith(_SYSTEM)]
+    properties["nodeTaints"] = [*_items(change.new), *own]
+
+
+def _native(properties: Properties, change: Change, native: Mapping[str, object]) -> None:
+    """Set one leaf, in the spelling of the spec: `Change` compares ARM ids without case and lists as tuples."""
+    *parents, leaf = change.field.split(".")[1:]
+    for name in parents:
+        inner = dict(_mapping(properties.get(name)))
+        properties[name] = inner
+        properties, native = inner, _mapping(native.get(name))
+    properties[leaf] = copy.deepcopy(native[leaf])
+
+
+_APPLY: Mapping[str, Apply] = {
+    "nodes.count": _count,
+    "nodes.autoscaling.": _bound,
+    "labels[": _label,
+    "deletionProtection": _protection,
+    "tags[": _tag,
+    "taints": _taints,
+    "aks.": _native,
+}
+"""Beginning of a field -> how it enters the pool."""
+
+
+def _apply_of(field: str) -> Apply:
+    for start, apply in _APPLY.items():
+        if field.startswith(start):
+            return apply
+    message = f"no call changes {field} of a live pool"
+    raise LookupError(message)
+
+
+def _set_entry(properties: Properties, name: str, key: str, value: object) -> None:
+    entries = {k: v for k, v in _mapping(properties.get(name)).items() if k != key}
+    properties[name] = entries if value is None else dict(sorted({**entries, key: value}.items()))
+
+
+def _key(field: str) -> str:
+    return field.partition("[")[2].removesuffix("]")
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []
