@@ -151,7 +151,7 @@ class KubeCluster:
 
     async def _boot(self, shape: NodeShape) -> None:
         await self.clock.sleep(shape.boot_s)
-        await nodes.register(self.api, self.clock, shape, f"v{self.kubernetes_version}")
+        await nodes.register(self.api, self.clock, shape, f"v{shape.kubelet or self.kubernetes_version}")
         await self.clock.sleep(REGISTERS_S)
         if shape.gpu and shape.gpu.mig_reboot:
             await nodes.become_silent(self.api, self.clock, shape.name)

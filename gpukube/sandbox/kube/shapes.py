@@ -86,6 +86,7 @@ class NodeShape:
         taints: Taints the node registers with.
         gpu: Its GPUs, if any.
         boot_s: Sandbox seconds from `add_node` to registration.
+        kubelet: Version of its kubelet, without the "v"; "" for the cluster's own.
     """
 
     name: str
@@ -104,3 +105,4 @@ class NodeShape:
     zone: str = ""
     arch: str = "amd64"
     kernel: str = "6.8.0-1034-azure"
+    kubelet: str = ""
