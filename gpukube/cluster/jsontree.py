@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-__all__ = ["Tree", "at", "items", "number", "text", "texts", "tree"]
+__all__ = ["Tree", "at", "items", "number", "pointer", "text", "texts", "tree"]
 
 Tree: TypeAlias = Mapping[str, object]
 """A JSON object of unknown content."""
@@ -52,3 +52,8 @@ def number(value: object, *path: str) -> int:
     """Give the whole number at a path, also when it is written as a string; 0 when there is none."""
     found = text(value, *path)
     return int(found) if found.lstrip("-").isdigit() else 0
+
+
+def pointer(*path: str | int) -> str:
+    """Write a path as a JSON pointer (RFC 6901): "/metadata/labels/nvidia.com~1gpu.present"."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from functools import partial
-from threading import Lock
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 import httpx2
@@ -17,7 +16,6 @@ import msgspec
 import yaml
 from lightkube import ApiError, Client, KubeConfig
 from lightkube.core.exceptions import ConfigError
-from lightkube.generic_resource import GenericGlobalResource, create_global_resource
 from lightkube.models.authorization_v1 import ResourceAttributes, SelfSubjectAccessReviewSpec
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.operators import not_equal
@@ -26,27 +24,28 @@ from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, ResourceQuota, Secret
 from lightkube.types import PatchType
 
-from gpukube.cluster.jsontree import Tree, items, text, texts, tree
-from gpukube.cluster.kube_failures import brief, explain
+from gpukube.cluster.jsontree import Tree, items, text, texts
+from gpukube.cluster.kube_calls import FIELD_MANAGER, KubeCalls
+from gpukube.cluster.kube_failures import brief
 from gpukube.cluster.kube_types import prepare_types
 from gpukube.cluster.release import HELM_OWNER, SUPERSEDED
-from gpukube.cluster.views import NodeView, PodView, WorkloadView, node_view, pod_view, workload_view
-from gpukube.errors import AccessError, ClusterError, Where
+from gpukube.cluster.views import NodeView, PodView, WorkloadView, is_drained, node_view, pod_view, workload_view
+from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from lightkube.core.client import FieldSelector, LabelSelector
 
+    from gpukube.cluster.kube_calls import ApiType
     from gpukube.core.values import KubeAccess
 
 __all__ = ["Kube", "LightKube", "connect_kube", "server_of"]
 
-_T = TypeVar("_T")
 _PAGE: Final = 500
-_NOT_FOUND, _CONFLICT = 404, 409
-FIELD_MANAGER: Final = "gpukube"
-_REGISTRY: Final = Lock()
+_FEW_NODES: Final = 10
+"""Up to so many nodes are asked for their pods one by one; for more, all pods of the cluster go by in pages."""
+_CONFLICT = 409
 
 
 class Kube(Protocol):
@@ -64,6 +63,9 @@ class Kube(Protocol):
 
     def nodes(self, labels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
         """List nodes, of all pages."""
+
+    def pods_on(self, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """List (node, "namespace/name") of the pods that a drain of these nodes would move."""
 
     def daemonsets(self, namespace: str = "") -> tuple[WorkloadView, ...]:
         """List DaemonSets of one namespace or ("") of all."""
@@ -85,6 +87,17 @@ class Kube(Protocol):
 
     def object_names(self, group: str, plural: str, versions: Iterable[str]) -> tuple[str, ...] | None:
         """List the names of cluster-wide objects of a type; None when the cluster does not know the type."""
+
+    def objects(
+        self, kind: ApiType, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> tuple[Tree, ...] | None:
+        """List objects of a type, of one namespace or ("") of all; None when the cluster does not know the type."""
+
+    def find_object(self, kind: ApiType, name: str, namespace: str = "") -> Tree | None:
+        """Read one object of a type; None when there is none."""
+
+    def change_object(self, kind: ApiType, live: Tree, operations: Sequence[Tree]) -> bool:
+        """Apply a JSON patch (RFC 6902) to an object as it was read; False when it has changed since, or is gone."""
 
     def resource_slices(self) -> tuple[tuple[str, str], ...]:
         """List (driver, node) of the DRA ResourceSlices; empty where the cluster does not know them."""
@@ -158,13 +171,7 @@ def _is_loopback(server: str) -> bool:
         return host == "localhost"
 
 
-def _listed_kind(group: str, version: str, plural: str) -> type[GenericGlobalResource]:
-    """Describe a type to lightkube, whose registry refuses a type that two threads describe at once."""
-    with _REGISTRY:
-        return create_global_resource(group, version, f"Listed{plural.title()}", plural)
-
-
-class LightKube:
+class LightKube(KubeCalls):
     """Kube by lightkube.
 
     Args:
@@ -173,13 +180,7 @@ class LightKube:
     """
 
     def __init__(self, client: Client, server: str) -> None:
-        self._client = client
-        self._server = server
-
-    @property
-    def server(self) -> str:
-        """Address of the API, for messages."""
-        return self._server
+        super().__init__(client, server)
 
     def version(self) -> str:
         """See Kube."""
@@ -205,6 +206,22 @@ class LightKube:
             "listing nodes", lambda: list(self._client.list(Node, labels=dict(labels or {}), chunk_size=_PAGE))
         )
         return tuple(node_view(node.to_dict()) for node in found)
+
+    def pods_on(self, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """See Kube."""
+        if len(nodes) > _FEW_NODES:
+            return self._call("listing pods", lambda: self._drained({"status.phase": not_equal("Succeeded")}, nodes))
+        found = [self._call("listing pods", partial(self._drained, {"spec.nodeName": name}, nodes)) for name in nodes]
+        return tuple(pod for listed in found for pod in listed)
+
+    def _drained(self, fields: FieldSelector, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """Keep two words of each pod; the pages go by."""
+        pods = (pod.to_dict() for pod in self._client.list(Pod, namespace="*", fields=fields, chunk_size=_PAGE))
+        return tuple(
+            (node, f"{text(pod, 'metadata', 'namespace')}/{text(pod, 'metadata', 'name')}")
+            for pod in pods
+            if (node := text(pod, "spec", "nodeName")) in nodes and is_drained(pod)
+        )
 
     def daemonsets(self, namespace: str = "") -> tuple[WorkloadView, ...]:
         """See Kube."""
@@ -257,27 +274,6 @@ class LightKube:
         """See Kube."""
         self._find(f"deleting secret {name}", lambda: self._client.delete(Secret, name, namespace=namespace))
 
-    def object_names(self, group: str, plural: str, versions: Iterable[str]) -> tuple[str, ...] | None:
-        """See Kube."""
-        found = self._custom(group, plural, versions)
-        return None if found is None else tuple(sorted(text(item, "metadata", "name") for item in found))
-
-    def resource_slices(self) -> tuple[tuple[str, str], ...]:
-        """See Kube."""
-        found = self._custom("resource.k8s.io", "resourceslices", ("v1", "v1beta2", "v1beta1")) or ()
-        return tuple(sorted({(text(item, "spec", "driver"), text(item, "spec", "nodeName")) for item in found}))
-
-    def _custom(self, group: str, plural: str, versions: Iterable[str]) -> list[Tree] | None:
-        for version in versions:
-            kind = _listed_kind(group, version, plural)
-            found = self._find(f"listing {plural}", partial(self._all_of, kind))
-            if found is not None:
-                return [tree(item) for item in found]
-        return None
-
-    def _all_of(self, kind: type[GenericGlobalResource]) -> list[GenericGlobalResource]:
-        return list(self._client.list(kind, chunk_size=_PAGE))
-
     def ensure_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """See Kube."""
         present = self.namespace_labels(name)
@@ -322,23 +318,3 @@ class LightKube:
     def close(self) -> None:
         """See Kube."""
         self._client.close()
-
-    def _find(self, doing: str, call: Callable[[], _T]) -> _T | None:
-        """Call; None when what we ask for does not exist."""
-        try:
-            return call()
-        except httpx2.HTTPStatusError as error:
-            if error.response.status_code == _NOT_FOUND:
-                return None
-            raise self._explained(doing, error) from error
-        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
-            raise self._explained(doing, error) from error
-
-    def _call(self, doing: str, call: Callable[[], _T]) -> _T:
-        try:
-            return call()
-        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
-            raise self._explained(doing, error) from error
-
-    def _explained(self, doing: str, error: Exception) -> AccessError | ClusterError:
-        return explain(Where(self._server), doing, error)

@@ -24,6 +24,7 @@ __all__ = [
     "Toleration",
     "WorkloadView",
     "devices_of",
+    "is_drained",
     "node_view",
     "placement_of",
     "pod_view",
@@ -32,6 +33,8 @@ __all__ = [
 
 DEVICE_PREFIX: Final = "nvidia.com/"
 """Domain of all extended resources of the NVIDIA stack (NVIDIA/k8s-device-plugin internal/rm, v0.20.0)."""
+_MIRROR: Final = "kubernetes.io/config.mirror"
+"""Annotation of a pod that the kubelet runs from a file (k8s.io/api core/v1 MirrorPodAnnotationKey)."""
 _EFFECTS: Final[dict[str, TaintEffect]] = {name: name for name in get_args(TaintEffect)}
 
 
@@ -248,6 +251,15 @@ def pod_view(obj: Tree) -> PodView:
         devices=_requested(obj),
         terminating=bool(text(obj, "metadata", "deletionTimestamp")),
     )
+
+
+def is_drained(obj: Tree) -> bool:
+    """Say whether a drain of its node would move a pod: not ended, made neither by a DaemonSet nor by a file."""
+    owners = [
+        text(ref, "kind") for ref in items(obj, "metadata", "ownerReferences") if text(ref, "controller") == "true"
+    ]
+    ended = text(obj, "status", "phase") in ("Succeeded", "Failed")
+    return not ended and "DaemonSet" not in owners and not text(obj, "metadata", "annotations", _MIRROR)
 
 
 def _meant_for(obj: Tree) -> str:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.kube import _listed_kind
+from gpukube.cluster.kube_calls import ApiType, global_kind, namespaced_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture
@@ -24,13 +24,16 @@ def restless() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-def test_kind_when_many_threads_ask_at_once_then_all_get_the_same(restless: None) -> None:
+@pytest.mark.parametrize("describe", [global_kind, namespaced_kind])
+def test_kind_when_many_threads_ask_at_once_then_all_get_the_same(
+    describe: Callable[[ApiType], type], restless: None
+) -> None:
     at_once = 16
     barrier = Barrier(at_once)
 
     def ask(plural: str) -> type:
         barrier.wait(10)
-        return _listed_kind("test.gpukube.io", "v1", plural)
+        return describe(ApiType("test.gpukube.io", "v1", "Thing", f"{describe.__name__}-{plural}"))
 
     for attempt in range(40):
         with ThreadPoolExecutor(at_once) as threads:

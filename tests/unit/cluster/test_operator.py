@@ -196,7 +196,7 @@ def test_values_when_live_has_settings_of_others_then_they_stay() -> None:
 
 def test_values_when_an_entry_is_retired_and_unnamed_then_it_goes_else_stays() -> None:
     key = SHARED.ownership.config_key
-    around = Surroundings(live=operator_values([SHARED], ALONE), retire=frozenset({key}))
+    around = Surroundings(live=operator_values([SHARED], ALONE), retire=True)
     assert key not in entries(operator_values([CUT], around))
     assert key in entries(operator_values([CUT], replace(around, named=frozenset({key}))))
     assert key in entries(operator_values([CUT], Surroundings(missed=(around.live,))))
