@@ -13,7 +13,15 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.aks.machines import Place, node_labels, node_shape, node_taints, retouch_node
+from gpukube.sandbox.aks.machines import (
+    Place,
+    node_labels,
+    node_shape,
+    node_taints,
+    retouch_node,
+    with_machines_of,
+)
+from gpukube.sandbox.aks.upgrades import is_rolled, surge_of
 
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
@@ -95,8 +103,9 @@ async def run_change(job: Job) -> None:
     try:
         await job.begin()
         await _retouch(job)
+        _note_outdated(job)
         await _shrink(job, _wanted(job.pool))
-        await (_roll(job) if _rolls(job) else _grow(job))
+        await (_roll(job) if job.pool.outdated else _grow(job))
         await job.clock.sleep(job.pace.settle_s)
     except _Failed:
         job.end(job.failure.error if job.failure else None)
@@ -151,15 +160,16 @@ async def _retouch(job: Job) -> None:
     if job.before is None:
         return
     old = node_labels(pool.name, job.before, group)
-    new = node_labels(pool.name, pool.properties, group)
+    new = node_labels(pool.name, with_machines_of(pool.properties, job.before), group)
     taints = node_taints(job.before), node_taints(pool.properties)
     for name in pool.nodes:
         await retouch_node(job.cluster.kube, name, (old, new), taints)
 
 
-def _rolls(job: Job) -> bool:
-    """A new image replaces every machine."""
-    return job.before is not None and job.before["nodeImageVersion"] != job.pool.properties["nodeImageVersion"]
+def _note_outdated(job: Job) -> None:
+    """Another image or version replaces every machine; what an earlier upgrade left is replaced by any PUT."""
+    if job.before is not None and is_rolled(job.before, job.pool.properties):
+        job.pool.outdated = set(job.pool.nodes)
 
 
 async def _shrink(job: Job, wanted: int) -> None:
@@ -171,6 +181,7 @@ async def _shrink(job: Job, wanted: int) -> None:
 async def _remove(job: Job, name: str) -> None:
     """Take a machine away; an abort in between must leave no node without its machine."""
     job.pool.nodes.remove(name)
+    job.pool.outdated.discard(name)
     await asyncio.shield(job.cluster.kube.remove_node(name))
 
 
@@ -192,14 +203,33 @@ async def _grow(job: Job) -> None:
 
 
 async def _roll(job: Job) -> None:
-    if job.failure and job.failure.error:
-        raise _Failed
-    for name in tuple(job.pool.nodes):
-        await _add_machine(job.cluster, job.pool, job.pace.boot_s)
-        await _wait_for_boot(job)
+    """Replace the machines a few at a time: surge, wait, drain, and without a surge the other way round.
+
+    A failing upgrade stops after some machines, and leaves the pool with old and new ones.
+    """
+    fails = job.failure.after_nodes if job.failure and job.failure.error else None
+    old = [name for name in job.pool.nodes if name in job.pool.outdated]
+    surge = surge_of(job.pool.properties, len(old))
+    at_once = surge.extra or surge.missing
+    for start in range(0, len(old), at_once):
+        if fails is not None and start >= fails:
+            raise _Failed
+        batch = old[start : start + at_once]
+        if surge.extra:
+            await _add_machines(job, len(batch))
         await job.clock.sleep(job.pace.drain_s)
-        await _remove(job, name)
+        for name in batch:
+            await _remove(job, name)
+        if not surge.extra:
+            await job.clock.sleep(job.pace.allocate_s)
+            await _add_machines(job, len(batch))
     await _grow(job)
+
+
+async def _add_machines(job: Job, count: int) -> None:
+    for _ in range(count):
+        await _add_machine(job.cluster, job.pool, job.pace.boot_s)
+    await _wait_for_boot(job)
 
 
 async def _wait_for_boot(job: Job) -> None:

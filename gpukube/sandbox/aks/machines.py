@@ -29,12 +29,14 @@ __all__ = [
     "node_shape",
     "node_taints",
     "retouch_node",
+    "with_machines_of",
 ]
 
 IMAGE_DATE = "202608.07.0"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _OS_IMAGES = {"Ubuntu": "Ubuntu 24.04.3 LTS", "Ubuntu2204": "Ubuntu 22.04.5 LTS", "Ubuntu2404": "Ubuntu 24.04.3 LTS"}
 _IMAGES = {"Ubuntu2204": "AKSUbuntu-2204gen2containerd", "AzureLinux": "AKSAzureLinux-V3gen2"}
+_OF_THE_IMAGE = ("nodeImageVersion", "osSKU", "currentOrchestratorVersion")
 _UBUNTU_24_FROM = 34  # Ubuntu means 24.04 from Kubernetes 1.34 on (docs: aks/node-auto-provisioning-aksnodeclass)
 
 
@@ -43,7 +45,7 @@ def effective_sku(pool: Json) -> str:
     sku = str(pool.get("osSKU", "Ubuntu"))
     if sku != "Ubuntu":
         return sku
-    minor = int(str(pool["orchestratorVersion"]).split(".")[1])
+    minor = int(str(pool["currentOrchestratorVersion"]).split(".")[1])
     return "Ubuntu2404" if minor >= _UBUNTU_24_FROM else "Ubuntu2204"
 
 
@@ -154,6 +156,7 @@ def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: flo
         os_image=_OS_IMAGES.get(effective_sku(pool), "Microsoft Azure Linux 3.0"),
         max_pods=int(str(pool["maxPods"])),
         zone=zone,
+        kubelet=str(pool["currentOrchestratorVersion"]),
     )
 
 
@@ -188,6 +191,11 @@ def _gpu_shape(pool: Json, size: VmSize) -> GpuShape | None:
         host_plugin=managed,
         host_strategy="single" if strategy == "single" else "mixed" if strategy == "mixed" else "none",
     )
+
+
+def with_machines_of(pool: Json, before: Json) -> Json:
+    """The pool as its living machines show it before they are rolled: what comes with the image stays the old one."""
+    return pool | {key: before[key] for key in _OF_THE_IMAGE}
 
 
 async def retouch_node(

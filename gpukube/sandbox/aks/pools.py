@@ -14,6 +14,7 @@ from gpukube.sandbox.aks.answers import Json, bad_parameter
 from gpukube.sandbox.aks.keys import add_spot_marks
 from gpukube.sandbox.aks.machines import image_version, is_managed
 from gpukube.sandbox.aks.schema import FIELDS, GONE_WHEN_OMITTED, READ_ONLY
+from gpukube.sandbox.aks.upgrades import is_rolled, running_version
 
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.rules import ClusterFacts
@@ -51,10 +52,11 @@ class Pool:
 
     Attributes:
         name: Pool name.
-        properties: Stored wire properties without the read-only ones.
+        properties: Stored wire properties; of the read-only ones only currentOrchestratorVersion.
         state: provisioningState.
         error: Last failure, shown as status.provisioningError.
         nodes: Names of its machines, oldest first.
+        outdated: Those that an upgrade has still to replace; one that failed or was stopped leaves some.
         next_index: Number of the next scale-set member.
     """
 
@@ -63,6 +65,7 @@ class Pool:
     state: str = "Creating"
     error: Json | None = None
     nodes: list[str] = field(default_factory=list)
+    outdated: set[str] = field(default_factory=set)
     next_index: int = 0
     etag: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -78,11 +81,9 @@ class Pool:
 
     def shown(self) -> Json:
         """`properties` as a GET gives them."""
-        version = str(self.properties["orchestratorVersion"])
         shown = copy.deepcopy(self.properties)
         shown["eTag"] = self.etag
         shown["provisioningState"] = self.state
-        shown["currentOrchestratorVersion"] = version
         if self.error is not None:
             shown["status"] = {"provisioningError": self.error}
         return shown
@@ -109,7 +110,9 @@ def with_defaults(sent: Json, cluster: ClusterFacts) -> Json:
     _fill(pool, "securityProfile", _SECURITY_DEFAULTS)
     pool["powerState"] = {"code": "Running"}
     pool.setdefault("osDiskType", "Managed")
-    pool["orchestratorVersion"] = _full_version(str(pool.get("orchestratorVersion", "")), cluster.kubernetes_version)
+    running = running_version(str(pool.get("orchestratorVersion", "")), cluster.kubernetes_version)
+    pool.setdefault("orchestratorVersion", running)
+    pool["currentOrchestratorVersion"] = running
     if pool["scaleSetPriority"] == "Spot":
         pool.setdefault("scaleSetEvictionPolicy", "Delete")
         pool.setdefault("spotMaxPrice", -1.0)
@@ -152,10 +155,10 @@ def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
         asked_for = wanted.get("nodeImageVersion")
         message = f"nodeImageVersion '{asked_for}' is not one of the recently used versions of this pool."
         raise bad_parameter(message, "agentPoolProfile.nodeImageVersion")
-    wanted["orchestratorVersion"] = _full_version(
-        str(wanted.get("orchestratorVersion", "")), cluster.kubernetes_version
-    )
-    if (stored["osSKU"], stored["orchestratorVersion"]) != (wanted["osSKU"], wanted["orchestratorVersion"]):
+    present = str(stored["currentOrchestratorVersion"])
+    asked_version = str(wanted["orchestratorVersion"])
+    wanted["currentOrchestratorVersion"] = running_version(asked_version, cluster.kubernetes_version, present)
+    if stored["osSKU"] != wanted["osSKU"] or is_rolled(stored, wanted):
         wanted["nodeImageVersion"] = image_version(wanted)
     return wanted
 
@@ -171,10 +174,3 @@ def _drop_idle_spot_fields(pool: Json) -> None:
 def _fill(pool: Json, key: str, defaults: dict[str, object] | dict[str, str] | dict[str, bool]) -> None:
     given = pool.get(key)
     pool[key] = {**defaults, **(given if isinstance(given, dict) else {})}
-
-
-def _full_version(asked: str, plane: str) -> str:
-    """`1.34` means the patch the control plane has, when it has that minor."""
-    if not asked:
-        return plane
-    return plane if plane.startswith(f"{asked}.") else asked

@@ -299,7 +299,7 @@ def _check_pods_and_disk(pool: Json, _: ClusterFacts) -> None:
 
 def _check_kubernetes_version(pool: Json, cluster: ClusterFacts) -> None:
     """Within two minors below the control plane, never above (docs: aks/upgrade-node-pools; sentence unconfirmed)."""
-    asked, plane = (_minor(str(v)) for v in (pool["orchestratorVersion"], cluster.kubernetes_version))
+    asked, plane = (_minor(str(v)) for v in (pool["currentOrchestratorVersion"], cluster.kubernetes_version))
     if asked is None or plane is None or not plane - 2 <= asked <= plane:
         message = (
             f"Node pool version {pool['orchestratorVersion']} and control plane version {cluster.kubernetes_version} "

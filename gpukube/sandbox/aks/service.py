@@ -19,6 +19,7 @@ from gpukube.sandbox.aks.pools import Pool, finish_defaults, merge, with_default
 from gpukube.sandbox.aks.preconditions import Preconditions, check_preconditions
 from gpukube.sandbox.aks.rules import check_changes, check_name, check_pool
 from gpukube.sandbox.aks.schema import check_shape
+from gpukube.sandbox.aks.upgrades import check_upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -169,6 +170,7 @@ class AksService:
         wanted = merge(pool.properties, sent, cluster.facts)
         check_changes(pool.properties, wanted, sent)
         check_pool(wanted, cluster.facts, creating=False)
+        check_upgrade(pool.properties, wanted)
         self._require_system_pool(cluster, pool, stays=wanted["mode"] == "System")
         cluster.require_idle(self.clock.now())
         kind = _kind_of_change(pool.properties, wanted)
@@ -204,7 +206,7 @@ class AksService:
     def upgrade_profile(self, cluster: Cluster, name: str) -> Answer:
         """Versions that a pool could go to."""
         pool = self._require_pool(cluster, name)
-        version = pool.properties["orchestratorVersion"]
+        version = pool.properties["currentOrchestratorVersion"]
         upgrades = [] if version == cluster.kubernetes_version else [{"kubernetesVersion": cluster.kubernetes_version}]
         properties = {
             "kubernetesVersion": version,
@@ -300,7 +302,7 @@ def _end_if_broken(job: Job, task: asyncio.Task[None]) -> None:
 
 def _kind_of_change(before: Json, after: Json) -> str:
     """ProvisioningState while a PUT is carried out (states: docs: aks/manage-abort-operations and others)."""
-    if before["orchestratorVersion"] != after["orchestratorVersion"]:
+    if before["currentOrchestratorVersion"] != after["currentOrchestratorVersion"]:
         return "Upgrading"
     if before["nodeImageVersion"] != after["nodeImageVersion"]:
         return "UpgradingNodeImageVersion"

@@ -1,0 +1,96 @@
+"""Versions of a pool, and how its machines are rolled: what is asked for, what runs, how many at a time.
+
+Lives here: reading versions and upgradeSettings, and the refusals of an upgrade. Must not live here: the rolling itself
+(`lifecycle`).
+
+Source: docstring of AgentPool.orchestratorVersion (azure-mgmt-containerservice 41.8.0), docs:
+aks/upgrade-aks-node-pools-rolling, docs: aks/manage-node-pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.aks.answers import refuse
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.aks.answers import Json
+
+__all__ = ["Surge", "check_upgrade", "is_rolled", "running_version", "surge_of"]
+
+_LATEST_PATCH = 5
+"""Of every minor version but the control plane's; which patches exist at a time is no rule of the service."""
+_MOST_NODES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Surge:
+    """How many machines come before others go, and how many may be missing meanwhile; at least one of them."""
+
+    extra: int
+    missing: int
+
+
+def running_version(asked: str, plane: str, present: str = "") -> str:
+    """Resolve the version of the request to the one that runs.
+
+    Args:
+        asked: "1.34.2", "1.34" for its latest patch, "" for the control plane's.
+        plane: Version of the control plane.
+        present: What the pool runs; asking for its minor version changes nothing.
+    """
+    if not asked:
+        return present or plane
+    if asked.count(".") > 1:
+        return asked
+    known = (version for version in (present, plane) if version.startswith(f"{asked}."))
+    return next(known, f"{asked}.{_LATEST_PATCH}")
+
+
+def is_rolled(before: Json, after: Json) -> bool:
+    """Whether every machine is made anew: another image, or another version of the kubelet."""
+    keys = ("nodeImageVersion", "currentOrchestratorVersion")
+    return any(before.get(key) != after.get(key) for key in keys)
+
+
+def check_upgrade(before: Json, after: Json) -> None:
+    """Refuse what AKS does not roll.
+
+    Raises:
+        Refusal: 400; all three sentences and the code of the first two are unconfirmed. Older versions (docs:
+            aks/upgrade-aks-cluster), another count at the same time (docs: aks/manage-node-pools; of one PUT this is
+            the strict reading), more nodes than a pool can have while surging (release notes of 2026-08-07).
+    """
+    old, new = (str(pool["currentOrchestratorVersion"]) for pool in (before, after))
+    if _numbers(new) < _numbers(old):
+        message = f"Downgrading agent pool from version {old} to {new} is not allowed."
+        raise refuse("OperationNotAllowed", message, target="agentPoolProfile.orchestratorVersion")
+    if not is_rolled(before, after):
+        return
+    if before["count"] != after["count"] and not after.get("enableAutoScaling"):
+        message = "Upgrading and scaling an agent pool at the same time is not allowed."
+        raise refuse("OperationNotAllowed", message, target="agentPoolProfile.count")
+    count = int(str(after["count"]))
+    if count + surge_of(after, count).extra > _MOST_NODES:
+        message = f"Upgrading with maxSurge would exceed {_MOST_NODES} nodes."
+        raise refuse("InvalidParameter", message, target="agentPoolProfile.upgradeSettings.maxSurge")
+
+
+def surge_of(pool: Json, count: int) -> Surge:
+    """Read upgradeSettings for a pool of so many machines; percentages are rounded up."""
+    settings = pool.get("upgradeSettings")
+    given = settings if isinstance(settings, dict) else {}
+    extra, missing = (_share(given.get(key), count) for key in ("maxSurge", "maxUnavailable"))
+    return Surge(extra, missing) if extra or missing else Surge(1, 0)
+
+
+def _share(value: object, count: int) -> int:
+    text = str(value or "0")
+    if text.endswith("%"):
+        return -(-count * int(text[:-1]) // 100)
+    return int(text)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
