@@ -8,10 +8,11 @@ Nothing here waits for an operation: a write returns the name of its operation, 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 import grpc  # type: ignore[import-untyped]  # ships no types
 from google.api_core.exceptions import NotFound
@@ -26,23 +27,25 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
 from gpukube import __version__
-from gpukube.core.values import ClusterFacts, Operation, Progress
+from gpukube.core.values import ClusterFacts, Operation
 from gpukube.errors import AccessError, CloudError
 from gpukube_gke.access import EmulatedIdentity, cloud_access, file_access, shared_identity
+from gpukube_gke.change import MANAGE
 from gpukube_gke.endpoint import choose_endpoint
 from gpukube_gke.failures import explained, is_passing, is_throttled
 from gpukube_gke.meanings import Problem, error_of
-from gpukube_gke.observe import STATES, condition_of, observe_pool
+from gpukube_gke.observe import observe_pool
 from gpukube_gke.offers import offered_zones
 from gpukube_gke.places import cluster_name, operation_name, pool_name, project_of
+from gpukube_gke.progress import operation_progress, pool_progress
+from gpukube_gke.sizes import AUTOSCALE, RESIZE
 from gpukube_gke.translate import CREATE, DELETE, UPDATE, needs_zone, with_zones
 from gpukube_gke.zones import choose_zone
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
 
-    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
-    from gpukube.errors import GpukubeError
+    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Progress, Request, Settings
     from gpukube.provider import Cloud
     from gpukube_gke.access import GoogleIdentity
     from gpukube_gke.endpoint import Endpoint
@@ -193,29 +196,46 @@ class GkeCloud:
             return desired
         return with_zones(desired, choose_zone(desired, self._native or self._read_cluster(), self._offers))
 
+    def pool(self, name: str) -> Observed | None:
+        """Read one pool."""
+        native = self._read_pool(name)
+        return None if native is None else observe_pool(native)
+
     def send(self, request: Request) -> Operation:
-        """Start a change; a delete of a missing pool is an operation that `poll` finds done."""
-        if request.operation == CREATE:
-            return self._create(request.params)
-        pool = str(request.params.get("name", "")).rpartition("/")[2]
-        if request.operation == UPDATE:
-            return self._update(pool, request.params)
-        if request.operation == DELETE:
-            return self._delete(pool, request.params)
-        raise CloudError(f"GKE has no operation {request.operation}", where=self._where(pool))
+        """Start a change; a delete of a missing pool is an operation that `poll` finds done.
+
+        The calls that set size, autoscaling and management take no etag: the one of the request is compared with the
+        pool as it is now, right before them.
+        """
+        params = dict(request.params)
+        pool = _subject(params)
+        if request.operation not in _WRITES:
+            raise CloudError(f"GKE has no operation {request.operation}", where=self._where(pool))
+        if request.operation in _UNGUARDED:
+            self._require_unmoved(pool, str(params.pop("etag", "")))
+        read, verb = _WRITES[request.operation]
+        retry = self._repeat if verb == "delete" else self._once
+        with explained(self._where(pool)):
+            message = read(json.dumps(params))
+            call: Callable[..., wire.Operation] = getattr(self._client(), request.operation)
+            try:
+                started = call(message, retry=retry, timeout=self._timeout)
+            except NotFound:
+                if verb != "delete":
+                    raise
+                return Operation(pool, verb)
+        return Operation(pool, verb, started.name)
 
     def poll(self, operation: Operation) -> Progress:
         """Look once: at the operation where its name is known and still kept, else at the pool."""
+        where = self._where(operation.pool)
         if operation.handle:
             name = operation_name(self._cluster, operation.handle)
-            with explained(self._where(operation.pool)):
-                try:
-                    request = wire.GetOperationRequest(name=name)
-                    found = self._client().get_operation(request, retry=self._repeat, timeout=self._timeout)
-                except NotFound:
-                    return self._follow_pool(operation)
-            return self._progress(operation, _json(found))
-        return self._follow_pool(operation)
+            with explained(where), contextlib.suppress(NotFound):
+                request = wire.GetOperationRequest(name=name)
+                found = self._client().get_operation(request, retry=self._repeat, timeout=self._timeout)
+                return operation_progress(_json(found), where)
+        return pool_progress(operation, self._read_pool(operation.pool), where)
 
     def kube_access(self) -> KubeAccess:
         """Get a complete kubeconfig: the spec's own file, else the cluster's endpoint with an access token."""
@@ -259,81 +279,37 @@ class GkeCloud:
                 code="project",
             )
 
-    def _create(self, params: Mapping[str, object]) -> Operation:
-        pool = str(_mapping(params.get("nodePool")).get("name", ""))
-        with explained(self._where(pool)):
-            request = wire.CreateNodePoolRequest.from_json(json.dumps(params))
-            started = self._client().create_node_pool(request, retry=self._once, timeout=self._timeout)
-        return Operation(pool, "create", started.name)
-
-    def _update(self, pool: str, params: Mapping[str, object]) -> Operation:
-        with explained(self._where(pool)):
-            request = wire.UpdateNodePoolRequest.from_json(json.dumps(params))
-            started = self._client().update_node_pool(request, retry=self._once, timeout=self._timeout)
-        return Operation(pool, "update", started.name)
-
-    def _delete(self, pool: str, params: Mapping[str, object]) -> Operation:
-        with explained(self._where(pool)):
-            request = wire.DeleteNodePoolRequest.from_json(json.dumps(params))
+    def _read_pool(self, name: str) -> Mapping[str, object] | None:
+        request = wire.GetNodePoolRequest(name=pool_name(self._cluster, name))
+        with explained(self._where(name)):
             try:
-                started = self._client().delete_node_pool(request, retry=self._repeat, timeout=self._timeout)
+                return _json(self._client().get_node_pool(request, retry=self._repeat, timeout=self._timeout))
             except NotFound:
-                return Operation(pool, "delete")
-        return Operation(pool, "delete", started.name)
+                return None
 
-    def _progress(self, operation: Operation, native: Mapping[str, object]) -> Progress:
-        """DONE is the only end, and may be a bad one: then it carries an error or a status message."""
-        status = str(native.get("status") or "STATUS_UNSPECIFIED")
-        if status != "DONE":
-            detail = str(native.get("detail") or "").rstrip(".")
-            return Progress(done=False, status=f"{status}, {detail}" if detail else status)
-        if problem := _problem_of(native):
-            return Progress(done=False, status=status, error=error_of(problem, self._where(operation.pool)))
-        return Progress(done=True, status=status)
-
-    def _follow_pool(self, operation: Operation) -> Progress:
-        where = self._where(operation.pool)
-        request = wire.GetNodePoolRequest(name=pool_name(self._cluster, operation.pool))
-        with explained(where):
-            try:
-                native = _json(self._client().get_node_pool(request, retry=self._repeat, timeout=self._timeout))
-            except NotFound:
-                return _gone(operation, where)
-        status = str(native.get("status") or "STATUS_UNSPECIFIED")
-        if operation.verb != "delete" and status in ("ERROR", "RUNNING_WITH_ERROR"):
-            return Progress(done=False, status=status, error=_pool_error(native, where))
-        return Progress(done=STATES.get(status) == "ready" and operation.verb != "delete", status=status)
+    def _require_unmoved(self, pool: str, etag: str) -> None:
+        found = self._read_pool(pool) if etag else None
+        if found is not None and found.get("etag") != etag:
+            text = "the etag is another one than when the pool was read"
+            raise error_of(Problem("ABORTED", text), self._where(pool))
 
 
-def _problem_of(native: Mapping[str, object]) -> Problem | None:
-    error, text = _mapping(native.get("error")), str(native.get("statusMessage") or "")
-    number = error.get("code") or 0
-    if not number and not text:
-        return None
-    conditions = native.get("nodepoolConditions") or native.get("clusterConditions")
-    first = _mapping(conditions[0]) if isinstance(conditions, list) and conditions else {}
-    code = _CANONICAL.get(int(str(number)), "")
-    return Problem(code, str(error.get("message") or text), str(first.get("code") or ""), is_late=True)
-
-
-def _pool_error(native: Mapping[str, object], where: str) -> GpukubeError:
-    condition = condition_of(native)
-    text = str(condition.get("message") or native.get("statusMessage") or "")
-    return error_of(Problem("", text, str(condition.get("code") or native.get("status")), is_late=True), where)
-
-
-def _gone(operation: Operation, where: str) -> Progress:
-    if operation.verb == "delete":
-        return Progress(done=True, status="deleted")
-    fix = "run the same command again: it looks first"
-    error = CloudError("the pool is gone", where=where, fix=fix, code="pool-gone")
-    return Progress(done=False, status="NOT_FOUND", error=error)
-
-
-_CANONICAL: Final[Mapping[int, str]] = {
-    int(status.value[0]): status.name for status in grpc.StatusCode if isinstance(status.value[0], int)
+_WRITES: Final[Mapping[str, tuple[Callable[[str], object], Literal["create", "update", "delete"]]]] = {
+    CREATE: (wire.CreateNodePoolRequest.from_json, "create"),
+    UPDATE: (wire.UpdateNodePoolRequest.from_json, "update"),
+    RESIZE: (wire.SetNodePoolSizeRequest.from_json, "update"),
+    AUTOSCALE: (wire.SetNodePoolAutoscalingRequest.from_json, "update"),
+    MANAGE: (wire.SetNodePoolManagementRequest.from_json, "update"),
+    DELETE: (wire.DeleteNodePoolRequest.from_json, "delete"),
 }
-"""google.rpc.Code by number, as Operation.error carries it."""
+"""Operation, which is the name of the SDK's method -> its request, and what it does to a pool."""
+_UNGUARDED: Final = frozenset({RESIZE, AUTOSCALE, MANAGE})
+
+
+def _subject(params: Mapping[str, object]) -> str:
+    """The pool that a request is about."""
+    pool = _mapping(params.get("nodePool"))
+    return str(pool.get("name", "")) if pool else str(params.get("name", "")).rpartition("/")[2]
 
 
 def _json(message: object) -> Mapping[str, object]:

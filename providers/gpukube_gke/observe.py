@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
-from gpukube_gke.native import flatten_native
-from gpukube_gke.translate import ARM_TAINT, EFFECTS, OPT_OUT_LABEL
+from gpukube_gke.native import DRIVER_VERSION, flatten_native
+from gpukube_gke.translate import ARM_TAINT, EFFECTS, NO_DRIVER, OPT_OUT_LABEL
 
 if TYPE_CHECKING:
     from gpukube.core.values import PoolState, TaintEffect
 
 __all__ = ["STATES", "SYSTEM_TAINTS", "condition_of", "observe_pool", "zones_of"]
 
-STATES: Final[Mapping[str, PoolState]] = {"RUNNING": "ready", "RUNNING_WITH_ERROR": "ready", "ERROR": "failed"}
+STATES: Final[Mapping[str, PoolState]] = {
+    "RUNNING": "ready",
+    "RUNNING_WITH_ERROR": "ready",
+    "ERROR": "failed",
+    "STOPPING": "deleting",
+}
 """NodePool.Status -> state; any other word means that GKE is working on the pool.
 
 A pool that is RUNNING_WITH_ERROR has nodes, with pods on them: it is told, never made again.
@@ -97,9 +102,16 @@ def _fields(native: Mapping[str, object], config: Mapping[str, object], labels: 
         **_node_fields(native),
         **{f"labels[{key}]": value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},
         **{f"tags[{key}]": value for key, value in tags.items() if not key.startswith("goog-")},
-        **flatten_native(native, live=True),
+        **_native_fields(native),
     }
     return {name: value for name, value in sorted(fields.items()) if value is not None}
+
+
+def _native_fields(native: Mapping[str, object]) -> dict[str, object]:
+    """The word of GKE for no driver is no version: that is told by the field "driver", and by it alone."""
+    found = flatten_native(native, live=True)
+    field = f"gke.{DRIVER_VERSION}"
+    return found | ({field: "DEFAULT"} if found.get(field) == NO_DRIVER else {})
 
 
 def _gpu_fields(config: Mapping[str, object]) -> dict[str, object]:
@@ -109,7 +121,7 @@ def _gpu_fields(config: Mapping[str, object]) -> dict[str, object]:
     fields: dict[str, object] = {
         "gpu": f"{_number(accelerator.get('acceleratorCount'))} x {accelerator.get('acceleratorType', 'no GPU')}",
         "sharing.mig.profile": accelerator.get("gpuPartitionSize") or None,
-        "driver": "none" if driver == "INSTALLATION_DISABLED" else "cloud",
+        "driver": "none" if driver == NO_DRIVER else "cloud",
     }
     sharing = _mapping(accelerator.get("gpuSharingConfig"))
     field = _STRATEGIES.get(str(sharing.get("gpuSharingStrategy")))

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.values import NodeStack
 from gpukube.errors import MissingExtra
 from gpukube.provider import Ability
+from gpukube_gke.change import scale_pool, update_pool
 from gpukube_gke.rules import check_target
 from gpukube_gke.translate import runs_own_plugin, translate_delete, translate_pool, translate_taint
 from gpukube_gke.updates import find_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import (
         Change,
         ClusterRef,
         Desired,
+        Nodes,
         Observed,
         Ownership,
         Promise,
@@ -118,6 +120,22 @@ class GkeProvider:
     def update_row(self, change: Change) -> UpdateRow:
         """Say what changing this field does."""
         return find_row(change)
+
+    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+        """Make the calls that bring these changes about: one group of attributes in each, guarded by the etag.
+
+        Raises:
+            SpecError: The live zones do not divide the size that is declared.
+        """
+        return update_pool(desired, observed, changes)
+
+    def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+        """Set the size, or the bounds of the autoscaler; GKE counts per zone.
+
+        Raises:
+            SpecError: The zones of the pool do not divide a number, or it is more than GKE allows.
+        """
+        return scale_pool(cluster, observed, nodes)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.

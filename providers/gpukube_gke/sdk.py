@@ -46,6 +46,21 @@ class GkeSdk(Protocol):
     def update_node_pool(self, request: wire.UpdateNodePoolRequest, *, retry: Retry, timeout: float) -> wire.Operation:
         """Start a change of one attribute."""
 
+    def set_node_pool_size(
+        self, request: wire.SetNodePoolSizeRequest, *, retry: Retry, timeout: float
+    ) -> wire.Operation:
+        """Start a change of the number of nodes."""
+
+    def set_node_pool_autoscaling(
+        self, request: wire.SetNodePoolAutoscalingRequest, *, retry: Retry, timeout: float
+    ) -> wire.Operation:
+        """Start a change of the autoscaling, which is replaced as a whole."""
+
+    def set_node_pool_management(
+        self, request: wire.SetNodePoolManagementRequest, *, retry: Retry, timeout: float
+    ) -> wire.Operation:
+        """Start a change of the management, which is replaced as a whole."""
+
     def delete_node_pool(self, request: wire.DeleteNodePoolRequest, *, retry: Retry, timeout: float) -> wire.Operation:
         """Start a deletion."""
 

@@ -30,6 +30,8 @@ __all__ = [
     "ARM_TAINT",
     "CREATE",
     "DELETE",
+    "EFFECTS",
+    "NO_DRIVER",
     "OPT_OUT_LABEL",
     "UPDATE",
     "accelerator_of",
@@ -39,6 +41,7 @@ __all__ = [
     "translate_delete",
     "translate_pool",
     "translate_taint",
+    "wire_taint",
     "with_zones",
 ]
 
@@ -50,6 +53,8 @@ OPT_OUT_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Node label that keeps GKE's own device plugin away (docs: kubernetes-engine, GPU Operator on GKE)."""
 ARM_TAINT: Final = Taint("kubernetes.io/arch", "arm64", "NoSchedule")
 """GKE puts it on arm64 nodes (google.container.v1 TaintConfig)."""
+NO_DRIVER: Final = "INSTALLATION_DISABLED"
+"""GPUDriverVersion that leaves the driver to somebody else."""
 EFFECTS: Final[Mapping[str, str]] = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
@@ -105,7 +110,7 @@ def translate_taint(desired: Desired, observed: Observed) -> Request | None:
     is_there = any((t.key, t.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for t in observed.effective_taints)
     if GPU_TAINT not in desired.target.taints or is_there or observed.state != "ready":
         return None
-    taints = [_taint(taint) for taint in (*observed.effective_taints, GPU_TAINT)]
+    taints = [wire_taint(taint) for taint in (*observed.effective_taints, GPU_TAINT)]
     name = pool_name(desired.target.cluster, observed.name)
     guard = {"etag": observed.etag} if observed.etag else {}
     return Request("gke", UPDATE, {"name": name, "taints": {"taints": taints}, **guard})
@@ -173,7 +178,7 @@ def _only_zone(target: Target) -> list[str]:
 
 
 def _config(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
-    taints = [_taint(taint) for taint in sorted(own_taints(target))]
+    taints = [wire_taint(taint) for taint in sorted(own_taints(target))]
     native = target.native.get("config")
     has_account = isinstance(native, Mapping) and bool(native.get("serviceAccount"))
     return {
@@ -208,7 +213,7 @@ def _accelerator(target: Target) -> dict[str, object]:
 
 
 def _driver_version(target: Target) -> str:
-    return "INSTALLATION_DISABLED" if _driver(target) == "none" else "DEFAULT"
+    return NO_DRIVER if _driver(target) == "none" else "DEFAULT"
 
 
 def _driver(target: Target) -> str:
@@ -216,7 +221,8 @@ def _driver(target: Target) -> str:
     return "none" if target.driver_owner == "none" or runs_own_plugin(target) else "cloud"
 
 
-def _taint(taint: Taint) -> dict[str, object]:
+def wire_taint(taint: Taint) -> dict[str, object]:
+    """Give a taint in the form of the wire, whose effects are words of its own."""
     return {"key": taint.key, "value": taint.value, "effect": EFFECTS[taint.effect]}
 
 

@@ -7,12 +7,16 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import grpc  # type: ignore[import-untyped]  # ships no types
 import pytest
 from google.cloud import container_v1 as wire
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
-from gpukube.core.values import Nodes, Request, Settings
-from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import Disk, Nodes, Request, Settings, Taint
+from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_gke.provider import GkeProvider
@@ -56,6 +60,52 @@ EARLY: Mapping[Fault, dict[str, object]] = {
 }
 """Two ways in which GKE says each."""
 
+LOCATION = "projects/ml-prod/locations/us-central1-a"
+PARENT = f"{LOCATION}/clusters/train"
+MESSAGES = {
+    "create_node_pool": wire.CreateNodePoolRequest,
+    "update_node_pool": wire.UpdateNodePoolRequest,
+    "set_node_pool_size": wire.SetNodePoolSizeRequest,
+    "set_node_pool_autoscaling": wire.SetNodePoolAutoscalingRequest,
+    "set_node_pool_management": wire.SetNodePoolManagementRequest,
+}
+LATEST = {"accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}]}
+DEFAULT = {"accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}]}
+EDITS: dict[str, dict[str, object]] = {
+    "a label comes": {"labels": {"team": "vision", "tier": "gold"}},
+    "a label changes": {"labels": {"team": "speech"}},
+    "a label goes": {"labels": {}},
+    "protection": {"protect": True},
+    "a taint": {"taints": (GPU_TAINT, Taint("dedicated", "ml", "NoSchedule"))},
+    "a taint that evicts": {"taints": (GPU_TAINT, Taint("dedicated", "ml", "NoExecute"))},
+    "size": {"nodes": Nodes(2, 2, 2, autoscaled=False)},
+    "autoscaler": {"nodes": Nodes(1, 1, 3, autoscaled=True)},
+    "tags": {"tags": {"env": "dev"}},
+    "machine type": {"machine": require_machine("gke", "g2-standard-12")},
+    "disk": {"disk": Disk(200, "pd-ssd")},
+    "time-slicing": {"sharing": Sharing(None, Slicing("time-slicing", 4))},
+    "MPS": {"sharing": Sharing(None, Slicing("mps", 8))},
+    "no driver": {"driver_owner": "none"},
+    "management": {"native": {"management": {"autoRepair": False}}},
+    "surge": {"native": {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}},
+    "network": {"native": {"config": {"gvnic": {"enabled": True}, "fastSocket": {"enabled": True}, "tags": ["gpu"]}}},
+    "consolidation": {"native": {"config": {"consolidationDelay": "600s"}}},
+    "driver version": {"native": {"config": LATEST}},
+    "private nodes": {"native": {"networkConfig": {"enablePrivateNodes": True}}},
+    "image": {"image": "UBUNTU_CONTAINERD", "native": {"config": DEFAULT}},
+    "image and driver back": {"image": "COS_CONTAINERD", "native": {"config": LATEST}},
+    "everything at once": {
+        "labels": {"team": "speech"},
+        "protect": True,
+        "taints": (GPU_TAINT, Taint("dedicated", "ml", "NoSchedule")),
+        "nodes": Nodes(2, 2, 2, autoscaled=False),
+        "disk": Disk(300, "pd-balanced"),
+        "sharing": Sharing(None, Slicing("time-slicing", 2)),
+        "native": {"management": {"autoRepair": False}, "upgradeSettings": {"maxSurge": 2}},
+    },
+}
+"""What changes in place of the plain pool; zones do not, which a cluster of one zone has not."""
+
 
 @dataclass
 class GkeHarness:
@@ -63,6 +113,7 @@ class GkeHarness:
     provider: GkeProvider
     cloud: Cloud
     faults: Mapping[Fault, dict[str, object]]
+    client: wire.ClusterManagerClient
     package: str = "gpukube_gke"
     sdk: str = "google"
 
@@ -92,9 +143,33 @@ class GkeHarness:
             parts["pool"] = f"^{pool}$"
         daemon.add_fault(self.info, action, **parts)
 
+    def edits(self) -> Mapping[str, Target]:
+        plain = self.target("plain")
+        return {name: replace(plain, **changes) for name, changes in EDITS.items()}  # type: ignore[arg-type]  # test data
+
+    def touch(self, name: str) -> str:
+        label = {"touched-by": "somebody"}
+        config = self.pool(name).config
+        request = {"name": self.path(name), "labels": {"labels": {**config.labels, **label}}}
+        operation = self.client.update_node_pool(request=request)
+        while self.client.get_operation(name=f"{LOCATION}/operations/{operation.name}").status.name != "DONE":
+            self.pause()
+        return "touched-by"
+
+    def pool(self, name: str) -> wire.NodePool:
+        return self.client.get_node_pool(name=self.path(name))
+
+    @staticmethod
+    def path(name: str) -> str:
+        return f"{PARENT}/nodePools/{name}"
+
     def accepts(self, request: Request) -> bool:
-        read = wire.CreateNodePoolRequest.from_json(json.dumps(request.params))
-        return bool(MessageToDict(wire.CreateNodePoolRequest.pb(read)) == request.params)
+        params = dict(request.params)
+        if request.operation.startswith("set_"):
+            params.pop("etag", None)  # compared by the live half, and not sent
+        kind = MESSAGES[request.operation]
+        read = MessageToDict(kind.pb(kind.from_json(json.dumps(params))))  # type: ignore[attr-defined]  # proto-plus
+        return bool(without_defaults(read) == without_defaults(params))
 
     def pause(self) -> None:
         time.sleep(0.01)
@@ -119,5 +194,14 @@ class TestGke(ProviderContract):
         provider = GkeProvider()
         endpoints = {"gke": running.gke_url} | ({"gke-grpc": running.gke_grpc} if transport == "grpc" else {})
         cloud = provider.connect(ZONAL, Settings(endpoints, sandbox=True))
-        yield GkeHarness(running, provider, cloud, request.param)
+        with grpc.insecure_channel(running.gke_grpc) as channel:
+            other = wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
+            yield GkeHarness(running, provider, cloud, request.param, other)
         cloud.close()
+
+
+def without_defaults(value: object) -> object:
+    """proto3 sends no zeros and no false."""
+    if isinstance(value, dict):
+        return {key: without_defaults(item) for key, item in value.items() if item not in (0, False)}
+    return [without_defaults(item) for item in value] if isinstance(value, list) else value

@@ -164,7 +164,7 @@ def _wanted(pool: Pool) -> dict[str, int]:
 
 async def _retouch(job: Job) -> None:
     """Labels and taints reach living nodes in place (NVIDIA/aicr docs/integrator/gke-gpu-setup.md)."""
-    if job.before is None:
+    if job.before is None or job.rolls:  # a machine that is replaced stays as it was made
         return
     for name in job.pool.all_nodes():
         await retouch_node(job.cluster.kube, name, job.before, job.pool.wire)
@@ -208,13 +208,18 @@ async def _fail_if_planned(job: Job) -> None:
 
 
 async def _roll(job: Job) -> None:
+    """Replace the machines one by one; without a surge the old one goes before the new one comes."""
+    surges = job.pool.wire.upgrade_settings.max_surge > 0
     old = [(zone, name) for zone, names in job.pool.nodes.items() for name in names]
     for at, (zone, name) in enumerate(old):
         if job.fails() and job.failure and at >= job.failure.after_nodes:
             raise _Failed
+        if not surges:
+            await _remove(job, zone, name)
         await _add_machine(job.cluster, job.pool, job.place, zone, job.pace.boot_s)
         await job.clock.sleep(job.pace.boot_s)
-        await _remove(job, zone, name)
+        if surges:
+            await _remove(job, zone, name)
         job.operation.done = (at + 1, len(old))
     await _grow(job)
 

@@ -28,7 +28,10 @@ __all__ = [
     "check_labels",
     "check_management",
     "check_pool",
+    "check_size",
     "check_taints",
+    "check_upgrade_settings",
+    "check_version",
     "check_zones",
 ]
 
@@ -86,7 +89,8 @@ def check_pool(pool: wire.NodePool, facts: ClusterFacts) -> None:
     check_taints(list(pool.config.taints))
     check_autoscaling(pool.autoscaling)
     check_management(pool.management, facts.channel)
-    _check_version(pool.version, facts.version)
+    check_upgrade_settings(pool.upgrade_settings)
+    check_version(pool.version, facts.version)
     check_config(pool.config)
     check_accelerators(pool.config, facts)
     _check_ways_of_provisioning(pool)
@@ -162,9 +166,26 @@ def check_management(management: wire.NodeManagement, channel: str) -> None:
         raise bad(f"Auto_upgrade must be true when release_channel {channel} is set.")
 
 
-def _check_version(version: str, plane: str) -> None:
+def check_version(version: str, plane: str) -> None:
+    """Nodes are never newer than their control plane."""
     if parse_version(version) > parse_version(plane):
         raise bad(f"Node version {version!r} must not be newer than the control plane's {plane!r}.")
+
+
+def check_upgrade_settings(settings: wire.NodePool.UpgradeSettings) -> None:
+    """An upgrade by surge needs a node more or a node less (the proto's comment on UpgradeSettings)."""
+    if settings.strategy == wire.NodePoolUpdateStrategy.BLUE_GREEN:
+        return
+    if settings.max_surge < 0 or settings.max_unavailable < 0:
+        raise bad("Max_surge and max_unavailable must not be negative.")
+    if not settings.max_surge + settings.max_unavailable:
+        raise bad("At least one of max_surge and max_unavailable must be greater than zero.")
+
+
+def check_size(count: int) -> None:
+    """Nodes per zone."""
+    if not 0 <= count <= _PER_ZONE:
+        raise bad(f"Node count must be between 0 and {_PER_ZONE} per zone; {count} was requested.")
 
 
 def check_config(config: wire.NodeConfig) -> None:

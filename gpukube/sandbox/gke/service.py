@@ -23,7 +23,7 @@ from gpukube.sandbox.gke.names import Place, parse_name
 from gpukube.sandbox.gke.nodes import group_name
 from gpukube.sandbox.gke.operations import Operation, require_room
 from gpukube.sandbox.gke.pools import GPU_TAINT, Pool, clone, fill_defaults, has_gpu
-from gpukube.sandbox.gke.rules import check_autoscaling, check_management, check_pool
+from gpukube.sandbox.gke.rules import check_autoscaling, check_management, check_pool, check_size
 from gpukube.sandbox.gke.updates import ROLLING, apply_update, changed_group
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ class GkeService:
         group = changed_group(request)
         wanted = clone(pool.wire)
         apply_update(wanted, request, group, cluster.facts)
+        self._check_quota(cluster, place, wanted)
         return self._change(cluster, pool, wanted, Kind.UPGRADE_NODES, rolls=group in ROLLING)
 
     def set_node_pool_size(self, request: wire.SetNodePoolSizeRequest) -> wire.Operation:
@@ -191,8 +192,7 @@ class GkeService:
         place = _place(request)
         cluster = self._cluster(place)
         pool = self._pool(cluster, place)
-        if request.node_count < 0:
-            raise bad("Node count must not be negative.")
+        check_size(request.node_count)
         if pool.wire.autoscaling.enabled:
             raise bad("Node pool size cannot be set while autoscaling is enabled.")
         wanted = clone(pool.wire)

@@ -11,7 +11,7 @@ import re
 
 from gpukube.sandbox.gke.answers import bad
 
-__all__ = ["DEFAULT_VERSION", "FLOORS", "Version", "full_version", "is_at_least", "parse_version"]
+__all__ = ["DEFAULT_VERSION", "FLOORS", "Version", "full_node_version", "full_version", "is_at_least", "parse_version"]
 
 DEFAULT_VERSION = "1.34.1-gke.1829001"
 _BUILD = DEFAULT_VERSION.partition("-")[2]
@@ -54,3 +54,22 @@ def full_version(text: str) -> str:
     if not text or found is None:
         return text or DEFAULT_VERSION
     return f"{found[1]}.{found[2]}.{found[3] or 1}-{_BUILD}"
+
+
+def full_node_version(asked: str, current: str, plane: str) -> str:
+    """The version that nodes are brought to (the proto's comment on UpdateNodePoolRequest.node_version).
+
+    Args:
+        asked: A version, the start of one ("1.34"), "latest", or "-" for that of the control plane; "" to keep it.
+        current: What the nodes have.
+        plane: Version of the control plane, the newest that the sandbox knows.
+
+    Raises:
+        Refusal: 400, it is none.
+    """
+    if not asked:
+        return current
+    if asked in {"-", "latest"} or (_SHORT.fullmatch(asked) and plane.startswith((f"{asked}.", f"{asked}-"))):
+        return plane
+    parse_version(asked)
+    return asked

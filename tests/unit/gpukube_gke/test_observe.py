@@ -153,12 +153,12 @@ def test_observe_when_something_was_changed_shows_that_and_no_more(
         ("RUNNING", "ready"),
         ("RUNNING_WITH_ERROR", "ready"),
         ("RECONCILING", "busy"),
-        ("STOPPING", "busy"),
+        ("STOPPING", "deleting"),
         ("ERROR", "failed"),
         ("", "busy"),
     ],
 )
-def test_status_when_read_is_one_of_three_states(status: str, state: str) -> None:
+def test_status_when_read_is_one_of_four_states(status: str, state: str) -> None:
     assert observe_pool({"name": "p", "status": status}).state == state
 
 

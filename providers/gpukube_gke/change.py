@@ -1,0 +1,283 @@
+"""Changes of a live pool -> the calls that bring them about in place.
+
+Lives here: which changes go into one call, what it carries, and the order of the calls. Must not live here: what a
+change does (`updates`), sizes (`sizes`), sending.
+
+UpdateNodePool gets one group of attributes per call, as gcloud and Terraform send it: with the zones in the request
+other changes reach new nodes only (google.container.v1 UpdateNodePoolRequest.locations), and the accelerators must not
+be in a request that is about something else (hashicorp/terraform-provider-google#14800). Labels, taints, network tags
+and resource labels are replaced as whole sets, so they are what was read with the changes in it, guarded by the etag.
+
+Order: what only takes note, protection first; how nodes are replaced, before what replaces them; zones, because sizes
+are counted per zone; sizes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
+from gpukube_gke.native import DRIVER_VERSION
+from gpukube_gke.observe import zones_of
+from gpukube_gke.places import pool_name
+from gpukube_gke.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
+from gpukube_gke.taints import merged_taints
+from gpukube_gke.translate import UPDATE
+
+if TYPE_CHECKING:
+    from gpukube.core.values import ClusterRef, Nodes
+
+__all__ = ["MANAGE", "scale_pool", "update_pool"]
+
+MANAGE: Final = "set_node_pool_management"
+_SERVICE_TAGS: Final = "goog-"
+"""Prefix of resource labels that Google writes, and nobody else may."""
+_POLICY: Final = "gke.autoscaling.locationPolicy"
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """What is to be done to a pool, as the builders of calls see it."""
+
+    desired: Desired
+    observed: Observed
+    changes: Mapping[str, Change]
+
+    @property
+    def cluster(self) -> ClusterRef:
+        return self.desired.target.cluster
+
+    @property
+    def config(self) -> Mapping[str, object]:
+        """The live node config."""
+        return live_message(self.observed, "config")
+
+    def has(self, *prefixes: str) -> bool:
+        """Say whether a field of this group changes."""
+        return any(name.startswith(prefixes) for name in self.changes)
+
+    def new(self, field: str) -> object:
+        return self.changes[field].new
+
+    def update(self, **body: object) -> Request:
+        """UpdateNodePool with this body, for the pool as it was read."""
+        return Request("gke", UPDATE, {"name": self._name, **body, **self._guard})
+
+    def manage(self, body: Mapping[str, object]) -> Request:
+        return Request("gke", MANAGE, {"name": self._name, "management": dict(body), **self._guard})
+
+    @property
+    def _name(self) -> str:
+        return pool_name(self.cluster, self.observed.name)
+
+    @property
+    def _guard(self) -> dict[str, object]:
+        return {"etag": self.observed.etag} if self.observed.etag else {}
+
+
+def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+    """Make the calls for these changes, in the order in which they must be sent.
+
+    Raises:
+        SpecError: The live zones do not divide the size that is declared; the spec left the zones open.
+    """
+    edit = _Edit(desired, observed, {change.field: change for change in changes})
+    made = [request for prefixes, build in _CALLS if edit.has(*prefixes) for request in build(edit)]
+    return tuple(made)
+
+
+def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+    """Give a live pool another size or other bounds.
+
+    Raises:
+        SpecError: The zones of the pool do not divide a number.
+    """
+    if nodes.autoscaled:
+        return autoscale_request(cluster, observed, nodes)
+    return resize_request(cluster, observed, nodes.count)
+
+
+def _manage(edit: _Edit) -> list[Request]:
+    """The message is replaced as a whole, so the flag that stays is sent again."""
+    live = live_message(edit.observed, "management")
+    flags = {flag: bool(live.get(flag)) for flag in ("autoUpgrade", "autoRepair")}
+    return [edit.manage(flags | _native(edit, "gke.management."))]
+
+
+def _label(edit: _Edit) -> list[Request]:
+    labels = dict(edit.observed.labels)
+    for name, change in edit.changes.items():
+        if name.startswith("labels["):
+            _put(labels, name[len("labels[") : -1], change.new)
+    if "deletionProtection" in edit.changes:
+        _put(labels, PROTECT_LABEL, "true" if edit.new("deletionProtection") else None)
+    return [edit.update(labels={"labels": dict(sorted(labels.items()))})]
+
+
+def _taint(edit: _Edit) -> list[Request]:
+    taints = merged_taints(edit.observed.effective_taints, edit.desired.target.taints)
+    return [edit.update(taints={"taints": taints})]
+
+
+def _tag(edit: _Edit) -> list[Request]:
+    """Resource labels; those of Google are left out, which it keeps by itself and takes from nobody."""
+    live = edit.config.get("resourceLabels")
+    found = live if isinstance(live, Mapping) else {}
+    tags = {key: str(value) for key, value in found.items() if not key.startswith(_SERVICE_TAGS)}
+    for name, change in edit.changes.items():
+        if name.startswith("tags["):
+            _put(tags, name[len("tags[") : -1], change.new)
+    return [edit.update(resourceLabels={"labels": dict(sorted(tags.items()))})]
+
+
+def _put(labels: dict[str, str], key: str, value: object) -> None:
+    if value is None:
+        labels.pop(key, None)
+    else:
+        labels[key] = str(value)
+
+
+def _accelerate(edit: _Edit) -> list[Request]:
+    """The live accelerator, type and count as they are (others are refused), with what changes in it."""
+    live, wanted = _accelerator(edit.config), _accelerator(_declared(edit.desired))
+    if edit.has("sharing."):
+        live = _with(live, "gpuSharingConfig", wanted)
+    if edit.has("driver", f"gke.{DRIVER_VERSION}"):
+        live = _with(live, "gpuDriverInstallationConfig", wanted)
+    return [edit.update(accelerators=[live])]
+
+
+def _accelerator(config: Mapping[str, object]) -> dict[str, object]:
+    found = config.get("accelerators")
+    return dict(found[0]) if isinstance(found, list) and found and isinstance(found[0], Mapping) else {}
+
+
+def _declared(desired: Desired) -> Mapping[str, object]:
+    pool = desired.create.params["nodePool"]
+    config = pool.get("config") if isinstance(pool, Mapping) else None
+    return config if isinstance(config, Mapping) else {}
+
+
+def _with(live: Mapping[str, object], part: str, wanted: Mapping[str, object]) -> dict[str, object]:
+    kept = {name: value for name, value in live.items() if name != part}
+    return kept | ({part: wanted[part]} if part in wanted else {})
+
+
+def _migrate(edit: _Edit) -> list[Request]:
+    body: dict[str, object] = {}
+    for field, name in (("instanceType", "machineType"), ("disk.type", "diskType"), ("disk.sizeGiB", "diskSizeGb")):
+        if field in edit.changes:
+            value = edit.new(field)
+            body[name] = str(value) if name == "diskSizeGb" else value  # a 64-bit number is text
+    return [edit.update(**body)]
+
+
+def _upgrade(edit: _Edit) -> list[Request]:
+    """Both are required together (google.container.v1); silence on the version could mean the newest one."""
+    live = {"imageType": edit.config.get("imageType"), "nodeVersion": edit.observed.native.get("version")}
+    changed = {"image": "imageType", "gke.version": "nodeVersion"}
+    body = live | {name: edit.new(field) for field, name in changed.items() if field in edit.changes}
+    return [edit.update(**{name: value for name, value in body.items() if value})]
+
+
+_ACCELERATORS: Final = ("sharing.", "driver", f"gke.{DRIVER_VERSION}")
+_SYSTEM: Final = ("image", "gke.version")
+
+
+def _renew(edit: _Edit) -> list[Request]:
+    """The driver LATEST is for Container-Optimized OS only: it comes after that image, and goes before another."""
+    calls = [
+        *(_accelerate(edit) if edit.has(*_ACCELERATORS) else ()),
+        *(_upgrade(edit) if edit.has(*_SYSTEM) else ()),
+    ]
+    newest = edit.changes.get(f"gke.{DRIVER_VERSION}")
+    return calls[::-1] if newest and newest.new == "LATEST" else calls
+
+
+def _pace(edit: _Edit) -> list[Request]:
+    live = live_message(edit.observed, "upgradeSettings")
+    return [edit.update(upgradeSettings={**live, **_native(edit, "gke.upgradeSettings.")})]
+
+
+def _move(edit: _Edit) -> list[Request]:
+    return [edit.update(locations=_zones(edit))]
+
+
+def _zones(edit: _Edit) -> list[str]:
+    """The zones that the pool will have."""
+    wanted = edit.new("zones") if "zones" in edit.changes else None
+    return [str(zone) for zone in wanted] if isinstance(wanted, tuple) else list(zones_of(edit.observed.native))
+
+
+def _resize(edit: _Edit) -> list[Request]:
+    """Sizes follow the zones: with other zones the same total is another number for each."""
+    zones = len(_zones(edit))
+    if not edit.desired.target.nodes.autoscaled:
+        return _fix_size(edit, zones)
+    policy = edit.new(_POLICY) if _POLICY in edit.changes else None
+    call = autoscale_request(edit.cluster, edit.observed, edit.desired.target.nodes, zones=zones, policy=policy)
+    live, wanted = live_message(edit.observed, "autoscaling"), call.params["autoscaling"]
+    is_same = isinstance(wanted, Mapping) and all(live.get(name, 0) == value for name, value in wanted.items())
+    return [] if is_same else [call]
+
+
+def _fix_size(edit: _Edit, zones: int) -> list[Request]:
+    """SetNodePoolSize is refused while an autoscaler owns the number, so that one goes first."""
+    size = resize_request(edit.cluster, edit.observed, edit.desired.target.nodes.count, zones)
+    if is_autoscaled(edit.observed):
+        return [autoscale_request(edit.cluster, edit.observed, None), size]
+    return [] if size.params["nodeCount"] == size_of(edit.observed) else [size]
+
+
+def _native(edit: _Edit, prefix: str) -> dict[str, object]:
+    """The changed native fields below a message, by their last names."""
+    return {name[len(prefix) :]: change.new for name, change in edit.changes.items() if name.startswith(prefix)}
+
+
+def _message(prefix: str, field: str) -> Callable[[_Edit], list[Request]]:
+    """A message of native fields that is sent with what changes in it."""
+    return lambda edit: [edit.update(**{field: _native(edit, prefix)})]
+
+
+def _network_tag(edit: _Edit) -> list[Request]:
+    tags = edit.new("gke.config.tags")
+    return [edit.update(tags={"tags": list(tags) if isinstance(tags, tuple) else []})]
+
+
+def _consolidate(edit: _Edit) -> list[Request]:
+    return [edit.update(consolidationDelay=edit.new("gke.config.consolidationDelay"))]
+
+
+_GVNIC: Final = "gke.config.gvnic."
+_FAST_SOCKET: Final = "gke.config.fastSocket."
+
+
+def _connect(edit: _Edit) -> list[Request]:
+    """Fast socket needs gVNIC: it comes after it, and goes before it."""
+    calls = [
+        *(_message(_GVNIC, "gvnic")(edit) if edit.has(_GVNIC) else ()),
+        *(_message(_FAST_SOCKET, "fastSocket")(edit) if edit.has(_FAST_SOCKET) else ()),
+    ]
+    goes = f"{_GVNIC}enabled" in edit.changes and not edit.new(f"{_GVNIC}enabled")
+    return calls[::-1] if goes else calls
+
+
+_CALLS: Final[tuple[tuple[tuple[str, ...], Callable[[_Edit], list[Request]]], ...]] = (
+    (("gke.management.",), _manage),
+    (("labels[", "deletionProtection"), _label),
+    (("taints",), _taint),
+    (("gke.config.taintConfig.",), _message("gke.config.taintConfig.", "taintConfig")),
+    (("gke.config.consolidationDelay",), _consolidate),
+    (("gke.upgradeSettings.",), _pace),
+    (("gke.config.tags",), _network_tag),
+    (("tags[",), _tag),
+    ((*_ACCELERATORS, *_SYSTEM), _renew),
+    ((_GVNIC, _FAST_SOCKET), _connect),
+    (("instanceType", "disk."), _migrate),
+    (("gke.networkConfig.enablePrivateNodes",), _message("gke.networkConfig.", "nodeNetworkConfig")),
+    (("zones",), _move),
+    (("zones", "nodes.", _POLICY), _resize),
+)
+"""Prefixes of the fields of a group, and what makes its calls; in the order in which they are sent."""
