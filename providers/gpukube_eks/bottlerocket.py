@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
     from gpukube.gpu.sharing import Sharing
 
-__all__ = ["MIG_MODELS", "is_profile", "read_settings", "sharing_fields", "user_data"]
+__all__ = ["MIG_MODELS", "UNSHARED", "is_profile", "read_settings", "sharing_fields", "user_data"]
 
 MIG_MODELS: Final = ("A100-40GB", "A100-80GB", "H100-80GB", "H200-141GB")
 """GPUs whose key under mig.profile is documented; keys have one letter, so that RTX PRO and GB200 have none."""
@@ -29,6 +29,10 @@ MIG_MODELS: Final = ("A100-40GB", "A100-80GB", "H100-80GB", "H200-141GB")
 _PATH: Final = ("settings", "kubelet-device-plugins", "nvidia")
 _TABLE: Final = ".".join(_PATH)
 _PROFILE: Final = re.compile(r"[0-9]g\.\d+gb")
+
+
+UNSHARED: Final = base64.b64encode(f'[{_TABLE}]\ndevice-sharing-strategy = "none"\n'.encode()).decode()
+"""User data of whole GPUs where another one was: a new version of a launch template can replace it, not drop it."""
 
 
 def is_profile(profile: str) -> bool:

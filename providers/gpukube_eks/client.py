@@ -1,7 +1,7 @@
 """The live half of EKS: reads and writes through AWS's SDK.
 
 Lives here: `EksCloud`. Must not live here: what answers mean (`observe`, `meanings`), sessions and the Kubernetes API
-(`access`), which role and subnets are chosen (`places`).
+(`access`), which role and subnets are chosen (`places`), launch templates (`templates`).
 
 Nothing here waits for an operation: the SDK's waiters give up after 20 or 40 minutes, know no updates, and cannot be
 resumed after a kill. A write returns at once, and `poll` looks once.
@@ -9,7 +9,6 @@ resumed after a kill. A write returns at once, and `poll` looks once.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,16 +17,17 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from botocore.exceptions import ClientError
 
 from gpukube.core.values import ClusterFacts, Operation, Progress
-from gpukube.errors import AccessError, CloudError, Conflict
+from gpukube.errors import AccessError, CloudError
 from gpukube_eks.access import cloud_access, connect_aws, file_access
+from gpukube_eks.change import require_unmoved
 from gpukube_eks.endpoint import choose_endpoint
 from gpukube_eks.failures import code_of, explained, unless
 from gpukube_eks.meanings import exists, issue_error, update_error
-from gpukube_eks.observe import STATES, health_of, is_ours, observe_group, observe_leftover
+from gpukube_eks.observe import STATES, health_of, is_ours, observe_group
 from gpukube_eks.places import Subnet, choose_role, choose_subnets, documented_roles
-from gpukube_eks.template import CLUSTER_TAG, contains, tags_of, template_name
+from gpukube_eks.templates import LaunchTemplates
 from gpukube_eks.translate import CREATE, DELETE, group_of, with_place
-from gpukube_eks.updates import UPDATE_CONFIG, UPDATE_VERSION
+from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -44,9 +44,6 @@ _AT_ONCE: Final = 8
 """Reads at the same time: a group is described by a call of its own."""
 _NO_GROUP: Final = frozenset({"ResourceNotFoundException"})
 _NOT_ALLOWED: Final = frozenset({"AccessDenied"})
-_NO_TEMPLATE: Final = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
-_TEMPLATE_EXISTS: Final = frozenset({"InvalidLaunchTemplateName.AlreadyExistsException"})
-_FIRST_VERSION: Final = "1"
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
@@ -76,11 +73,11 @@ class EksCloud:
         self._settings = settings
         self._endpoint = endpoint
         self._aws = aws
+        self._templates = LaunchTemplates(aws, cluster.name)
         self._native: Mapping[str, object] = {}
         self._groups: tuple[Answer, ...] | None = None
         self._subnets: dict[str, Subnet] = {}
         self._offers: dict[str, tuple[str, ...]] = {}
-        self._templates: dict[tuple[str, str], Mapping[str, object]] = {}
 
     def identify(self) -> ClusterFacts:
         """Check the account, and that the cluster is there."""
@@ -94,14 +91,23 @@ class EksCloud:
     def pools(self) -> tuple[Observed, ...]:
         """List every node group of the cluster, and the launch templates of ours that lost theirs."""
         with explained(self._cluster.key):
-            templates, groups = self._spread([self._list_templates, self._list_groups])
+            templates, groups = self._spread([self._templates.listed, self._list_groups])
             self._groups = tuple(groups)
-            data = self._map(self._template_data, groups)
+            data = self._map(self._templates.data_of, groups)
             zones = self._zones_of(group for group in groups if is_ours(group))
         names = {str(group.get("nodegroupName")) for group in groups}
         found = [observe_group(group, inside, zones) for group, inside in zip(groups, data, strict=True)]
-        lost = (observe_leftover(template) for template in templates)
-        return (*found, *(one for one in lost if self._is_leftover(one, names)))
+        lost = (self._templates.leftover(template) for template in templates)
+        return (*found, *(one for one in lost if one is not None and one.name not in names))
+
+    def pool(self, name: str) -> Observed | None:
+        """Read one node group, and its template's version where that is not known yet; or a template that lost it."""
+        with explained(self._where(name)):
+            group = self._find_group(name)
+            if group is None:
+                return self._templates.leftover_of(name)
+            zones = self._zones_of([group] if is_ours(group) else [])
+            return observe_group(group, self._templates.data_of(group), zones)
 
     def complete(self, desired: Desired) -> Desired:
         """Fill in the nodes' role and the subnets where the spec leaves them open.
@@ -126,14 +132,9 @@ class EksCloud:
             return self._create(_mapping(request.params["launchTemplate"]), _mapping(request.params["nodegroup"]))
         if request.operation == DELETE:
             return self._delete(str(_mapping(request.params["nodegroup"])["nodegroupName"]))
-        pool = str(request.params.get("nodegroupName", ""))
-        if request.operation not in (UPDATE_CONFIG, UPDATE_VERSION):
-            raise CloudError(f"EKS has no operation {request.operation}", where=self._where(pool))
-        is_config = request.operation == UPDATE_CONFIG
-        with explained(self._where(pool)):
-            call = self._aws.eks.update_nodegroup_config if is_config else self._aws.eks.update_nodegroup_version
-            answer = call(**request.params)
-        return Operation(pool, "update", str(_mapping(answer.get("update")).get("id") or ""))
+        if request.operation in (UPDATE_CONFIG, UPDATE_VERSION, TAG, UNTAG):
+            return self._change(request)
+        raise CloudError(f"EKS has no operation {request.operation}", where=self._cluster.key)
 
     def poll(self, operation: Operation) -> Progress:
         """Look once: at the update where its id is known, else at the group.
@@ -147,7 +148,7 @@ class EksCloud:
                 return self._follow_update(operation, where)
             native = self._find_group(operation.pool)
             if native is None and operation.verb == "delete":
-                self._delete_template(operation.pool)
+                self._templates.delete(operation.pool)
                 return Progress(done=True, status="DELETED")
         return _progress(operation, native, where)
 
@@ -196,36 +197,6 @@ class EksCloud:
         describe = partial(self._aws.eks.describe_nodegroup, clusterName=self._cluster.name, nodegroupName=name)
         answer = unless(_NO_GROUP, describe)
         return None if answer is None else _mapping(answer.get("nodegroup"))
-
-    def _template_data(self, group: Answer) -> Mapping[str, object]:
-        """Data of a group's template version; read only where the group itself does not say all of ours."""
-        template = _mapping(group.get("launchTemplate"))
-        identity, version = str(template.get("id") or ""), str(template.get("version") or "")
-        if not identity or not (is_ours(group) or not group.get("instanceTypes")):
-            return {}
-        key = (identity, version)
-        if key not in self._templates:
-            found = self._template_versions(LaunchTemplateId=identity, Versions=[version])
-            self._templates[key] = _mapping(found[0].get("LaunchTemplateData")) if found else {}
-        return self._templates[key]
-
-    def _template_versions(self, **which: object) -> list[Mapping[str, object]]:
-        answer = unless(_NO_TEMPLATE, partial(self._aws.ec2.describe_launch_template_versions, **which))
-        return _items(answer.get("LaunchTemplateVersions")) if answer else []
-
-    def _list_templates(self) -> list[Answer]:
-        """Templates that carry our mark for this cluster."""
-        wanted = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster.name]}]
-        answer = self._aws.ec2.describe_launch_templates(Filters=wanted)
-        found: list[Answer] = [*_items(answer.get("LaunchTemplates"))]
-        while token := str(answer.get("NextToken") or ""):
-            answer = self._aws.ec2.describe_launch_templates(Filters=wanted, NextToken=token)
-            found += _items(answer.get("LaunchTemplates"))
-        return found
-
-    def _is_leftover(self, observed: Observed, groups: set[str]) -> bool:
-        own = template_name(self._cluster.name, observed.name)
-        return bool(observed.owner) and observed.name not in groups and observed.native["LaunchTemplateName"] == own
 
     # Role, subnets and zones
 
@@ -283,42 +254,28 @@ class EksCloud:
         with explained(self._where(name)):
             if self._find_group(name) is not None:
                 raise exists(self._where(name))
-            version = self._ensure_template(template, name)
+            version = self._templates.ensure(template, self._where(name))
             own = {"name": template["LaunchTemplateName"], "version": version}
             self._aws.eks.create_nodegroup(**{**group, "launchTemplate": own})
         return Operation(name, "create")
 
-    def _ensure_template(self, wanted: Mapping[str, object], pool: str) -> str:
-        """Make the template; one of ours that is there already is reused, in a new version if it says otherwise.
-
-        The token is fresh for every attempt: EC2 would answer an old one with a template that is deleted.
-        """
-        token = uuid.uuid4().hex
-        made = unless(_TEMPLATE_EXISTS, partial(self._aws.ec2.create_launch_template, **wanted, ClientToken=token))
-        return self._reuse_template(wanted, pool) if made is None else _FIRST_VERSION
-
-    def _reuse_template(self, wanted: Mapping[str, object], pool: str) -> str:
-        name = str(wanted["LaunchTemplateName"])
-        marks = tags_of({"Tags": _items(wanted.get("TagSpecifications"))[0].get("Tags")})
-        if not self._is_ours(name, marks):
-            raise Conflict(
-                f'a launch template named "{name}" is there and does not carry the marks of this pool',
-                where=self._where(pool),
-                fix="delete it, or give the pool another name",
-                code="foreign-template",
-            )
-        newest = self._template_versions(LaunchTemplateName=name, Versions=["$Latest"])
-        if newest and contains(newest[0].get("LaunchTemplateData"), wanted["LaunchTemplateData"]):
-            return str(newest[0].get("VersionNumber"))
-        answer = self._aws.ec2.create_launch_template_version(
-            LaunchTemplateName=name, LaunchTemplateData=wanted["LaunchTemplateData"], ClientToken=uuid.uuid4().hex
-        )
-        return str(_mapping(answer.get("LaunchTemplateVersion")).get("VersionNumber"))
-
-    def _is_ours(self, name: str, marks: Mapping[str, str]) -> bool:
-        found = [one for one in self._list_templates() if one.get("LaunchTemplateName") == name]
-        ours = {key: value for key, value in marks.items() if key.startswith("gpukube.io/")}
-        return bool(found) and ours.items() <= tags_of(found[0]).items()
+    def _change(self, request: Request) -> Operation:
+        """Change a group that is as the request was made from, looking just before: EKS has no etag to guard it."""
+        body = dict(_mapping(request.params["nodegroup"]))
+        pool = str(body["nodegroupName"])
+        where = self._where(pool)
+        with explained(where):
+            require_unmoved(request, self._find_group(pool), where)
+            if request.operation in (TAG, UNTAG):
+                call = self._aws.eks.tag_resource if request.operation == TAG else self._aws.eks.untag_resource
+                call(**_mapping(request.params["resource"]))
+                return Operation(pool, "update")
+            if (template := _mapping(request.params.get("launchTemplate"))) != {}:
+                own = {"id": template.get("LaunchTemplateId"), "version": self._templates.follow(template, where)}
+                body["launchTemplate"] = own
+            config, version = self._aws.eks.update_nodegroup_config, self._aws.eks.update_nodegroup_version
+            answer = (config if request.operation == UPDATE_CONFIG else version)(**body)
+        return Operation(pool, "update", str(_mapping(answer.get("update")).get("id") or ""))
 
     def _delete(self, pool: str) -> Operation:
         """Delete a group; a deletion that was sent before, by us or by others, refuses the next one."""
@@ -331,12 +288,6 @@ class EksCloud:
                 if group is not None and group.get("status") != "DELETING":
                     raise
         return Operation(pool, "delete")
-
-    def _delete_template(self, pool: str) -> None:
-        """Delete the template of a group that is gone; another one of that name is left alone."""
-        name = template_name(self._cluster.name, pool)
-        if self._is_ours(name, {CLUSTER_TAG: self._cluster.name}):
-            unless(_NO_TEMPLATE, partial(self._aws.ec2.delete_launch_template, LaunchTemplateName=name))
 
     def _follow_update(self, operation: Operation, where: str) -> Progress:
         answer = self._aws.eks.describe_update(

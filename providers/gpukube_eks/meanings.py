@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
+from gpukube.provider import BUSY, MOVED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LOGIN", "Problem", "error_of", "exists", "issue_error", "quote", "update_error"]
+__all__ = ["LOGIN", "Problem", "busy", "error_of", "exists", "issue_error", "moved", "quote", "update_error"]
 
 LOGIN: Final = "run aws sso login or aws configure, or set AWS_PROFILE, or clusters.*.profile"
 _AGAIN: Final = "run the same command again: it looks first"
@@ -55,6 +56,15 @@ class _Row:
     code: str = ""
 
 
+_BUSY: Final = _Row(
+    "ResourceInUseException",
+    "",
+    Conflict,
+    "another operation runs on the node group",
+    "wait until it has ended, and run the same command again",
+    BUSY,
+)
+
 _EARLY: Final[tuple[_Row, ...]] = (
     _Row(
         "ResourceInUseException",
@@ -65,13 +75,15 @@ _EARLY: Final[tuple[_Row, ...]] = (
         "exists",
     ),
     # aws/karpenter-provider-aws#133, aws/containers-roadmap#2204
+    _BUSY,
+    # terraform-aws-modules/terraform-aws-eks#748: the autoscaler moved the size after it was looked at
     _Row(
-        "ResourceInUseException",
-        "",
+        "InvalidParameterException",
+        r"can't be greater than (desired|max) size",
         Conflict,
-        "another operation runs on the node group",
-        "wait until it has ended, and run the same command again",
-        "busy",
+        "the size of the node group changed meanwhile",
+        _AGAIN,
+        MOVED,
     ),
     # aws/aws-sdk#652: status 400, which the SDK does not try again; nothing was done
     _Row(
@@ -342,6 +354,17 @@ def exists(where: str) -> GpukubeError:
     """Make our error of a creation that met a group."""
     row = _EARLY[0]
     return row.error(row.says, where=where, fix=row.fix, code=row.code)
+
+
+def busy(status: str, where: str) -> GpukubeError:
+    """Make our error of a change that would meet a group which EKS works on."""
+    return _BUSY.error(f"{_BUSY.says} ({status})", where=where, fix=_BUSY.fix, code=_BUSY.code)
+
+
+def moved(parts: Sequence[str], where: str) -> GpukubeError:
+    """Make our error of a change that was made from values which are others by now."""
+    what = ", ".join(parts)
+    return Conflict(f"the node group changed since it was read: {what}", where=where, fix=_AGAIN, code=MOVED)
 
 
 def _meaning(problem: Problem) -> _Row:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
+__all__ = ["EXCLUSIVE", "MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
 
 Leaf: TypeAlias = "Literal['bool', 'count', 'percent', 'str', 'strings', 'overrides'] | tuple[str, ...]"
 """Of a member: a JSON type with its bounds, or the words it may hold."""
@@ -66,7 +66,7 @@ REFUSED: Final[Mapping[str, str]] = {
 }
 """Members that no GPU pool of gpukube carries -> why."""
 
-_EITHER: Final = (
+EXCLUSIVE: Final = (
     ("updateConfig.maxUnavailable", "updateConfig.maxUnavailablePercentage"),
     ("nodeRepairConfig.maxUnhealthyNodeThresholdCount", "nodeRepairConfig.maxUnhealthyNodeThresholdPercentage"),
     ("nodeRepairConfig.maxParallelNodesRepairedCount", "nodeRepairConfig.maxParallelNodesRepairedPercentage"),
@@ -101,7 +101,7 @@ def check_native(target: Target) -> list[Diagnostic]:
     """Check the `eks:` fields of a pool: known, not gpukube's own, of the right shape."""
     found = [finding for path, value in _walk("", target.native) for finding in _check(path, value, target)]
     given = {path for path, _ in _walk("", target.native)}
-    for first, second in _EITHER:
+    for first, second in EXCLUSIVE:
         if {first, second} <= given:
             says = f"eks.{first} and eks.{second} exclude each other"
             found.append(

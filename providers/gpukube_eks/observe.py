@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube_eks.native import flatten_native
-from gpukube_eks.template import GROUP_TAG, tags_of, template_fields
-from gpukube_eks.translate import EFFECTS, LEFTOVER, size_fields
+from gpukube_eks.template import GROUP_TAG, TEMPLATE_DATA, tags_of, template_fields
+from gpukube_eks.translate import EFFECTS, LEFTOVER, size_fields, tag_fields
 
 if TYPE_CHECKING:
     from gpukube.core.values import PoolState, TaintEffect
@@ -26,6 +26,7 @@ STATES: Final[Mapping[str, PoolState]] = {
     "DEGRADED": "ready",
     "CREATE_FAILED": "failed",
     "DELETE_FAILED": "failed",
+    "DELETING": "deleting",
 }
 """Status -> state; any other word means that EKS is working on the group.
 
@@ -63,7 +64,7 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
         effective_taints=tuple(_taint(taint) for taint in _items(native.get("taints"))),
         instance_type=instance_type_of(native, data),
         etag="",
-        native=native,
+        native={**native, TEMPLATE_DATA: data} if data else native,
     )
 
 
@@ -124,7 +125,7 @@ def _fields(
         **template_fields(data, ami_type),
         **(size_fields(least, most) if least is not None and most is not None else {}),
         **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
-        **{f"tags[{key}]": value for key, value in _texts(native.get("tags")).items() if not key.startswith("aws:")},
+        **tag_fields({key: text for key, text in _texts(native.get("tags")).items() if not key.startswith("aws:")}),
         **flatten_native(native),
     }
     if fields["disk.sizeGiB"] is None:

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.values import NodeStack
 from gpukube.errors import MissingExtra
 from gpukube.provider import Ability
+from gpukube_eks.change import translate_changes, translate_scale
 from gpukube_eks.rules import check_target
 from gpukube_eks.translate import translate_delete, translate_pool, translate_recreate
 from gpukube_eks.updates import find_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import (
         Change,
         ClusterRef,
         Desired,
+        Nodes,
         Observed,
         Ownership,
         Promise,
@@ -122,6 +124,14 @@ class EksProvider:
     def update_row(self, change: Change) -> UpdateRow:
         """Say what changing this field does."""
         return find_row(change)
+
+    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+        """Make the calls for changes in place: tags, then the configuration, then the version."""
+        return translate_changes(desired, observed, changes)
+
+    def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+        """Set size or bounds; EKS takes any total, so there is no number that it cannot do."""
+        return translate_scale(cluster, observed, nodes)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.

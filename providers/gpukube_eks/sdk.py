@@ -41,6 +41,12 @@ class EksSdk(Protocol):
     def update_nodegroup_version(self, **arguments: object) -> Answer:
         """POST a change of release or launch template version."""
 
+    def tag_resource(self, **arguments: object) -> Answer:
+        """POST tags to a node group, by its ARN."""
+
+    def untag_resource(self, **arguments: object) -> Answer:
+        """DELETE tags of a node group, by their keys; absent ones do not matter."""
+
     def describe_update(self, *, name: str, nodegroupName: str, updateId: str) -> Answer:  # noqa: N803 - the API's names
         """GET one update."""
 

@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube_eks.ami import is_bottlerocket
-from gpukube_eks.bottlerocket import read_settings, user_data
+from gpukube_eks.bottlerocket import UNSHARED, read_settings, user_data
 
 if TYPE_CHECKING:
-    from gpukube.core.values import Target
+    from collections.abc import Collection
+
+    from gpukube.core.values import Observed, Target
     from gpukube_eks.ami import Image
 
 __all__ = [
     "CLUSTER_TAG",
     "GROUP_TAG",
+    "TEMPLATE_DATA",
+    "changed_data",
     "contains",
     "make_template",
     "tags_of",
@@ -36,6 +40,8 @@ CLUSTER_TAG: Final = "gpukube.io/cluster"
 GROUP_TAG: Final = "gpukube.io/nodegroup"
 """Tag of a template: name of the node group it is for."""
 
+TEMPLATE_DATA: Final = "launchTemplateData"
+"""Member of an observed group, beside EKS's own: the data of its template's version."""
 DEFAULT_DISK_GIB: Final = 100
 """EKS's own 20 GiB are full after a few GPU images, and then pods are evicted (eksctl-io/eksctl#780)."""
 DEFAULT_DISK_TYPE: Final = "gp3"
@@ -70,6 +76,25 @@ def make_template(target: Target, image: Image) -> dict[str, object]:
         "LaunchTemplateData": _data(target, image),
         "TagSpecifications": [_tag("launch-template", {**target.tags, **marks})],
     }
+
+
+def changed_data(target: Target, observed: Observed, fields: Collection[str]) -> dict[str, object]:
+    """Make the data of a new version that follows the live one: the members that change, each as a whole.
+
+    Args:
+        target: What is declared.
+        observed: The live group, with the data of its template.
+        fields: Names of the changed fields.
+    """
+    live = _mapping(observed.native.get(TEMPLATE_DATA))
+    data: dict[str, object] = {}
+    if any(field.startswith("disk.") for field in fields):
+        data["BlockDeviceMappings"] = _resized(target, live, is_bottlerocket(str(observed.native.get("amiType"))))
+    if any(field.startswith("sharing.") for field in fields):
+        data["UserData"] = user_data(target.sharing, target.machine.model) or UNSHARED
+    if target.tags:
+        data["TagSpecifications"] = _retagged(target.tags, live)
+    return data
 
 
 def template_fields(data: Mapping[str, object], ami_type: str) -> dict[str, object]:
@@ -120,6 +145,26 @@ def _data(target: Target, image: Image) -> dict[str, object]:
     if image.system == "bottlerocket" and (settings := user_data(target.sharing, target.machine.model)):
         data["UserData"] = settings
     return data
+
+
+def _resized(target: Target, live: Mapping[str, object], bottlerocket: bool) -> list[dict[str, object]]:  # noqa: FBT001
+    """The live disks with ours changed; throughput and IOPS are of the old type, and go with it."""
+    name, devices = _device(bottlerocket=bottlerocket), _items(live.get("BlockDeviceMappings"))
+    mine = next((device for device in devices if device.get("DeviceName") == name), {})
+    disk = dict(_mapping(mine.get("Ebs"))) or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
+    if target.disk.type and target.disk.type != disk.get("VolumeType"):
+        disk = {key: value for key, value in disk.items() if key not in ("Iops", "Throughput")}
+        disk["VolumeType"] = target.disk.type
+    disk["VolumeSize"] = target.disk.size_gib or disk.get("VolumeSize") or DEFAULT_DISK_GIB
+    others = [dict(device) for device in devices if device is not mine]
+    return [{**mine, "DeviceName": name, "Ebs": disk}, *others]
+
+
+def _retagged(tags: Mapping[str, str], live: Mapping[str, object]) -> list[dict[str, object]]:
+    """The live tags of machines and disks with the declared ones; other kinds as they are."""
+    found = {str(one.get("ResourceType")): tags_of(one) for one in _items(live.get("TagSpecifications"))}
+    found |= {kind: {**found.get(kind, {}), **tags} for kind in ("instance", "volume")}
+    return [_tag(kind, given) for kind, given in sorted(found.items())]
 
 
 def _device(*, bottlerocket: bool) -> str:

@@ -33,10 +33,13 @@ __all__ = [
     "EFFECTS",
     "LEFTOVER",
     "OPERANDS_LABEL",
+    "RESOURCE_FIELD",
     "RESOURCE_TAG",
     "accelerator_name",
     "group_of",
+    "native_taint",
     "size_fields",
+    "tag_fields",
     "translate_delete",
     "translate_pool",
     "translate_recreate",
@@ -53,6 +56,8 @@ ACCELERATOR_LABEL: Final = "k8s.amazonaws.com/accelerator"
 another (kubernetes/autoscaler#1949, cluster-autoscaler/cloudprovider/aws GPULabel)."""
 RESOURCE_TAG: Final = "k8s.io/cluster-autoscaler/node-template/resources/"
 """Tag of a node group: devices of a node that is not there yet (cluster-autoscaler 1.28, aws_manager.go)."""
+RESOURCE_FIELD: Final = "nodes.autoscaling.resources"
+"""Field of those tags that tell of NVIDIA devices: they are wholly ours, while other tags may be anybody's."""
 EFFECTS: Final[Mapping[str, str]] = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
@@ -62,6 +67,7 @@ EFFECTS: Final[Mapping[str, str]] = {
 OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
 """Keeps a GPU Operator, which goes to every node with an NVIDIA device, off nodes that run a plugin of their own
 (NVIDIA/cloud-native-docs, gpu-operator/getting-started; bottlerocket-os/bottlerocket#4309)."""
+_VENDOR: Final = "nvidia.com/"
 _GPU: Final = "nvidia.com/gpu"
 _UPDATES: Final = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
 _FIRST_VERSION: Final = "1"
@@ -138,6 +144,21 @@ def size_fields(minimum: int, maximum: int) -> dict[str, object]:
     return {"nodes.autoscaling.min": minimum, "nodes.autoscaling.max": maximum}
 
 
+def tag_fields(tags: Mapping[str, str]) -> dict[str, object]:
+    """Name the tags of a group: those that tell the autoscaler of NVIDIA devices apart from all others."""
+    prefix = f"{RESOURCE_TAG}{_VENDOR}"
+    return {
+        f"{RESOURCE_FIELD}[{key.removeprefix(RESOURCE_TAG)}]" if key.startswith(prefix) else f"tags[{key}]": value
+        for key, value in tags.items()
+    }
+
+
+def native_taint(taint: Taint) -> dict[str, str]:
+    """Write a taint as EKS does; an effect that it has no word for stays as it is."""
+    value = {"value": taint.value} if taint.value else {}
+    return {"key": taint.key, **value, "effect": EFFECTS.get(taint.effect, taint.effect)}
+
+
 def _sizes(target: Target) -> dict[str, int]:
     """EKS wants a largest size of 1 at least, for an empty group too (botocore eks NodegroupScalingConfig)."""
     nodes = target.nodes
@@ -168,14 +189,10 @@ def _body(target: Target, ami_type: str, labels: Mapping[str, str], tags: Mappin
         "updateConfig": dict(_UPDATES),
     }
     if target.taints:
-        body["taints"] = [_taint(taint) for taint in sorted(target.taints)]
+        body["taints"] = [native_taint(taint) for taint in sorted(target.taints)]
     if tags:
         body["tags"] = dict(sorted(tags.items()))
     return merge_native(body, target.native)
-
-
-def _taint(taint: Taint) -> dict[str, str]:
-    return {"key": taint.key, "value": taint.value, "effect": EFFECTS[taint.effect]}
 
 
 def _fields(target: Target, ami_type: str, labels: Mapping[str, str], tags: Mapping[str, str]) -> dict[str, object]:
@@ -192,7 +209,7 @@ def _fields(target: Target, ami_type: str, labels: Mapping[str, str], tags: Mapp
         **(sharing_fields(target.sharing) if is_bottlerocket(ami_type) else {}),
         **size_fields(sizes["minSize"], sizes["maxSize"]),
         **{f"labels[{key}]": value for key, value in labels.items() if key != PROTECT_LABEL},
-        **{f"tags[{key}]": value for key, value in tags.items()},
+        **tag_fields(tags),
         **flatten_native(target.native),
     }
     return {name: value for name, value in sorted(fields.items()) if value is not None}

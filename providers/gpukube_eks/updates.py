@@ -1,18 +1,19 @@
 """What a change of a field does to a live node group: one row per field, with its sentence and source.
 
-Lives here: the table and the look-up in it. Must not live here: how an update is sent.
+Lives here: the table and the look-up in it. Must not live here: the calls themselves (`change`), which members of the
+API gpukube sends at all (`native`).
 
-EKS has two calls for a group, one for its configuration and one for what its machines are made from, and one for tags;
-what neither carries needs a new group. Sources named "terraform" are the ForceNew list of aws_eks_node_group
-(hashicorp/terraform-provider-aws, internal/service/eks/node_group.go).
+EKS has two calls for a group, one for its configuration and one for what its machines are made from, and two for tags;
+what none of them carries needs a new group.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.owners import CONFIG_LABEL, MIG_CONFIG_LABEL
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.values import UpdateRow
 
 if TYPE_CHECKING:
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, UpdateKind
 
-__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "UPDATE_CONFIG", "UPDATE_VERSION", "find_row"]
+__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "TAG", "UNTAG", "UPDATE_CONFIG", "UPDATE_VERSION", "find_row"]
 
 UPDATE_CONFIG: Final = "update_nodegroup_config"
 UPDATE_VERSION: Final = "update_nodegroup_version"
-_TAG: Final = "tag_resource"
+TAG: Final = "tag_resource"
+UNTAG: Final = "untag_resource"
+
 _SDK: Final = "botocore eks/2017-11-01 UpdateNodegroupConfigRequest"
-_ROLL: Final = "a new version of the launch template: EKS replaces every node, draining each"
+_TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
 _TEMPLATES: Final = "docs: eks/launch-templates"
+_ROLL: Final = "a new version of the launch template: EKS replaces every node, draining each"
+_BOUND: Final = "the Auto Scaling group keeps the new bound, and starts or ends nodes that it asks for"
 
 
 def _rows(*rows: tuple[str, UpdateKind, str, str, str]) -> dict[str, UpdateRow]:
@@ -35,16 +40,23 @@ def _rows(*rows: tuple[str, UpdateKind, str, str, str]) -> dict[str, UpdateRow]:
 
 
 INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
-    ("instanceType", "replace", "the instance type is set at creation only", "", "terraform"),
-    ("image", "replace", "amiType is set at creation only", "", "terraform"),
-    ("capacity.type", "replace", "Spot or on-demand is set at creation only", "", "terraform"),
-    ("zones", "replace", "the subnets are set at creation only", "", "terraform"),
+    ("instanceType", "replace", "the instance type is set at creation only", "", _TERRAFORM),
+    ("image", "replace", "amiType is set at creation only", "", _TERRAFORM),
+    ("capacity.type", "replace", "Spot or on-demand is set at creation only", "", _TERRAFORM),
+    ("zones", "replace", "the subnets are set at creation only", "", _TERRAFORM),
     ("disk.sizeGiB", "disruptive", _ROLL, UPDATE_VERSION, _TEMPLATES),
     ("disk.type", "disruptive", _ROLL, UPDATE_VERSION, _TEMPLATES),
-    ("sharing.*", "disruptive", _ROLL, UPDATE_VERSION, "docs: eks/launch-templates (Bottlerocket user data)"),
-    ("nodes.count", "in-place", "EKS adds or removes nodes", UPDATE_CONFIG, _SDK),
-    ("nodes.autoscaling.min", "in-place", "the Auto Scaling group keeps the new bound", UPDATE_CONFIG, _SDK),
-    ("nodes.autoscaling.max", "in-place", "the Auto Scaling group keeps the new bound", UPDATE_CONFIG, _SDK),
+    ("sharing.*", "disruptive", _ROLL, UPDATE_VERSION, f"{_TEMPLATES} (Bottlerocket user data)"),
+    ("nodes.count", "in-place", "EKS adds nodes", UPDATE_CONFIG, _SDK),
+    ("nodes.autoscaling.min", "in-place", _BOUND, UPDATE_CONFIG, _SDK),
+    ("nodes.autoscaling.max", "in-place", _BOUND, UPDATE_CONFIG, _SDK),
+    (
+        "nodes.autoscaling.resources[*]",
+        "in-place",
+        "the cluster autoscaler learns anew what a node that is not there yet will have",
+        TAG,
+        "kubernetes/autoscaler cluster-autoscaler/cloudprovider/aws aws_manager.go; botocore eks TagResource",
+    ),
     ("labels[*]", "in-place", "EKS relabels the nodes", UPDATE_CONFIG, "botocore eks/2017-11-01 UpdateLabelsPayload"),
     (
         f"labels[{CONFIG_LABEL}]",
@@ -60,12 +72,19 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         UPDATE_CONFIG,
         "NVIDIA/mig-parted reconfigure-mig.sh, NVIDIA/gpu-operator#1606",
     ),
+    (
+        f"labels[{ADVERTISER_LABEL}]",
+        "in-place",
+        "the component that this label asks for comes to the nodes",
+        UPDATE_CONFIG,
+        "NVIDIA/k8s-device-plugin v0.20.0 values.yaml, affinity",
+    ),
     ("taints", "in-place", "EKS changes the taints of the nodes", UPDATE_CONFIG, f"{_SDK}, UpdateTaintsPayload"),
     (
         "tags[*]",
         "in-place",
-        "the tags of the node group change at once; machines get theirs when they are made anew",
-        _TAG,
+        "the tags of the node group change at once, those of its machines with the launch template's next version",
+        TAG,
         "botocore eks/2017-11-01 TagResource, docs: eks/eks-using-tags",
     ),
     ("deletionProtection", "in-place", "a label of the node group", UPDATE_CONFIG, _SDK),
@@ -73,12 +92,12 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
 """Rows of the portable fields of `Desired.fields`."""
 
 NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
-    ("eks.subnets", "replace", "the subnets are set at creation only", "", "terraform"),
-    ("eks.nodeRole", "replace", "the role is set at creation only", "", "terraform"),
+    ("eks.subnets", "replace", "the subnets are set at creation only", "", _TERRAFORM),
+    ("eks.nodeRole", "replace", "the role is set at creation only", "", _TERRAFORM),
     (
         "eks.releaseVersion",
         "disruptive",
-        "EKS replaces every node by one of the other release, draining each; there is no way back to older versions",
+        "EKS replaces every node by one of the other release, draining each",
         UPDATE_VERSION,
         "docs: eks/update-managed-node-group",
     ),
@@ -98,14 +117,17 @@ def find_row(change: Change) -> UpdateRow:
 def _row_of(field: str) -> UpdateRow:
     if field in INTENT_ROWS:
         return INTENT_ROWS[field]
-    if field.startswith(("labels[", "tags[")):
-        return replace(INTENT_ROWS[field.partition("[")[0] + "[*]"], field=field)
+    head = field.partition("[")[0]
+    if f"{head}[*]" in INTENT_ROWS:
+        return replace(INTENT_ROWS[f"{head}[*]"], field=field)
     if field.startswith("sharing."):
         return replace(INTENT_ROWS["sharing.*"], field=field)
     native = ".".join(field.split(".")[:2])
     if native in NATIVE_ROWS:
         return replace(NATIVE_ROWS[native], field=field)
-    return UpdateRow(field, "refused", "what a change of this member does is not documented", "", "")
+    return UpdateRow(
+        field, "refused", "what a change of this member does is not documented", "", "botocore eks/2017-11-01"
+    )
 
 
 def _count(change: Change, row: UpdateRow) -> UpdateRow:
@@ -116,14 +138,53 @@ def _count(change: Change, row: UpdateRow) -> UpdateRow:
     return row
 
 
+def _most(change: Change, row: UpdateRow) -> UpdateRow:
+    """Without a largest size the group has a fixed one: what the autoscaler added above it goes."""
+    if isinstance(change.old, int) and change.new is None:
+        sentence = "EKS terminates the nodes above the fixed size at once, with the pods on them"
+        return replace(row, kind="disruptive", sentence=sentence)
+    return _count(change, row)
+
+
+def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
+    if change.old is None:
+        return row
+    sentence = "the component that advertises the GPUs leaves the nodes: they have none until another one has come"
+    return replace(row, kind="disruptive", sentence=sentence)
+
+
 def _taints(change: Change, row: UpdateRow) -> UpdateRow:
     if any(taint.endswith(":NoExecute") for taint in _items(change.new) - _items(change.old)):
         return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
     return row
 
 
+def _release(change: Change, row: UpdateRow) -> UpdateRow:
+    """There is no way back to an older release (docs: eks/update-managed-node-group); other images are not compared."""
+    old, new = _release_order(change.old), _release_order(change.new)
+    if old and new and new < old:
+        sentence = f"a node group does not go back to an older release: {change.new} is before {change.old}"
+        return replace(row, kind="refused", sentence=sentence, call="")
+    return row
+
+
+def _release_order(value: object) -> tuple[int, ...]:
+    """Numbers of 1.34.2-20260714, or of 1.57.0-ab12cd34 without its commit; () for what is neither."""
+    found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)-(\d{8}|[0-9a-f]{8})", str(value))
+    if found is None:
+        return ()
+    date = int(found[4]) if re.fullmatch(r"20\d{6}", found[4]) else 0
+    return (*(int(found[part]) for part in (1, 2, 3)), date)
+
+
 def _items(value: object) -> set[str]:
-    return {str(item) for item in value} if isinstance(value, tuple) else set()
+    return {str(item) for item in value} if isinstance(value, tuple | list) else set()
 
 
-_BY_VALUE: Final = {"nodes.count": _count, "nodes.autoscaling.max": _count, "taints": _taints}
+_BY_VALUE: Final = {
+    "nodes.count": _count,
+    "nodes.autoscaling.max": _most,
+    f"labels[{ADVERTISER_LABEL}]": _advertiser,
+    "taints": _taints,
+    "eks.releaseVersion": _release,
+}

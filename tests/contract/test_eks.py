@@ -10,8 +10,8 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from gpukube.core.values import Nodes, Settings
-from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube.core.values import Disk, Nodes, Operation, Settings, Taint
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_eks import EksProvider
@@ -51,6 +51,52 @@ OTHER: Mapping[Fault, dict[str, object]] = {
     "busy": {"action": "operation", "code": "ResourcePropagationDelayException"},
 }
 """Faults of the node group's call, and of the launch template's before it."""
+
+
+CALLS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "create_nodegroup": (
+        ("eks", "CreateNodegroup", "nodegroup"),
+        ("ec2", "CreateLaunchTemplate", "launchTemplate"),
+    ),
+    "update_nodegroup_config": (("eks", "UpdateNodegroupConfig", "nodegroup"),),
+    "update_nodegroup_version": (
+        ("eks", "UpdateNodegroupVersion", "nodegroup"),
+        ("ec2", "CreateLaunchTemplateVersion", "launchTemplate"),
+    ),
+    "tag_resource": (("eks", "TagResource", "resource"),),
+    "untag_resource": (("eks", "UntagResource", "resource"),),
+}
+"""Operation of a request -> the API's operation for each of its parts."""
+
+
+def plain_edits(plain: Target) -> dict[str, Target]:
+    """Every kind of change in place: by each call, alone and together."""
+    sliced = Sharing(None, Slicing("time-slicing", 4))
+    return {
+        "a label is changed": replace(plain, labels={"team": "speech"}),
+        "a label is added": replace(plain, labels={"team": "vision", "tier": "gold"}),
+        "a label is removed": replace(plain, labels={}),
+        "protection": replace(plain, protect=True),
+        "a taint is added": replace(plain, taints=(*plain.taints, Taint("dedicated", "vision", "NoSchedule"))),
+        "a taint is removed": replace(plain, taints=()),
+        "a taint evicts": replace(plain, taints=(Taint("dedicated", "vision", "NoExecute"),)),
+        "more nodes": replace(plain, nodes=Nodes(2, 2, 2, autoscaled=False)),
+        "no nodes": replace(plain, nodes=Nodes(0, 0, 0, autoscaled=False)),
+        "bounds": replace(plain, nodes=Nodes(2, 2, 4, autoscaled=True)),
+        "a tag": replace(plain, tags={"cost": "7"}),
+        "disk size": replace(plain, disk=Disk(200, None)),
+        "disk type": replace(plain, disk=Disk(100, "gp2")),
+        "sharing": replace(plain, sharing=sliced),
+        "settings": replace(plain, native={"updateConfig": {"maxUnavailable": 2, "updateStrategy": "DEFAULT"}}),
+        "all at once": replace(
+            plain,
+            labels={"tier": "gold"},
+            taints=(Taint("dedicated", "vision", "NoSchedule"),),
+            nodes=Nodes(2, 2, 2, autoscaled=False),
+            disk=Disk(300, "gp3"),
+            tags={"cost": "8"},
+        ),
+    }
 
 
 class Completing(EksProvider):
@@ -100,15 +146,27 @@ class EksHarness:
             parts["pool"] = f"^{pool}$"
         daemon.add_fault(self.info, action, **parts)
 
+    def edits(self) -> Mapping[str, Target]:
+        return plain_edits(self.target("plain"))
+
+    def touch(self, name: str) -> str:
+        aws = AwsClients(Identity(dummy=ACCOUNT), REGION, self.info.aws_url, Settings())
+        change = {"addOrUpdateLabels": {"team": "robots"}}
+        update = aws.eks.update_nodegroup_config(clusterName="train", nodegroupName=name, labels=change)["update"]
+        identity = str(cast("Mapping[str, object]", update)["id"])
+        while not self.cloud.poll(Operation(name, "update", identity)).done:
+            self.pause()
+        aws.close()
+        return "team"
+
     def accepts(self, request: Request) -> bool:
         session = botocore.session.get_session()
-        calls = (("eks", "CreateNodegroup", "nodegroup"), ("ec2", "CreateLaunchTemplate", "launchTemplate"))
-        for service, operation, part in calls:
+        for service, operation, part in CALLS[request.operation]:
             shape = session.get_service_model(service).operation_model(operation).input_shape
-            given = cast("Mapping[str, object]", request.params[part])
-            if shape is None or ParamValidator().validate(given, shape).has_errors():
+            given = cast("Mapping[str, object]", request.params.get(part) or {})
+            if part in request.params and (shape is None or ParamValidator().validate(given, shape).has_errors()):
                 return False
-        return True
+        return bool(request.params)
 
     def pause(self) -> None:
         time.sleep(0.01)

@@ -102,6 +102,14 @@ class FakeAws:
         self._called("update_nodegroup_version")
         return {"update": {"id": "u-version"}}
 
+    def tag_resource(self, **arguments: object) -> Answer:
+        self._called("tag_resource")
+        return {}
+
+    def untag_resource(self, **arguments: object) -> Answer:
+        self._called("untag_resource")
+        return {}
+
     def describe_update(self, *, name: str, nodegroupName: str, updateId: str) -> Answer:  # noqa: N803 - the API's names
         self._called("describe_update")
         return {"update": self.updates[updateId]}
@@ -117,8 +125,9 @@ class FakeAws:
 
     def create_launch_template_version(self, **arguments: object) -> Answer:
         self._called("create_launch_template_version")
-        versions = self.templates[str(arguments["LaunchTemplateName"])][1]
-        versions.append(_json(arguments))
+        versions = self.templates[str(arguments.get("LaunchTemplateName") or arguments["LaunchTemplateId"])][1]
+        source = versions[int(str(arguments["SourceVersion"])) - 1] if "SourceVersion" in arguments else {}
+        versions.append({**source, **_json(arguments)})
         return {"LaunchTemplateVersion": {"VersionNumber": len(versions)}}
 
     def describe_launch_templates(self, **arguments: object) -> Answer:
@@ -137,8 +146,11 @@ class FakeAws:
         if name not in self.templates:
             raise refusal("InvalidLaunchTemplateId.NotFound")
         versions = self.templates[name][1]
-        newest = {"VersionNumber": len(versions), "LaunchTemplateData": versions[-1]}
-        return {"LaunchTemplateVersions": [newest]}
+        found: list[Json] = [{"VersionNumber": at, "LaunchTemplateData": data} for at, data in enumerate(versions, 1)]
+        asked = cast("list[str]", arguments.get("Versions", []))
+        if asked:
+            found = [one for one in found if str(one["VersionNumber"]) in asked] or found[-1:]
+        return {"LaunchTemplateVersions": found}
 
     def delete_launch_template(self, *, LaunchTemplateName: str) -> Answer:  # noqa: N803 - the API's names
         self._called("delete_launch_template")

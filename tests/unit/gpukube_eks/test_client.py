@@ -261,7 +261,8 @@ def test_update_when_followed_is_told_by_itself_and_not_by_its_group(
     aws.groups["t4"] = {"nodegroupName": "t4", "status": "ACTIVE"}
     aws.updates["u-config"] = {"status": status, "errors": [{"errorCode": "PodEvictionFailure", "errorMessage": "x"}]}
 
-    operation = cloud.send(Request("eks", "update_nodegroup_config", {"clusterName": "train", "nodegroupName": "t4"}))
+    path = {"clusterName": "train", "nodegroupName": "t4"}
+    operation = cloud.send(Request("eks", "update_nodegroup_config", {"nodegroup": path, "expects": {}}))
     progress = cloud.poll(operation)
 
     assert operation.handle == "u-config"

@@ -45,13 +45,13 @@ def test_pool_when_just_made_shows_no_difference() -> None:
         ("CREATING", "busy"),
         ("ACTIVE", "ready"),
         ("UPDATING", "busy"),
-        ("DELETING", "busy"),
+        ("DELETING", "deleting"),
         ("CREATE_FAILED", "failed"),
         ("DELETE_FAILED", "failed"),
         ("DEGRADED", "ready"),
     ],
 )
-def test_state_when_read_is_one_of_three(status: str, state: str) -> None:
+def test_state_when_read_is_one_of_four(status: str, state: str) -> None:
     assert observe_group(*live(status=status), ZONES).state == state
 
 

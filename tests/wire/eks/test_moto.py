@@ -18,16 +18,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import boto3
 import pytest
 
-from gpukube.core.values import ClusterRef, Nodes, Settings
+from gpukube.core.values import ClusterRef, Nodes, Operation, Settings
 from gpukube.errors import AccessError
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_eks import EksProvider
-from tests.contract.test_eks import Completing, EksHarness
+from gpukube_eks.access import connect_aws
+from gpukube_eks.client import EksCloud
+from gpukube_eks.endpoint import choose_endpoint
+from tests.contract.test_eks import Completing, EksHarness, plain_edits
 from tests.unit.gpukube_eks.samples import REGION, desired_of, eks_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpukube.core.values import Request, Target
     from gpukube.provider import Cloud
@@ -38,6 +41,23 @@ ACCOUNT = "123456789012"
 """moto's account, whoever asks."""
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/nodes"
 CLUSTER = ClusterRef("moto", "eks", "train", {"account": ACCOUNT, "region": REGION})
+
+
+BEYOND: Mapping[str, str] = {
+    "a tag": "no tags of node groups: ResourceNotFoundException",
+    "sharing": "it changes a tag for the cluster autoscaler",
+    "disk size": "no UpdateNodegroupVersion",
+    "disk type": "no UpdateNodegroupVersion",
+    "all at once": "it has a tag and a disk",
+}
+"""Edits of the contract that moto cannot follow -> what it lacks."""
+
+
+class WithoutUpdates(EksCloud):
+    """Follows the group itself, as after a lost answer: moto has no DescribeUpdate."""
+
+    def send(self, request: Request) -> Operation:
+        return replace(super().send(request), handle="")
 
 
 @dataclass
@@ -69,6 +89,15 @@ class MotoHarness:
 
     def inject(self, fault: Fault, pool: str) -> None:
         pytest.skip(f"moto cannot make {pool} meet {fault}")
+
+    def edits(self) -> Mapping[str, Target]:
+        edits = plain_edits(self.target("plain"))
+        return {name: target for name, target in edits.items() if name not in BEYOND}
+
+    def touch(self, name: str) -> str:
+        change = {"addOrUpdateLabels": {"team": "robots"}}
+        self.eks.update_nodegroup_config(clusterName="train", nodegroupName=name, labels=change)
+        return "team"
 
     def accepts(self, request: Request) -> bool:
         return EksHarness.accepts(self, request)  # type: ignore[arg-type]  # it looks at the request only
@@ -107,7 +136,9 @@ class TestMoto(ProviderContract):
         sizes = {"minSize": 1, "maxSize": 2, "desiredSize": 1}
         place = {"subnets": subnets, "nodeRole": ROLE, "scalingConfig": sizes}
         eks.create_nodegroup(clusterName="train", nodegroupName="system", **place)
-        cloud = EksProvider().connect(CLUSTER, Settings({"eks": moto}))
+        settings = Settings({"eks": moto})
+        endpoint = choose_endpoint(settings, CLUSTER.key)
+        cloud = WithoutUpdates(CLUSTER, settings, endpoint, connect_aws(CLUSTER, endpoint, settings))
         yield MotoHarness(Completing(cloud), cloud, eks, ec2, place)
         for client in (cloud, *made):
             client.close()

@@ -13,7 +13,7 @@ import yaml
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.plan import plan_pool
-from gpukube.core.values import Capacity, Disk, Nodes, Operation, Request, Settings, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Operation, Settings, Taint
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError, SpecError
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
@@ -53,7 +53,7 @@ def wanted(cloud: EksCloud, target: Target) -> Desired:
 
 
 def templates(cloud: EksCloud) -> list[str]:
-    return [str(template["LaunchTemplateName"]) for template in cloud._list_templates()]
+    return [str(template["LaunchTemplateName"]) for template in cloud._templates.listed()]
 
 
 TARGETS = {
@@ -145,7 +145,7 @@ def test_pools_when_the_pages_are_short_are_all_read(sandbox: SandboxInfo, conne
 def test_create_when_stopped_after_the_template_goes_on_with_it(cloud: EksCloud, follow: Follow) -> None:
     desired = wanted(cloud, eks_target(T4))
     params = cast("Mapping[str, Mapping[str, object]]", desired.create.params)
-    cloud._ensure_template(params["launchTemplate"], "a100mig")
+    cloud._templates.ensure(params["launchTemplate"], "a100mig")
 
     observed = find(cloud)
     again = PROVIDER.recreate_request(desired, observed)
@@ -160,7 +160,7 @@ def test_create_when_stopped_after_the_template_goes_on_with_it(cloud: EksCloud,
 
 def test_create_when_the_leftover_says_otherwise_uses_a_new_version(cloud: EksCloud, follow: Follow) -> None:
     params = cast("Mapping[str, Mapping[str, object]]", wanted(cloud, eks_target(T4)).create.params)
-    cloud._ensure_template(params["launchTemplate"], "a100mig")
+    cloud._templates.ensure(params["launchTemplate"], "a100mig")
     desired = wanted(cloud, eks_target(T4, disk=Disk(300, "gp3")))
 
     assert follow(cloud, cloud.send(desired.create)).done
@@ -172,7 +172,7 @@ def test_create_when_the_leftover_says_otherwise_uses_a_new_version(cloud: EksCl
 
 def test_delete_when_only_the_template_is_left_takes_it(cloud: EksCloud, follow: Follow) -> None:
     params = cast("Mapping[str, Mapping[str, object]]", wanted(cloud, eks_target(T4)).create.params)
-    cloud._ensure_template(params["launchTemplate"], "a100mig")
+    cloud._templates.ensure(params["launchTemplate"], "a100mig")
 
     assert follow(cloud, cloud.send(PROVIDER.delete_request(CLUSTER, find(cloud)))).done
 
@@ -375,27 +375,18 @@ def test_place_when_a_zone_has_no_machine_of_the_type_says_so(cloud: EksCloud) -
 # Updates
 
 
-def test_update_when_sent_is_followed_to_its_end(cloud: EksCloud, follow: Follow) -> None:
-    follow(cloud, cloud.send(wanted(cloud, eks_target(T4)).create))
-    path = {"clusterName": "train", "nodegroupName": "a100mig"}
-
-    sent = cloud.send(Request("eks", "update_nodegroup_config", {**path, "labels": {"addOrUpdateLabels": {"a": "b"}}}))
-
-    assert follow(cloud, sent).done
-    assert find(cloud).labels["a"] == "b"
-
-
 def test_update_when_it_fails_is_told_although_the_group_is_active(
     sandbox: SandboxInfo, cloud: EksCloud, follow: Follow
 ) -> None:
     follow(cloud, cloud.send(wanted(cloud, eks_target(T4)).create))
     daemon.add_fault(sandbox, "operation", code="PodEvictionFailure", kind="VersionUpdate")
-    path = {"clusterName": "train", "nodegroupName": "a100mig"}
+    desired, observed = desired_of(eks_target(T4, disk=Disk(200, "gp3"))), find(cloud)
+    (request,) = PROVIDER.update_requests(desired, observed, diff_fields(desired.fields, observed.fields))
 
-    error = follow(cloud, cloud.send(Request("eks", "update_nodegroup_version", path))).error
+    error = follow(cloud, cloud.send(request)).error
 
     assert code_of(error) == "drain"
-    assert find(cloud).status == "ACTIVE"
+    assert (find(cloud).status, find(cloud).fields) == ("ACTIVE", observed.fields)
 
 
 # The Kubernetes API

@@ -1,0 +1,280 @@
+"""Changes of a live node group -> the calls that bring them about.
+
+Lives here: which calls, in which order, with what in them, and what each call was made from. Must not live here:
+sending them (`client`), what a change does to pods (`updates`), the data of a launch template (`template`).
+
+EKS takes deltas, so a call carries what changes and nothing else; where it takes a structure (updateConfig,
+nodeRepairConfig) it carries the live one with the changes merged in, because what EKS does with members that are left
+out is not documented. There is no etag: every request remembers, under `expects`, the live values that it was made
+from, and is not sent when they are others by then (`require_unmoved`).
+
+Order: tags, then the configuration, then the version, so that a new updateConfig holds for the nodes that the version
+replaces, and nodes that a smaller size ends are not replaced first. EKS does not take configuration and version in one
+call, and nothing else while one runs (eksctl-io/eksctl#2565).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.values import PROTECT_LABEL, Request
+from gpukube_eks.meanings import busy, moved
+from gpukube_eks.native import EXCLUSIVE
+from gpukube_eks.observe import STATES
+from gpukube_eks.template import changed_data
+from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG, native_taint
+from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.core.values import Change, ClusterRef, Desired, Nodes, Observed, Taint
+
+__all__ = ["require_unmoved", "translate_changes", "translate_scale"]
+
+_SIZES: Final = ("minSize", "maxSize", "desiredSize")
+_STRUCTURES: Final = ("updateConfig", "nodeRepairConfig")
+_BY_TEMPLATE: Final = ("disk.", "sharing.")
+_CUSTOM: Final = "CUSTOM"
+
+Json = Mapping[str, object]
+
+
+def translate_changes(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+    """Make the calls for changes in place, in the order in which EKS must get them.
+
+    Args:
+        desired: What is declared.
+        observed: The live group.
+        changes: In-place and disruptive ones; others are left out.
+    """
+    cluster = desired.target.cluster
+    made = [*_tag_requests(cluster, observed, changes)]
+    made += _config_requests(desired, observed, changes)
+    made += _version_requests(desired, observed, changes)
+    return tuple(made)
+
+
+def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+    """Make the call that sets the size of a group, or its bounds."""
+    live = _mapping(observed.native.get("scalingConfig"))
+    found = _scaling(nodes, live) or _wanted_sizes(nodes)
+    return _config(cluster, observed, {"scalingConfig": found}, {"scalingConfig": _sizes_read(found, live)})
+
+
+def require_unmoved(request: Request, group: Json | None, where: str) -> None:
+    """Refuse a change when the group is no longer what the change was made from, or EKS is at work on it.
+
+    Args:
+        request: Of `translate_changes` or `translate_scale`.
+        group: As DescribeNodegroup gives it just before the call; None where it is not there.
+        where: The pool, for errors.
+
+    Raises:
+        Conflict: With code MOVED, or with BUSY.
+    """
+    if group is None:
+        raise moved(("it is gone",), where)
+    status = str(group.get("status") or "Unknown")
+    if request.operation in (UPDATE_CONFIG, UPDATE_VERSION) and STATES.get(status, "busy") in ("busy", "deleting"):
+        raise busy(status, where)
+    scaling = _mapping(_mapping(request.params["nodegroup"]).get("scalingConfig"))
+    parts = _moved_parts(_mapping(request.params["expects"]), group)
+    if parts or (scaling and _outgrown(scaling, group)):
+        raise moved(parts or ("scalingConfig[desiredSize]",), where)
+
+
+def _moved_parts(expects: Json, group: Json) -> tuple[str, ...]:
+    live: dict[str, object] = {**group, "taints": _taints_read(group)}
+    return tuple(
+        part if name == "" else f"{part}[{name}]"
+        for part, values in expects.items()
+        for name, value in _pairs(part, values)
+        if _read(live, part, name) != value
+    )
+
+
+def _outgrown(scaling: Json, group: Json) -> bool:
+    """Whether new bounds leave the live size outside, which EKS refuses without a new size beside them."""
+    sizes = {**_mapping(group.get("scalingConfig")), **scaling}
+    least, most, desired = (sizes.get(name) for name in _SIZES)
+    if not (isinstance(least, int) and isinstance(most, int) and isinstance(desired, int)):
+        return False
+    return not least <= desired <= most
+
+
+def _pairs(part: str, values: object) -> Iterator[tuple[str, object]]:
+    """What is compared by itself: every label, tag, taint and size; a structure as a whole."""
+    if part in ("labels", "tags", "taints", "scalingConfig", "launchTemplate") and isinstance(values, Mapping):
+        yield from values.items()
+    else:
+        yield "", values
+
+
+def _read(live: Json, part: str, name: str) -> object:
+    return live.get(part) if name == "" else _mapping(live.get(part)).get(name)
+
+
+# Tags
+
+
+def _tag_requests(cluster: ClusterRef, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
+    wanted = {_tag_of(change.field): change.new for change in changes if _tag_of(change.field)}
+    gone = sorted(key for key, value in wanted.items() if value is None)
+    given = {key: str(value) for key, value in sorted(wanted.items()) if value is not None}
+    arn, live = str(observed.native.get("nodegroupArn") or ""), _mapping(observed.native.get("tags"))
+    for operation, keys, members in ((UNTAG, gone, {"tagKeys": gone}), (TAG, [*given], {"tags": given})):
+        if keys:
+            params = {
+                "nodegroup": _path(cluster, observed),
+                "resource": {"resourceArn": arn, **members},
+                "expects": {"tags": {key: live.get(key) for key in keys}},
+            }
+            yield Request("eks", operation, params)
+
+
+def _tag_of(field: str) -> str:
+    """Key of the tag that carries a field; "" for none."""
+    for prefix, before in (("tags[", ""), (f"{RESOURCE_FIELD}[", RESOURCE_TAG)):
+        if field.startswith(prefix):
+            return before + field[len(prefix) : -1]
+    return ""
+
+
+# Configuration
+
+
+def _config_requests(desired: Desired, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
+    body: dict[str, object] = {}
+    expects: dict[str, object] = {}
+    fields = {change.field for change in changes}
+    parts = [_labels(observed, changes)]
+    parts += [_taints(desired, observed)] if "taints" in fields else []
+    if any(field.startswith("nodes.") and not _tag_of(field) for field in fields):
+        live = _mapping(observed.native.get("scalingConfig"))
+        sizes = _scaling(desired.target.nodes, live)
+        parts.append(({"scalingConfig": sizes}, {"scalingConfig": _sizes_read(sizes, live)}) if sizes else ({}, {}))
+    parts += [_structure(name, desired, observed) for name in _STRUCTURES if _has(fields, f"eks.{name}.")]
+    for members, read in parts:
+        body |= members
+        expects |= read
+    if body:
+        yield _config(desired.target.cluster, observed, body, expects)
+
+
+def _config(cluster: ClusterRef, observed: Observed, body: Json, expects: Json) -> Request:
+    group = {**_path(cluster, observed), **body}
+    return Request("eks", UPDATE_CONFIG, {"nodegroup": group, "expects": dict(expects)})
+
+
+def _labels(observed: Observed, changes: Sequence[Change]) -> tuple[dict[str, object], dict[str, object]]:
+    wanted = {c.field[len("labels[") : -1]: c.new for c in changes if c.field.startswith("labels[")}
+    for change in changes:
+        if change.field == "deletionProtection":
+            wanted[PROTECT_LABEL] = "true" if change.new else None
+    if not wanted:
+        return {}, {}
+    gone = sorted(key for key, value in wanted.items() if value is None)
+    given = {key: str(value) for key, value in sorted(wanted.items()) if value is not None}
+    delta: dict[str, object] = {"addOrUpdateLabels": given} if given else {}
+    delta |= {"removeLabels": gone} if gone else {}
+    return {"labels": delta}, {"labels": {key: observed.labels.get(key) for key in sorted(wanted)}}
+
+
+def _taints(desired: Desired, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
+    """A taint is known by key and effect: another value is an update (terraform aws_eks_node_group does so too)."""
+    wanted = {_identity(taint): taint for taint in desired.target.taints}
+    live = {_identity(taint): taint for taint in observed.effective_taints}
+    given = [taint for identity, taint in sorted(wanted.items()) if live.get(identity) != taint]
+    gone = [taint for identity, taint in sorted(live.items()) if identity not in wanted]
+    delta: dict[str, object] = {"addOrUpdateTaints": [native_taint(taint) for taint in given]} if given else {}
+    delta |= {"removeTaints": [native_taint(taint) for taint in gone]} if gone else {}
+    read = {_identity(t): live[_identity(t)].value if _identity(t) in live else None for t in (*given, *gone)}
+    return ({"taints": delta}, {"taints": read}) if delta else ({}, {})
+
+
+def _identity(taint: Taint) -> str:
+    return f"{taint.key}:{native_taint(taint)['effect']}"
+
+
+def _taints_read(group: Json) -> dict[str, str]:
+    taints = group.get("taints")
+    items = [item for item in taints if isinstance(item, Mapping)] if isinstance(taints, list) else []
+    return {f"{item.get('key')}:{item.get('effect')}": str(item.get("value") or "") for item in items}
+
+
+def _wanted_sizes(nodes: Nodes) -> dict[str, object]:
+    """EKS wants a largest size of 1 at least, for an empty group too (botocore eks NodegroupScalingConfig)."""
+    return {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
+
+
+def _scaling(nodes: Nodes, live: Json) -> dict[str, object]:
+    """What of the sizes must be sent.
+
+    The size itself belongs to the autoscaler: of an autoscaled group it goes along only when it is outside the new
+    bounds, because EKS refuses the bounds then (terraform-aws-modules/terraform-aws-eks#748).
+    """
+    wanted = _wanted_sizes(nodes)
+    if nodes.autoscaled:
+        least, most, desired = nodes.minimum, max(1, nodes.maximum), live.get("desiredSize")
+        wanted["desiredSize"] = min(max(desired, least), most) if isinstance(desired, int) else least
+    return {name: value for name, value in wanted.items() if live.get(name) != value}
+
+
+def _sizes_read(sent: Json, live: Json) -> dict[str, object]:
+    """Bounds always count, the size only where it is sent: between plan and call the autoscaler may move it."""
+    return {name: live.get(name) for name in _SIZES if name != "desiredSize" or name in sent}
+
+
+def _structure(name: str, desired: Desired, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
+    given, live = _mapping(desired.target.native.get(name)), _mapping(observed.native.get(name))
+    shut = {f"{name}.{key}" for key in given}
+    excluded = {other for pair in EXCLUSIVE for one, other in (pair, pair[::-1]) if one in shut}
+    kept = {key: value for key, value in live.items() if f"{name}.{key}" not in excluded and value is not None}
+    return {name: {**kept, **given}}, {name: observed.native.get(name)}
+
+
+# Version
+
+
+def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
+    """Replace the nodes: by a new version of the launch template, another release, or both at once.
+
+    EKS reads silence as "the newest": of the release, and even of the Kubernetes version (botocore eks
+    UpdateNodegroupVersionRequest). So what shall stay is always sent as it is.
+    """
+    fields = {change.field for change in changes}
+    remade = _has(fields, *_BY_TEMPLATE)
+    if not remade and "eks.releaseVersion" not in fields:
+        return
+    native, template = observed.native, _mapping(observed.native.get("launchTemplate"))
+    group: dict[str, object] = dict(_path(desired.target.cluster, observed))
+    if native.get("amiType") != _CUSTOM:
+        release = desired.target.native.get("releaseVersion") or native.get("releaseVersion")
+        group |= {"version": native.get("version"), "releaseVersion": release}
+    params: dict[str, object] = {}
+    if remade or template:
+        version = {} if remade else {"version": template.get("version")}
+        group["launchTemplate"] = {"id": template.get("id"), **version}
+    if remade:
+        params["launchTemplate"] = {
+            "LaunchTemplateId": template.get("id"),
+            "SourceVersion": template.get("version"),
+            "LaunchTemplateData": changed_data(desired.target, observed, fields),
+        }
+    expects = {name: native.get(name) for name in ("version", "releaseVersion")}
+    read = {"launchTemplate": {key: template.get(key) for key in ("id", "version")}}
+    yield Request("eks", UPDATE_VERSION, {**params, "nodegroup": group, "expects": {**expects, **read}})
+
+
+def _path(cluster: ClusterRef, observed: Observed) -> dict[str, object]:
+    return {"clusterName": cluster.name, "nodegroupName": observed.name}
+
+
+def _has(fields: set[str], *prefixes: str) -> bool:
+    return any(field.startswith(prefixes) for field in fields)
+
+
+def _mapping(value: object) -> Json:
+    return value if isinstance(value, Mapping) else {}
