@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Locator, Target
 
-__all__ = ["MANAGED", "NATIVE", "REFUSED", "UNTESTED", "Shape", "check_native", "flatten_native"]
+__all__ = ["MANAGED", "MANAGED_MEMBERS", "NATIVE", "REFUSED", "UNTESTED", "Shape", "check_native", "flatten_native"]
 
 Shape: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...] | Mapping[str, Shape]"
 """Of a property: a JSON type, the words it may hold, or its members."""
@@ -128,6 +128,12 @@ MANAGED: Mapping[str, str] = {
     "gpuProfile": "driver.owner or devicePlugin.owner",
 }
 """Properties that gpukube sends itself -> the field of the spec to write instead."""
+
+MANAGED_MEMBERS: Mapping[str, str] = {
+    "gpuProfile.driver": "driver.owner",
+    "gpuProfile.nvidia.managementMode": "devicePlugin.owner",
+}
+"""The same, member by member, of those that have members: a member that is new to the SDK is nobody's."""
 
 REFUSED: Mapping[str, str] = {
     "osType": "GPU pools of gpukube are Linux: on Windows there is no MIG and no device-plugin chart",
