@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.chart import ChartSource
 from gpukube.core.values import Settings
+from gpukube.engine.apply import Consent, apply_pools, require_consent
 from gpukube.engine.clock import Clock, SystemClock
 from gpukube.engine.create import create_pools
 from gpukube.engine.delete import Deletion, delete_pools
@@ -27,23 +28,37 @@ from gpukube.engine.delete import plan_deletion as _plan_deletion
 from gpukube.engine.documents import (
     list_document,
     plan_document,
+    plan_summary,
     pool_document,
     report_document,
     validation_document,
 )
 from gpukube.engine.events import Event, Listener
-from gpukube.engine.planning import ClusterPlan, plan_clusters
-from gpukube.engine.prepare import Filters, Prepared, prepare
+from gpukube.engine.planning import ClusterPlan, Scope, plan_clusters
+from gpukube.engine.prepare import Filters, Prepared, prepare, prepare_addresses
 from gpukube.engine.proving import verify_pools
 from gpukube.engine.report import ClusterReport, PoolReport, exit_code
 from gpukube.engine.run import QUICK, Pace, Run
+from gpukube.engine.saved import (
+    PlanOptions,
+    SavedPlan,
+    provenance,
+    read_plan,
+    require_fresh,
+    require_place,
+    saved_plan,
+    write_plan,
+)
+from gpukube.engine.scale import Scaling, Size, scale_pools
+from gpukube.engine.scale import plan_scaling as _plan_scaling
 from gpukube.engine.session import open_sessions
+from gpukube.engine.waiting import wait_for_pools
 from gpukube.errors import ExitCode
 from gpukube.spec.load import LoadedSpec, load_specs
 from gpukube.spec.schema import json_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = [
     "QUICK",
@@ -51,17 +66,24 @@ __all__ = [
     "Clock",
     "ClusterPlan",
     "ClusterReport",
+    "Consent",
     "Deletion",
     "Event",
     "Filters",
     "Listener",
     "LoadedSpec",
     "Pace",
+    "PlanOptions",
     "PoolReport",
     "Prepared",
     "Run",
+    "SavedPlan",
+    "Scaling",
+    "Scope",
     "Settings",
+    "Size",
     "SystemClock",
+    "apply",
     "chart_source",
     "create",
     "delete",
@@ -70,15 +92,22 @@ __all__ = [
     "list_document",
     "load",
     "plan",
-    "plan_deletion",
     "plan_document",
     "plan_exit_code",
+    "plan_summary",
     "pool_document",
     "prepare",
+    "prepare_addresses",
+    "provenance",
+    "read_plan",
     "report_document",
+    "saved_plan",
+    "scale",
     "schema",
     "validation_document",
     "verify",
+    "wait",
+    "write_plan",
 ]
 
 
@@ -103,16 +132,59 @@ def chart_source(location: str) -> ChartSource:
     return ChartSource(location) if location else ChartSource()
 
 
-def plan(prepared: Prepared, run: Run, *, skip_cluster: bool = False) -> tuple[ClusterPlan, ...]:
+def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:
     """Look at all clusters and say what would happen; changes nothing."""
     with open_sessions(prepared.clusters.values(), run.settings) as sessions:
-        return plan_clusters(prepared, sessions, run, skip_cluster=skip_cluster)
+        return plan_clusters(prepared, sessions, run, scope)
 
 
-def create(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
+def create(prepared: Prepared, run: Run, *, adopt: bool = False) -> tuple[ClusterReport, ...]:
     """Create what is missing, install the device plugin, prove the devices."""
     with open_sessions(prepared.clusters.values(), run.settings) as sessions:
-        return create_pools(plan_clusters(prepared, sessions, run), sessions, run)
+        plans = plan_clusters(prepared, sessions, run, Scope(adopt=adopt, retire=False))
+        return create_pools(plans, sessions, run)
+
+
+def apply(  # noqa: PLR0913 - what an apply is made of
+    prepared: Prepared,
+    run: Run,
+    scope: Scope = Scope(),
+    consent: Consent = Consent(),
+    *,
+    saved: SavedPlan | None = None,
+    confirm: Callable[[Sequence[ClusterPlan]], None] = lambda _plans: None,
+) -> tuple[ClusterReport, ...]:
+    """Bring the live pools to what is declared.
+
+    Args:
+        prepared: What is declared; of a saved plan its own specs.
+        run: How the clouds are reached.
+        scope: How far the plan reaches.
+        consent: What is allowed beyond creating and harmless updates.
+        saved: The plan that this must turn out to be.
+        confirm: Shown the plans before anything is changed; raises to stop.
+
+    Raises:
+        StalePlan: The world is not the one that the saved plan saw; nothing was changed.
+        SpecError: The saved plan was made for other clouds than this run reaches.
+        Conflict: Something would be done that was not consented to; nothing was changed.
+    """
+    if saved is not None:
+        require_place(saved, provenance(run))
+    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
+        plans = plan_clusters(prepared, sessions, run, scope)
+        if saved is not None:
+            require_fresh(saved, plans, provenance(run))
+        require_consent(plans, consent)
+        confirm(plans)
+        return apply_pools(plans, sessions, run)
+
+
+def wait(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
+    """Wait until the clouds have finished with the declared pools, and prove the devices."""
+    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
+        plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=True))
+        return wait_for_pools(plans, sessions, run)
 
 
 def verify(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
@@ -121,21 +193,43 @@ def verify(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
         return verify_pools(prepared, sessions, run)
 
 
-def plan_deletion(prepared: Prepared, run: Run, names: Sequence[str]) -> Deletion:
-    """Find the live pools of these names that may be deleted.
+def delete(
+    prepared: Prepared,
+    run: Run,
+    names: Sequence[str],
+    confirm: Callable[[Deletion], None] = lambda _deletion: None,
+) -> tuple[ClusterReport, ...]:
+    """Delete the live pools of these names, and wait for the end.
 
     Raises:
         SpecError: There is no such pool.
         Conflict: One is not ours, or protected.
     """
-    plans = plan(prepared, run, skip_cluster=True)
-    return _plan_deletion(plans, prepared.owners, names)
-
-
-def delete(deletion: Deletion, run: Run) -> tuple[ClusterReport, ...]:
-    """Delete what `plan_deletion` found, and wait for the end."""
-    with open_sessions([cluster for cluster, _ in deletion.clusters.values()], run.settings) as sessions:
+    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
+        plans = plan_clusters(prepared, sessions, run)
+        deletion = _plan_deletion(plans, sessions, prepared.owners, names)
+        confirm(deletion)
         return delete_pools(deletion, sessions, run)
+
+
+def scale(
+    prepared: Prepared,
+    run: Run,
+    name: str,
+    size: Size,
+    confirm: Callable[[Scaling], None] = lambda _scaling: None,
+) -> tuple[ClusterReport, ...]:
+    """Give the live pools of this name another size, and wait for the end.
+
+    Raises:
+        SpecError: There is no such pool, or it cannot have that size.
+        Conflict: One is not ours.
+    """
+    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
+        plans = plan_clusters(prepared, sessions, run)
+        scaling = _plan_scaling(plans, sessions, prepared.owners, name, size)
+        confirm(scaling)
+        return scale_pools(scaling, sessions, run)
 
 
 def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:

@@ -14,14 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "AdoptOption",
     "ChartOption",
     "Choices",
     "ClusterOption",
     "Common",
+    "DisruptionOption",
+    "EventsOption",
+    "FailFastOption",
     "FileOption",
+    "NoWaitOption",
+    "OutOption",
     "OutputOption",
+    "OwnerOption",
     "ParallelismOption",
+    "PlaceOption",
     "PoolOption",
+    "PruneOption",
+    "ReplaceOption",
     "SandboxOption",
     "SetOption",
     "SkipClusterOption",
@@ -54,7 +64,20 @@ class Choices:
     clusters: list[str] = field(default_factory=list)
     pools: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
+    plan_file: str = ""
+    out: str = ""
+    nodes: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
     skip_cluster: bool = False
+    adopt: bool = False
+    prune: bool = False
+    replace: str = ""
+    allow_disruption: bool = False
+    no_wait: bool = False
+    fail_fast: bool = False
+    events: str = ""
     output: str = "table"
     chart: str = ""
     timeout: float = DEFAULT_TIMEOUT_MIN
@@ -127,6 +150,77 @@ PoolOption = Annotated[
     list[str],
     typer.Option(
         "--pool", default_factory=list, show_default=False, metavar="GLOB", help="Only pools whose name matches."
+    ),
+]  # fmt: skip
+PlaceOption = Annotated[
+    list[str],
+    typer.Option(
+        "--cluster", default_factory=list, show_default=False, metavar="GLOB|ADDRESS",
+        help="Only clusters whose key in the spec matches; or, without a spec, eks:ACCOUNT/REGION/NAME, "
+        "aks:SUBSCRIPTION/RESOURCEGROUP/NAME, gke:PROJECT/LOCATION/NAME.",
+    ),
+]  # fmt: skip
+OwnerOption = Annotated[
+    list[str],
+    typer.Option(
+        "--owner", default_factory=list, show_default=False, metavar="NAME",
+        help="Without a spec: whose pools may be changed (metadata.name of their spec).",
+    ),
+]  # fmt: skip
+AdoptOption = Annotated[
+    bool,
+    typer.Option(
+        "--adopt", default_factory=bool, show_default=False,
+        help="Take over pools of the right name that nobody owns and that match: they get our marks.",
+    ),
+]  # fmt: skip
+PruneOption = Annotated[
+    bool,
+    typer.Option(
+        "--prune", default_factory=bool, show_default=False,
+        help="Delete pools of this owner that the spec no longer declares, on the clusters it lists.",
+    ),
+]  # fmt: skip
+ReplaceOption = Annotated[
+    str,
+    typer.Option(
+        "--replace", default_factory=str, show_default=False, metavar="HOW",
+        help="recreate: where a field cannot change on a live pool, delete the pool and make it again.",
+    ),
+]  # fmt: skip
+DisruptionOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-disruption", default_factory=bool, show_default=False,
+        help="Allow changes in place that running pods suffer from.",
+    ),
+]  # fmt: skip
+NoWaitOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-wait", default_factory=bool, show_default=False,
+        help="Return when the clouds have taken the calls; `gpukube pool wait` waits and proves.",
+    ),
+]  # fmt: skip
+FailFastOption = Annotated[
+    bool,
+    typer.Option(
+        "--fail-fast", default_factory=bool, show_default=False,
+        help="After the first failure begin nothing more; what has begun is finished.",
+    ),
+]  # fmt: skip
+EventsOption = Annotated[
+    str,
+    typer.Option(
+        "--events", default_factory=str, show_default=False, envvar="GPUKUBE_EVENTS", metavar="FILE",
+        help="Write what happens as JSON Lines to this file, or with - to stdout.",
+    ),
+]  # fmt: skip
+OutOption = Annotated[
+    str,
+    typer.Option(
+        "--out", default_factory=str, show_default=False, metavar="FILE",
+        help="Save the plan, for `gpukube pool apply FILE`.",
     ),
 ]  # fmt: skip
 OutputOption = Annotated[

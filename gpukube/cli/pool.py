@@ -1,4 +1,4 @@
-"""`gpukube pool ...`: plan, create, look at, prove and delete GPU node pools."""
+"""`gpukube pool ...`: plan, create, change, look at, prove and delete GPU node pools."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from typing import Annotated
 import typer
 
 from gpukube.cli.options import (
+    AdoptOption,
     ChartOption,
     ClusterOption,
+    DisruptionOption,
+    EventsOption,
+    FailFastOption,
     FileOption,
+    NoWaitOption,
+    OutOption,
     OutputOption,
+    OwnerOption,
     ParallelismOption,
+    PlaceOption,
     PoolOption,
+    PruneOption,
+    ReplaceOption,
     SandboxOption,
     SetOption,
     SkipClusterOption,
@@ -25,7 +35,7 @@ from gpukube.cli.options import (
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Plan, create, list, prove and delete GPU node pools.", no_args_is_help=True)
+app = typer.Typer(help="Plan, create, change, list, prove and delete GPU node pools.", no_args_is_help=True)
 plan_app = typer.Typer(invoke_without_command=True)
 app.add_typer(plan_app, name="plan")
 
@@ -39,13 +49,21 @@ def plan(
     clusters: ClusterOption,
     pools: PoolOption,
     skip_cluster: SkipClusterOption,
+    adopt: AdoptOption,
+    prune: PruneOption,
+    replace: ReplaceOption,
+    allow_disruption: DisruptionOption,
+    out: OutOption,
     output: OutputOption,
     chart: ChartOption,
     parallelism: ParallelismOption,
     sandbox: SandboxOption,
     verbose: VerboseOption,
 ) -> None:
-    """Show what would happen, per pool and per cluster; changes nothing. `plan diff` compares for CI."""
+    """Show what `pool apply` would do, per pool and per cluster; changes nothing. `plan diff` compares for CI.
+
+    With --out the plan is saved: `pool apply FILE` then does exactly that, or refuses when the world has moved.
+    """
     context.obj = choices(context, locals())
     if context.invoked_subcommand is None:
         from gpukube.cli import running
@@ -85,6 +103,10 @@ def create(
     sets: SetOption,
     clusters: ClusterOption,
     pools: PoolOption,
+    adopt: AdoptOption,
+    no_wait: NoWaitOption,
+    fail_fast: FailFastOption,
+    events: EventsOption,
     output: OutputOption,
     chart: ChartOption,
     timeout: TimeoutOption,
@@ -101,13 +123,109 @@ def create(
     running.create(choices(context, locals()))
 
 
+@app.command()
+def apply(
+    context: typer.Context,
+    plan_file: Annotated[
+        str, typer.Argument(metavar="[PLAN]", show_default=False, help="A plan saved with `pool plan --out`.")
+    ] = "",
+    *,
+    files: FileOption,
+    sets: SetOption,
+    clusters: ClusterOption,
+    pools: PoolOption,
+    adopt: AdoptOption,
+    prune: PruneOption,
+    replace: ReplaceOption,
+    allow_disruption: DisruptionOption,
+    yes: YesOption,
+    no_wait: NoWaitOption,
+    fail_fast: FailFastOption,
+    events: EventsOption,
+    output: OutputOption,
+    chart: ChartOption,
+    timeout: TimeoutOption,
+    parallelism: ParallelismOption,
+    sandbox: SandboxOption,
+    verbose: VerboseOption,
+) -> None:
+    """Bring the live pools to what the spec says: create, update in place, replace and prune where allowed.
+
+    Shows the plan and asks on a terminal; without one it needs --yes. A saved plan was reviewed before and is not
+    asked about: it is applied exactly, or refused as stale. Run it again after any interruption.
+    """
+    from gpukube.cli import running
+
+    running.apply(choices(context, locals()))
+
+
+@app.command()
+def scale(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Pool, as the spec names it.")],
+    *,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", min=0, show_default=False, help="New size of a pool without autoscaling.")
+    ] = None,
+    minimum: Annotated[
+        int | None, typer.Option("--min", min=0, show_default=False, help="New smallest size of an autoscaled pool.")
+    ] = None,
+    maximum: Annotated[
+        int | None, typer.Option("--max", min=0, show_default=False, help="New largest size of an autoscaled pool.")
+    ] = None,
+    files: FileOption,
+    sets: SetOption,
+    clusters: PlaceOption,
+    owners: OwnerOption,
+    yes: YesOption,
+    no_wait: NoWaitOption,
+    events: EventsOption,
+    output: OutputOption,
+    timeout: TimeoutOption,
+    parallelism: ParallelismOption,
+    sandbox: SandboxOption,
+    verbose: VerboseOption,
+) -> None:
+    """Give a live pool another size, now. The spec stays as it is: `plan diff` will show the difference.
+
+    Numbers are pool totals. To scale down asks on a terminal; without one it needs --yes.
+    """
+    from gpukube.cli import running
+
+    running.scale(choices(context, {**locals(), "names": [name]}))
+
+
+@app.command()
+def wait(
+    context: typer.Context,
+    *,
+    files: FileOption,
+    sets: SetOption,
+    clusters: ClusterOption,
+    pools: PoolOption,
+    events: EventsOption,
+    output: OutputOption,
+    timeout: TimeoutOption,
+    parallelism: ParallelismOption,
+    sandbox: SandboxOption,
+    verbose: VerboseOption,
+) -> None:
+    """Wait until the clouds have finished with the pools of the spec, then prove the GPUs on their nodes.
+
+    For what a former command began: with --no-wait, or before it was interrupted. Begins nothing itself.
+    """
+    from gpukube.cli import running
+
+    running.wait(choices(context, locals()))
+
+
 @app.command("list")
 def list_pools(
     context: typer.Context,
     *,
     files: FileOption,
     sets: SetOption,
-    clusters: ClusterOption,
+    clusters: PlaceOption,
     pools: PoolOption,
     skip_cluster: SkipClusterOption,
     output: OutputOption,
@@ -128,7 +246,7 @@ def get_pool(
     *,
     files: FileOption,
     sets: SetOption,
-    clusters: ClusterOption,
+    clusters: PlaceOption,
     output: OutputOption,
     parallelism: ParallelismOption,
     sandbox: SandboxOption,
@@ -147,8 +265,11 @@ def delete(
     *,
     files: FileOption,
     sets: SetOption,
-    clusters: ClusterOption,
+    clusters: PlaceOption,
+    owners: OwnerOption,
     yes: YesOption,
+    no_wait: NoWaitOption,
+    events: EventsOption,
     output: OutputOption,
     timeout: TimeoutOption,
     parallelism: ParallelismOption,

@@ -2,61 +2,82 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
 
 from gpukube import api
 from gpukube.cli import output as out
-from gpukube.cli.progress import progress_on
+from gpukube.cli.options import Choices
+from gpukube.cli.stage import confirm, open_job
 from gpukube.errors import ExitCode, SpecError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
+    from collections.abc import Callable, Sequence
 
-    from gpukube.cli.options import Choices
-    from gpukube.cli.progress import LiveRows, PlainLines
+    from gpukube.cli.stage import Job
+    from gpukube.core.values import PoolPlan
     from gpukube.engine.documents import Document
     from gpukube.engine.report import ClusterReport
 
-__all__ = ["create", "delete", "diff", "get_pool", "list_pools", "plan", "verify"]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A prepared spec and the circumstances to work on it."""
-
-    prepared: api.Prepared
-    run: api.Run
-    progress: LiveRows | PlainLines
+__all__ = ["apply", "create", "delete", "diff", "get_pool", "list_pools", "plan", "scale", "verify", "wait"]
 
 
 def plan(choices: Choices) -> None:
-    """Show the plan."""
-    with _job(choices) as job:
-        plans = api.plan(job.prepared, job.run, skip_cluster=choices.skip_cluster)
+    """Show the plan; with --out save it."""
+    _require_plan_options(choices)
+    with open_job(choices) as job:
+        plans = api.plan(job.prepared, job.run, _scope(choices))
     document = api.plan_document(plans, job.prepared.warnings)
+    if choices.out:
+        saved = api.saved_plan(plans, job.specs, _options(choices), api.provenance(job.run))
+        api.write_plan(saved, choices.out)
     out.show(document, choices.output, verbose=choices.verbose)
+    if choices.out:
+        sys.stderr.write(f"saved; to apply exactly this: gpukube pool apply {choices.out}\n")
     raise typer.Exit(api.plan_exit_code(plans))
 
 
 def diff(choices: Choices) -> None:
     """Show the differences; 0 none, 2 some."""
-    with _job(choices) as job:
-        plans = api.plan(job.prepared, job.run, skip_cluster=choices.skip_cluster)
+    with open_job(choices) as job:
+        plans = api.plan(job.prepared, job.run, api.Scope(skip_cluster=choices.skip_cluster))
     out.show(api.plan_document(plans, job.prepared.warnings, kind="Diff"), choices.output, verbose=choices.verbose)
     raise typer.Exit(api.diff_exit_code(plans, skip_cluster=choices.skip_cluster))
 
 
 def create(choices: Choices) -> None:
     """Create what is missing and prove it."""
-    _report(choices, "Create", lambda job: api.create(job.prepared, job.run))
+    _report(choices, "Create", lambda job: api.create(job.prepared, job.run, adopt=choices.adopt))
+
+
+def apply(choices: Choices) -> None:
+    """Bring the live pools to what is declared, after asking; or apply a saved plan."""
+    saved = None
+    if choices.plan_file:
+        saved = api.read_plan(choices.plan_file)
+        out.warn(saved.warnings)
+        choices = _as_saved(choices, saved)
+    _require_plan_options(choices)
+
+    def ask(job: Job, plans: Sequence[api.ClusterPlan]) -> None:
+        if saved is None and any(plan.differs for plan in plans):
+            _confirm_apply(choices, job, plans)
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        consent = api.Consent(choices.allow_disruption, "recreate" if choices.replace else "")
+        return api.apply(
+            job.prepared, job.run, _scope(choices), consent, saved=saved, confirm=lambda plans: ask(job, plans)
+        )
+
+    _report(choices, "Apply", work, saved)
+
+
+def wait(choices: Choices) -> None:
+    """Follow what was begun before, to its proof."""
+    _report(choices, "Wait", lambda job: api.wait(job.prepared, job.run))
 
 
 def verify(choices: Choices) -> None:
@@ -66,18 +87,38 @@ def verify(choices: Choices) -> None:
 
 def delete(choices: Choices) -> None:
     """Delete pools of ours, after asking."""
-    with _job(choices) as job:
-        doomed = api.plan_deletion(job.prepared, job.run, choices.names)
-        with job.progress.paused(), _interrupts_as_usual():
-            _confirm(choices, [f"{cluster}/{pool.name} ({pool.instance_type})" for cluster, pool in doomed.pools()])
-        reports = api.delete(doomed, job.run)
-    _finish(choices, "Delete", reports, job.run)
+
+    def ask(job: Job, deletion: api.Deletion) -> None:
+        confirm(choices, job, "delete", [_named(pool) for pool in deletion.pools()])
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        return api.delete(job.prepared, job.run, choices.names, lambda deletion: ask(job, deletion))
+
+    _report(choices, "Delete", work)
+
+
+def scale(choices: Choices) -> None:
+    """Give a live pool another size; asks when nodes go away."""
+    size = api.Size(choices.nodes, choices.minimum, choices.maximum)
+    if size == api.Size():
+        raise SpecError(
+            "no size is given", where=Where("--nodes"), fix="add --nodes, or --min and --max", code="no-size"
+        )
+
+    def ask(job: Job, scaling: api.Scaling) -> None:
+        shrinking = [_named(pool) for pool in scaling.pools() if pool.disruptive]
+        confirm(choices, job, "scale down", shrinking)
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        return api.scale(job.prepared, job.run, choices.names[0], size, lambda scaling: ask(job, scaling))
+
+    _report(choices, "Scale", work)
 
 
 def list_pools(choices: Choices) -> None:
     """List live GPU pools."""
-    with _job(choices) as job:
-        plans = api.plan(job.prepared, job.run, skip_cluster=choices.skip_cluster)
+    with open_job(choices) as job:
+        plans = api.plan(job.prepared, job.run, api.Scope(skip_cluster=choices.skip_cluster))
     out.show(api.list_document(plans), choices.output, verbose=choices.verbose)
     raise typer.Exit(api.plan_exit_code(plans))
 
@@ -85,15 +126,88 @@ def list_pools(choices: Choices) -> None:
 def get_pool(choices: Choices) -> None:
     """Show one pool wherever it lives."""
     (name,) = choices.names
-    with _job(choices) as job:
+    with open_job(choices) as job:
         plans = api.plan(job.prepared, job.run)
     document: Document = api.pool_document(plans, name)
     out.show(document, choices.output, verbose=choices.verbose)
     raise typer.Exit(api.plan_exit_code(plans))
 
 
-def _report(choices: Choices, kind: str, work: Callable[[Job], Sequence[ClusterReport]]) -> None:
-    with _job(choices) as job:
+def _scope(choices: Choices) -> api.Scope:
+    return api.Scope(skip_cluster=choices.skip_cluster, adopt=choices.adopt, prune=choices.prune)
+
+
+def _options(choices: Choices) -> api.PlanOptions:
+    return api.PlanOptions(
+        clusters=tuple(choices.clusters),
+        pools=tuple(choices.pools),
+        skip_cluster=choices.skip_cluster,
+        adopt=choices.adopt,
+        prune=choices.prune,
+        replace=choices.replace,
+        allow_disruption=choices.allow_disruption,
+        chart=choices.chart,
+    )
+
+
+def _require_plan_options(choices: Choices) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        SpecError: --replace has another word than recreate; --prune would not see all that is declared.
+    """
+    if choices.replace not in ("", "recreate"):
+        raise SpecError(
+            f'"{choices.replace}" is no way to replace a pool', where=Where("--replace"), fix="write recreate",
+            code="choice",
+        )  # fmt: skip
+    if choices.prune and (choices.clusters or choices.pools):
+        raise SpecError(
+            "--prune does not go with --pool or --cluster",
+            where=Where("--prune"),
+            fix="leave the filters away",
+            why="what a filter leaves out would look as if it were no longer declared",
+            code="prune-filtered",
+        )
+
+
+def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
+    """Take everything that shapes the plan from the file; the command line may not shape it besides.
+
+    Raises:
+        SpecError: It tries to.
+    """
+    shaping = ("files", "sets", "clusters", "pools", "adopt", "prune", "replace", "allow_disruption", "chart")
+    given = [name for name in shaping if getattr(choices, name) != getattr(Choices(), name)]
+    if given:
+        option = f"--{given[0].removesuffix('s').replace('_', '-')}"
+        raise SpecError(
+            f"{option} does not go with a saved plan",
+            where=Where(choices.plan_file),
+            fix="leave it away, or plan again with it",
+            why="a saved plan is applied exactly",
+            code="saved-plan-option",
+        )
+    kept = saved.options
+    return replace(
+        choices,
+        clusters=list(kept.clusters),
+        pools=list(kept.pools),
+        adopt=kept.adopt,
+        prune=kept.prune,
+        replace=kept.replace,
+        allow_disruption=kept.allow_disruption,
+        chart=kept.chart,
+    )
+
+
+def _report(
+    choices: Choices,
+    kind: str,
+    work: Callable[[Job], Sequence[ClusterReport]],
+    saved: api.SavedPlan | None = None,
+) -> None:
+    with open_job(choices, saved) as job:
         reports = work(job)
     _finish(choices, kind, reports, job.run)
 
@@ -106,97 +220,19 @@ def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], run: 
     raise typer.Exit(api.exit_code(reports))
 
 
-@contextmanager
-def _job(choices: Choices) -> Iterator[Job]:
-    """Check everything that needs no call, then set the stage: sandbox, progress, Ctrl-C."""
-    out.require_format(choices.output)
-    if not choices.files:
-        raise SpecError("no spec is given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
-    specs = api.load(choices.files, sets=choices.sets)
-    prepared = api.prepare(specs, api.Filters(tuple(choices.clusters), tuple(choices.pools)))
-    out.warn(prepared.warnings)
-    with progress_on(out.stderr_console()) as listen:
-        run = _run(choices, prepared, listen)
-        with _first_interrupt_stops(run.clock, run.resume):
-            yield Job(prepared, run, listen)
+def _named(pool: PoolPlan) -> str:
+    """Name a pool with what goes with it."""
+    loss = pool.loss
+    pods = f", {len(loss.pods)} running pods" if loss and loss.pods else ""
+    nodes = f", {loss.nodes} nodes{pods}" if loss and loss.nodes else ""
+    return f"{pool.cluster.key}/{pool.name} ({pool.observed.instance_type if pool.observed else ''}{nodes})"
 
 
-def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.Run:
-    settings, chart, environ, pace = api.Settings(endpoints=_endpoints()), choices.chart, dict(os.environ), api.Pace()
-    if choices.sandbox:
-        from gpukube.cli import sandbox
-
-        shelter = sandbox.enter()
-        shelter.register(prepared.clusters.values())
-        settings, environ, pace = shelter.settings, shelter.environment(), api.QUICK
-        chart = chart or shelter.chart
-    return api.Run(
-        settings=settings,
-        chart=api.chart_source(chart),
-        environ=environ,
-        resume=choices.command,
-        pace=pace.with_timeout(choices.timeout * 60),
-        parallelism=choices.parallelism,
-        listen=listen,
-    )
-
-
-def _endpoints() -> dict[str, str]:
-    """Read GPUKUBE_<PROVIDER>_ENDPOINT: private endpoints, or an emulator."""
-    prefix, suffix = "GPUKUBE_", "_ENDPOINT"
-    return {
-        name.removeprefix(prefix).removesuffix(suffix).lower(): value
-        for name, value in os.environ.items()
-        if name.startswith(prefix) and name.endswith(suffix) and value
-    }
-
-
-@contextmanager
-def _first_interrupt_stops(clock: api.Clock, resume: str) -> Iterator[None]:
-    """Let the first Ctrl-C end the waits, so that the report is still written; the second ends the process.
-
-    The second leaves at once: threads that hang in a call would keep the interpreter from ending. Nothing is lost,
-    because the cloud holds all state.
-    """
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        if clock.stopped:
-            sys.stderr.write(f"\ngpukube: interrupted; the cloud keeps working. To resume: {resume}\n")
-            sys.stderr.flush()
-            os._exit(ExitCode.INTERRUPTED)
-        clock.stop()
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _interrupts_as_usual() -> Iterator[None]:
-    """Let Ctrl-C end the process at once: at a question there is nothing to wait for, and no answer means no."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _confirm(choices: Choices, doomed: Sequence[str]) -> None:
-    """Ask before destroying.
-
-    Raises:
-        SpecError: There is nobody to ask and --yes was not given.
-    """
-    if choices.yes or not doomed:
+def _confirm_apply(choices: Choices, job: Job, plans: Sequence[api.ClusterPlan]) -> None:
+    """Show the plan and ask whether to go on."""
+    if choices.yes:
         return
-    what = ", ".join(doomed)
-    if not sys.stdin.isatty():
-        raise SpecError(
-            f"deleting {what} needs a confirmation, and there is no terminal to ask on",
-            where=Where("--yes"),
-            fix="add --yes",
-            code="confirmation",
-        )
-    typer.confirm(f"delete {what}?", abort=True, err=True)
+    with job.progress.paused():
+        document = api.plan_document(plans, ())
+        out.show_on_stderr(document, verbose=choices.verbose)
+    confirm(choices, job, "apply", [api.plan_summary(document)])

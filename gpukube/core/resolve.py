@@ -16,11 +16,12 @@ from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 
 if TYPE_CHECKING:
     from gpukube.core.values import Locator
+    from gpukube.errors import Where
     from gpukube.gpu.catalogue import GpuModel, Machine
     from gpukube.spec.load import LoadedSpec
     from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName
 
-__all__ = ["GPU_TAINT", "cluster_refs", "promise_of", "resolve_targets"]
+__all__ = ["GPU_TAINT", "cluster_ref", "cluster_refs", "promise_of", "resolve_targets"]
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
 """Added by default. The value "present" is the one that the chart's NFD worker tolerates by itself
@@ -31,7 +32,19 @@ NOT_IDENTITY = ("provider", "name", "kubeconfig", "context")
 
 def cluster_refs(loaded: LoadedSpec) -> dict[str, ClusterRef]:
     """List the clusters of a spec by their keys."""
-    return {key: _cluster_ref(key, cluster, loaded) for key, cluster in loaded.spec.clusters.items()}
+    return {
+        key: cluster_ref(key, cluster, loaded.positions.at(f"clusters.{key}"))
+        for key, cluster in loaded.spec.clusters.items()
+    }
+
+
+def cluster_ref(key: str, cluster: Cluster, where: Where) -> ClusterRef:
+    """Take a cluster of a spec, or one that was named by its address, out of its model."""
+    written = cluster.model_dump(by_alias=True, exclude_none=True)
+    identity = {name: str(value) for name, value in written.items() if name not in NOT_IDENTITY}
+    return ClusterRef(
+        key, cluster.provider, cluster.name, identity, cluster.kubeconfig or "", cluster.context or "", where
+    )
 
 
 def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Diagnostic, ...]]:
@@ -70,20 +83,6 @@ class _Refused(Exception):
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)
         self.diagnostic = diagnostic
-
-
-def _cluster_ref(key: str, cluster: Cluster, loaded: LoadedSpec) -> ClusterRef:
-    written = cluster.model_dump(by_alias=True, exclude_none=True)
-    identity = {name: str(value) for name, value in written.items() if name not in NOT_IDENTITY}
-    return ClusterRef(
-        key,
-        cluster.provider,
-        cluster.name,
-        identity,
-        cluster.kubeconfig or "",
-        cluster.context or "",
-        loaded.positions.at(f"clusters.{key}"),
-    )
 
 
 def _provider(loaded: LoadedSpec, cluster: ClusterRef) -> ProviderName:

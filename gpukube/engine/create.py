@@ -16,6 +16,7 @@ from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.fanout import run_all
 from gpukube.engine.pools import attempt, make_pool, observe, settle, update_pool
 from gpukube.engine.proving import prove
+from gpukube.engine.release import restore_entry
 from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import CloudError, Conflict
 
@@ -38,14 +39,16 @@ def create_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], 
 
 def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
-    tasks = {pool.name: partial(attempt, pool, session, run, _create_pool) for pool in plan.pools}
+    work = partial(_create_pool, plan)
+    tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in plan.pools}
     reports = run_all(tasks, session.provider.pools_at_once)
     return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)), release)
 
 
-def _create_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     if plan.action in ("update", "replace"):
         return PoolReport(plan.pool, plan.name, "differs", f"left alone: it {plan.why}", plan.changes)
+    restore_entry(cluster, plan, session, run)
     return bring_up(plan, session, run)
 
 

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING
 from gpukube.cluster.advertisers import check_advertisers, find_advertisers
 from gpukube.cluster.names import kind_of
 from gpukube.cluster.nfd import find_nfd, nfd_warnings
+from gpukube.cluster.nodes_drift import node_repairs, nodes_of_pool
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import look
-from gpukube.core.plan import plan_pool
+from gpukube.core.plan import plan_pool, plan_removal, spare_living
 from gpukube.engine.fanout import run_all
+from gpukube.engine.losses import with_costs
 from gpukube.errors import GpukubeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.cluster.nodes_drift import NodeRepair
     from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed, PoolPlan
@@ -29,7 +32,24 @@ if TYPE_CHECKING:
     from gpukube.engine.session import Session
     from gpukube.errors import Diagnostic
 
-__all__ = ["ClusterPlan", "plan_clusters"]
+__all__ = ["ClusterPlan", "Scope", "plan_clusters"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How far a plan reaches.
+
+    Attributes:
+        skip_cluster: Look at the pool APIs only.
+        adopt: Give our marks to pools that nobody owns and that match.
+        prune: Delete pools of these owners that the specs no longer declare.
+        retire: Drop config entries of the release that nothing names any more.
+    """
+
+    skip_cluster: bool = False
+    adopt: bool = False
+    prune: bool = False
+    retire: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +59,12 @@ class ClusterPlan:
     Attributes:
         cluster: Which.
         facts: What the cloud says of it; None when it could not be asked.
-        pools: Plans of the declared pools.
+        pools: Plans of the declared pools, then those of pools to prune.
         live: All live pools, of all owners.
-        undeclared: Live pools of these owners that the spec no longer declares.
+        undeclared: Live pools of these owners that the spec no longer declares and that stay.
         seen: The inside of the cluster; None when it was skipped or could not be reached.
         release: The device-plugin chart or the GPU Operator; None when `seen` is.
+        repairs: Labels and taints of ours that live nodes have lost.
         unknown: Why the inside is not known; "" when it is.
         unreachable: The error behind `unknown`; None when the inside was skipped or is known.
         diagnostics: Findings that concern more than one pool's API: foreign advertisers, the release, cluster state.
@@ -58,6 +79,7 @@ class ClusterPlan:
     undeclared: tuple[Observed, ...] = ()
     seen: Sighting | None = None
     release: ReleasePlan | None = None
+    repairs: tuple[NodeRepair, ...] = ()
     unknown: str = ""
     unreachable: GpukubeError | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -69,17 +91,14 @@ class ClusterPlan:
         """Whether the declared and the live differ, inside the cluster too where that is known."""
         pools = any(pool.action != "no-op" for pool in self.pools)
         release = self.release is not None and self.release.action in ("install", "upgrade", "conflict")
-        return pools or release or bool(self.undeclared)
+        return pools or release or bool(self.repairs) or bool(self.undeclared)
 
 
 def plan_clusters(
-    prepared: Prepared, sessions: Mapping[str, Session], run: Run, *, skip_cluster: bool = False
+    prepared: Prepared, sessions: Mapping[str, Session], run: Run, scope: Scope = Scope()
 ) -> tuple[ClusterPlan, ...]:
     """Plan every cluster, in the order of the spec."""
-    tasks = {
-        key: partial(_plan_cluster, session, prepared, run, skip_cluster=skip_cluster)
-        for key, session in sessions.items()
-    }
+    tasks = {key: partial(_plan_cluster, session, prepared, run, scope) for key, session in sessions.items()}
     plans = run_all(tasks, run.parallelism)
     return tuple(
         ClusterPlan(prepared.clusters[key], error=plan, desired=prepared.desired[key])
@@ -89,25 +108,55 @@ def plan_clusters(
     )
 
 
-def _plan_cluster(session: Session, prepared: Prepared, run: Run, *, skip_cluster: bool) -> ClusterPlan:
+def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
+    outside = _plan_outside(session, prepared, run, scope)
+    if scope.skip_cluster:
+        return replace(outside, pools=with_costs(outside.pools, None, None), unknown="skipped (--skip-cluster)")
+    run.tell("check", "looks into the cluster", session.cluster.key)
+    try:
+        return _plan_inside(outside, session, run, scope)
+    except GpukubeError as error:
+        pools = with_costs(outside.pools, None, None)
+        return replace(outside, pools=pools, unknown=str(error), unreachable=error)
+
+
+def _plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
     key = session.cluster.key
     run.tell("check", "asks the cloud", key)
     facts = session.cloud.identify()
     live = session.cloud.pools()
     desired = tuple(session.cloud.complete(wanted) for wanted in prepared.desired[key])
-    pools = tuple(plan_pool(session.provider, wanted, live) for wanted in desired)
+    pools = tuple(plan_pool(session.provider, wanted, live, adopt=scope.adopt) for wanted in desired)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
-    outside = ClusterPlan(session.cluster, facts, pools, live, undeclared, desired=desired)
-    if skip_cluster:
-        return replace(outside, unknown="skipped (--skip-cluster)")
-    run.tell("check", "looks into the cluster", key)
-    try:
-        seen = look(session.kube())
-    except GpukubeError as error:
-        return replace(outside, unknown=str(error), unreachable=error)
-    release = plan_release(desired, seen, live_pools=live, chart_version=run.chart_version)
-    found = (*release.diagnostics, *_foreign(seen, desired), *_features(seen, desired))
-    return replace(outside, seen=seen, release=release, diagnostics=found)
+    if scope.prune:
+        pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)
+        undeclared = ()
+    return ClusterPlan(session.cluster, facts, pools, live, undeclared, desired=desired)
+
+
+def _plan_inside(outside: ClusterPlan, session: Session, run: Run, scope: Scope) -> ClusterPlan:
+    kube = session.kube()
+    seen = look(kube)
+    pools = tuple(
+        spare_living(session.provider, pool) if pool.observed and nodes_of_pool(seen, pool.observed) else pool
+        for pool in outside.pools
+    )
+    release = plan_release(
+        outside.desired,
+        seen,
+        live_pools=outside.live,
+        retire=scope.retire,
+        chart_version=run.chart_version,
+    )
+    found = (*release.diagnostics, *_foreign(seen, outside.desired), *_features(seen, outside.desired))
+    return replace(
+        outside,
+        pools=with_costs(pools, seen, kube),
+        seen=seen,
+        release=release,
+        repairs=node_repairs(pools, seen),
+        diagnostics=found,
+    )
 
 
 def _foreign(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:

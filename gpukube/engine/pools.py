@@ -21,13 +21,13 @@ from gpukube.provider import MOVED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpukube.core.values import Change, Desired, Observed, PoolPlan, Request
+    from gpukube.core.values import Change, Desired, Nodes, Observed, PoolPlan, Request
     from gpukube.engine.events import Phase
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
     from gpukube.engine.wait import Wait
 
-__all__ = ["attempt", "make_pool", "observe", "remove_pool", "settle", "update_pool"]
+__all__ = ["attempt", "make_pool", "observe", "remove_pool", "scale_pool", "settle", "update_pool"]
 
 FOLLOW_UPS = 5
 """Calls that a fresh pool may still need at the most: a guard against a provider that is never content."""
@@ -98,9 +98,11 @@ def settle(plan: PoolPlan, session: Session, run: Run) -> None:
 
     Sends what creation could not carry (Provider.follow_up).
     """
-    desired = _wanted(plan)
     wait = _wait(plan, run, "wait")
     wait.for_operation(session.cloud, Operation(plan.name, "create"))
+    desired = plan.desired
+    if desired is None:
+        return
     for _ in range(FOLLOW_UPS):
         observed = observe(plan, session)
         request = session.provider.follow_up(desired, observed) if observed else None
@@ -128,7 +130,7 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
         requests = _still_to_send(plan, session, planned)
         if not requests:
             return
-        run.tell("update", f"asks for {_fields(planned)}", plan.cluster.key, plan.pool)
+        run.tell("update", f"asks for {', '.join(planned)}", plan.cluster.key, plan.pool)
         try:
             operation = wait.send(session.cloud, requests[0])
         except Conflict as error:
@@ -142,16 +144,11 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
         if run.no_wait and len(requests) == 1:
             return
         wait.for_operation(session.cloud, operation)
-    raise CloudError(
-        f"the cloud took every call and the pool still differs in {_fields(planned)}",
-        where=plan.where,
-        fix="gpukube pool plan diff shows what; run again, and ask the cloud's support when it stays",
-        code="no-effect",
-    )
+    raise _no_effect(plan, planned)
 
 
-def remove_pool(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Delete the planned pool; one that is gone or going already is as good.
+def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool = True) -> None:
+    """Delete the planned pool and, unless told otherwise, wait until it is gone; one that is going already is as good.
 
     Raises:
         Conflict: It changed since it was planned.
@@ -164,8 +161,37 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     operation = Operation(plan.name, "delete")
     if plan.observed.state != "deleting":
         operation = wait.send(session.cloud, session.provider.delete_request(plan.cluster, plan.observed))
-    if not run.no_wait:
+    if until_gone:
         wait.for_operation(session.cloud, operation)
+
+
+def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None:
+    """Give the planned pool its size; everything else of it stays, also what changed since the plan.
+
+    Raises:
+        CloudError: The pool is gone.
+        GpukubeError: The cloud refuses it, or it ended badly.
+    """
+    wait = _wait(plan, run, "update")
+    wanted = {c.change.field: c.change.new for c in plan.changes}
+    for _ in range(REPEATS):
+        wait.for_operation(session.cloud, Operation(plan.name, "update"))
+        observed = observe(plan, session)
+        if observed is None:
+            raise CloudError("the pool is gone", where=plan.where, fix="gpukube pool create makes it", code="pool-gone")
+        if all(observed.fields.get(field) == value for field, value in wanted.items()):
+            return
+        run.tell("update", f"asks for {', '.join(f'{f} {v}' for f, v in wanted.items())}", plan.cluster.key, plan.pool)
+        try:
+            operation = wait.send(session.cloud, session.provider.scale_request(plan.cluster, observed, nodes))
+        except Conflict as error:
+            if error.diagnostics[0].code != MOVED:
+                raise
+            continue
+        if run.no_wait:
+            return
+        wait.for_operation(session.cloud, operation)
+    raise _no_effect(plan, wanted)
 
 
 def _wanted(plan: PoolPlan) -> Desired:
@@ -208,5 +234,10 @@ def _still_to_send(plan: PoolPlan, session: Session, planned: Mapping[str, Chang
     return now.requests
 
 
-def _fields(planned: Mapping[str, Change]) -> str:
-    return ", ".join(planned)
+def _no_effect(plan: PoolPlan, fields: Mapping[str, object]) -> CloudError:
+    return CloudError(
+        f"the cloud took every call and the pool still differs in {', '.join(fields)}",
+        where=plan.where,
+        fix="gpukube pool plan diff shows what; run again, and ask the cloud's support when it stays",
+        code="no-effect",
+    )

@@ -7,10 +7,11 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from gpukube.core.owners import needs_operator, solve_ownership
-from gpukube.core.resolve import cluster_refs, promise_of, resolve_targets
+from gpukube.core.resolve import cluster_ref, cluster_refs, promise_of, resolve_targets
 from gpukube.engine.fidelity import check_fidelity
 from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
 from gpukube.provider import load_provider
+from gpukube.spec.address import parse_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gpukube.provider import Provider
     from gpukube.spec.load import LoadedSpec
 
-__all__ = ["Filters", "Prepared", "prepare"]
+__all__ = ["Filters", "Prepared", "prepare", "prepare_addresses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,25 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepar
         warnings=tuple(dict.fromkeys(found)),
         filters=filters,
     )
+
+
+def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> Prepared:
+    """Prepare for clusters that are named by their addresses: nothing is declared on them.
+
+    Args:
+        addresses: As gpukube.spec.address reads them.
+        owners: Whose pools may be changed.
+
+    Raises:
+        SpecError: Holds one diagnostic per address that is not one.
+        MissingExtra: A provider is not installed.
+    """
+    clusters = {
+        key: cluster_ref(key, cluster, Where("--cluster")) for key, cluster in parse_addresses(addresses).items()
+    }
+    for cluster in clusters.values():
+        load_provider(cluster.provider)
+    return Prepared(tuple(owners), clusters, dict.fromkeys(clusters, ()), (), Filters())
 
 
 def _clusters(specs: Sequence[LoadedSpec], found: list[Diagnostic]) -> dict[str, ClusterRef]:

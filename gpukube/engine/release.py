@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
-from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import look
+from gpukube.cluster.sighting import has_entry, look
+from gpukube.core.owners import CONFIG_LABEL
 from gpukube.errors import AccessError
 
 if TYPE_CHECKING:
@@ -17,11 +19,12 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.release import Release
     from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.core.values import PoolPlan
     from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["ensure_release"]
+__all__ = ["ensure_release", "restore_entry", "retire_entries"]
 
 NEEDED = (
     ("create", "secrets", ""),
@@ -72,6 +75,63 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         return _install(keeper, release, plan, session, run)
     finally:
         keeper.close()
+
+
+def retire_entries(plan: ClusterPlan, session: Session, run: Run) -> str:
+    """Drop the config entries that nothing names any more, once labels have moved or pools are gone.
+
+    Node objects outlive their pool by moments and keep naming its entry; they are waited for a little. What is still
+    named then stays, and the next apply drops it.
+
+    Returns:
+        One line for the summary; "" when there was nothing to drop.
+
+    Raises:
+        As ensure_release.
+    """
+    freed = _freed_entries(plan)
+    if not freed or plan.release is None:
+        return ""
+    key = plan.cluster.key
+    end = run.clock.now() + run.pace.settle_s
+    while True:
+        live, seen = session.cloud.pools(), look(session.kube())
+        lingering = freed & {node.labels.get(CONFIG_LABEL, "") for node in seen.nodes}
+        lingering -= {pool.labels.get(CONFIG_LABEL, "") for pool in live}
+        if not lingering or run.clock.now() >= end:
+            break
+        run.tell("release", f"waits for nodes that still name entry {', '.join(sorted(lingering))}", key)
+        run.clock.wait(run.pace.poll_s)
+    release = plan_release(plan.desired, seen, live_pools=live, retire=True, chart_version=run.chart_version)
+    return ensure_release(replace(plan, release=release), session, run)
+
+
+def restore_entry(plan: ClusterPlan, pool: PoolPlan, session: Session, run: Run) -> None:
+    """Put back the config entry that a pool is about to name, if another run has dropped it since ours added it.
+
+    Nothing names an entry between the release's upgrade and the pool's own call, and pools of a cluster may queue for
+    an hour: to the apply of another spec the entry looks left over. Nodes that name a missing one have no devices.
+
+    Raises:
+        As ensure_release.
+    """
+    desired = pool.desired
+    kind = kind_of(desired.ownership.advertiser) if desired else None
+    if desired is None or kind is None or not desired.ownership.config_key or pool.action in ("no-op", "conflict"):
+        return
+    if has_entry(session.kube(), kind, desired.ownership.config_key):
+        return
+    live = session.cloud.pools()
+    release = plan_release(plan.desired, look(session.kube()), live_pools=live, chart_version=run.chart_version)
+    ensure_release(replace(plan, release=release), session, run)
+
+
+def _freed_entries(plan: ClusterPlan) -> set[str]:
+    """List the entries that some pool of the plan stopped naming: its label was moved, or it went away."""
+    label = f"labels[{CONFIG_LABEL}]"
+    moved = {c.change.old for p in plan.pools for c in p.changes if c.change.field == label}
+    gone = {p.observed.labels.get(CONFIG_LABEL) for p in plan.pools if p.observed and p.action in ("delete", "replace")}
+    return {str(entry) for entry in moved | gone if entry}
 
 
 def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, session: Session, run: Run) -> str:

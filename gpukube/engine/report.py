@@ -32,7 +32,7 @@ class PoolReport:
         name: The cloud's name.
         outcome: See Outcome.
         message: One line.
-        changes: The differences that were left alone.
+        changes: The differences: brought about, or (outcome differs) left alone.
         proof: What the nodes show; None when it was not looked at.
         error: Why it failed.
         resume: Command that takes it up again; "" when there is nothing to resume.

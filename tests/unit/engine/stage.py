@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from gpukube.cluster.chart import ChartSource
-from gpukube.core.plan import plan_pool
+from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.values import ClusterFacts, Settings
+from gpukube.engine.apply import Consent, apply_pools, require_consent
+from gpukube.engine.create import create_pools
 from gpukube.engine.planning import ClusterPlan
 from gpukube.engine.run import Pace, Run
 from gpukube.engine.session import Session
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired
     from gpukube.engine.events import Event
+    from gpukube.engine.report import ClusterReport
 
 PACE = Pace(timeout_s=600, poll_s=5, settle_s=60, verify_s=300)
 RESUME = "gpukube pool create -f pools.yaml"
@@ -91,10 +94,27 @@ class Stage:
         cloud = self.provider.connect(CLUSTER, Settings())
         return Session(CLUSTER, self.provider, cloud, Settings(), None, cast("Kube", kube))
 
-    def plan(self) -> ClusterPlan:
+    def plan(self, *, adopt: bool = False, prune: bool = False) -> ClusterPlan:
         live = self.session.cloud.pools()
-        plans = tuple(plan_pool(self.provider, wanted, live) for wanted in self.pools)
-        return ClusterPlan(CLUSTER, ClusterFacts("nowhere-1", "1.34.2", ready=True, status="Running"), plans, live)
+        plans = tuple(plan_pool(self.provider, wanted, live, adopt=adopt) for wanted in self.pools)
+        declared = {wanted.target.name for wanted in self.pools}
+        extra = [pool for pool in live if pool.owner and pool.name not in declared] if prune else []
+        plans += tuple(plan_removal(self.provider, CLUSTER, pool) for pool in extra)
+        facts = ClusterFacts("nowhere-1", "1.34.2", ready=True, status="Running")
+        return ClusterPlan(CLUSTER, facts, plans, live, desired=tuple(self.pools))
+
+    def make(self) -> None:
+        """Create all pools, and forget how."""
+        create_pools([self.plan()], {CLUSTER.key: self.session}, self.run)
+        self.world.requests.clear()
+        self.said.clear()
+
+    def apply(self, consent: Consent = Consent(), **scope: bool) -> ClusterReport:
+        """Plan and apply."""
+        plan = self.plan(**scope)
+        require_consent([plan], consent)
+        (report,) = apply_pools([plan], {CLUSTER.key: self.session}, self.run)
+        return report
 
     def sent(self) -> list[str]:
         return [request.operation for request in self.world.requests]

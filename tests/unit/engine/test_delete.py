@@ -33,7 +33,7 @@ def stage() -> Stage:
 
 
 def delete(stage: Stage) -> PoolReport:
-    deletion = plan_deletion([stage.plan()], OWNERS, [CUT.target.pool])
+    deletion = plan_deletion([stage.plan()], {CLUSTER.key: stage.session}, OWNERS, [CUT.target.pool])
     (report,) = delete_pools(deletion, {CLUSTER.key: stage.session}, stage.run)
     (pool,) = report.pools
     return pool
@@ -79,17 +79,17 @@ def test_delete_when_it_may_not_be_deleted_then_nothing_is_sent(
     live = stage.world.pools[CUT.target.name]
     stage.world.pools[CUT.target.name] = replace(live, **changes)  # type: ignore[arg-type]  # test data
     with pytest.raises(Conflict) as caught:
-        plan_deletion([stage.plan()], OWNERS, [CUT.target.name])
+        plan_deletion([stage.plan()], {CLUSTER.key: stage.session}, OWNERS, [CUT.target.name])
     assert caught.value.diagnostics[0].code == code
 
 
 def test_delete_when_the_name_is_unknown_then_said(stage: Stage) -> None:
     with pytest.raises(SpecError) as caught:
-        plan_deletion([stage.plan()], OWNERS, ["other"])
+        plan_deletion([stage.plan()], {CLUSTER.key: stage.session}, OWNERS, ["other"])
     assert caught.value.diagnostics[0].code == "no-pool"
 
 
 def test_delete_when_a_cluster_could_not_be_asked_then_its_error(stage: Stage) -> None:
     with pytest.raises(CloudError) as caught:
-        plan_deletion([replace(stage.plan(), error=LOST)], OWNERS, [CUT.target.pool])
+        plan_deletion([replace(stage.plan(), error=LOST)], {CLUSTER.key: stage.session}, OWNERS, [CUT.target.pool])
     assert caught.value is LOST

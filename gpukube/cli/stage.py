@@ -1,0 +1,151 @@
+"""The stage of a command: the spec, the clouds' endpoints, progress, Ctrl-C, and the question before destroying.
+
+Lives here: what all pool commands stand on. Must not live here: what a command does (running).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from gpukube import api
+from gpukube.cli import output as out
+from gpukube.cli.events import logged
+from gpukube.cli.progress import progress_on
+from gpukube.errors import ExitCode, SpecError, Where
+from gpukube.spec.address import is_address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+    from gpukube.cli.options import Choices
+    from gpukube.cli.progress import LiveRows, PlainLines
+
+__all__ = ["Job", "confirm", "open_job"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A prepared spec and the circumstances to work on it."""
+
+    specs: tuple[api.LoadedSpec, ...]
+    prepared: api.Prepared
+    run: api.Run
+    progress: LiveRows | PlainLines
+
+
+@contextmanager
+def open_job(choices: Choices, saved: api.SavedPlan | None = None) -> Iterator[Job]:
+    """Check everything that needs no call, then set the stage: sandbox, progress, Ctrl-C."""
+    out.require_format(choices.output)
+    specs, prepared = _prepared(choices, saved)
+    out.warn(prepared.warnings)
+    with progress_on(out.stderr_console()) as listen, logged(choices.events, listen) as listener:
+        run = _run(choices, prepared, listener)
+        with _first_interrupt_stops(run.clock, run.resume):
+            yield Job(specs, prepared, run, listen)
+
+
+def _prepared(choices: Choices, saved: api.SavedPlan | None) -> tuple[tuple[api.LoadedSpec, ...], api.Prepared]:
+    """Take what is declared from the saved plan, from the files, or, without any, from the clusters' addresses."""
+    if saved is None and not choices.files:
+        addresses = [text for text in choices.clusters if is_address(text)]
+        if not addresses or len(addresses) < len(choices.clusters):
+            raise SpecError("no spec is given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
+        return (), api.prepare_addresses(addresses, choices.owners)
+    if choices.owners:
+        fix = "leave it away: the spec's metadata.name is the owner"
+        raise SpecError("--owner does not go with a spec", where=Where("--owner"), fix=fix, code="owner-and-spec")
+    specs = saved.specs if saved is not None else api.load(choices.files, sets=choices.sets)
+    return specs, api.prepare(specs, api.Filters(tuple(choices.clusters), tuple(choices.pools)))
+
+
+def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.Run:
+    settings, chart, environ, pace = api.Settings(endpoints=_endpoints()), choices.chart, dict(os.environ), api.Pace()
+    if choices.sandbox:
+        from gpukube.cli import sandbox
+
+        shelter = sandbox.enter()
+        shelter.register(prepared.clusters.values())
+        settings, environ, pace = shelter.settings, shelter.environment(), api.QUICK
+        chart = chart or shelter.chart
+    return api.Run(
+        settings=settings,
+        chart=api.chart_source(chart),
+        environ=environ,
+        resume=choices.command,
+        pace=pace.with_timeout(choices.timeout * 60),
+        parallelism=choices.parallelism,
+        no_wait=choices.no_wait,
+        fail_fast=choices.fail_fast,
+        listen=listen,
+    )
+
+
+def _endpoints() -> dict[str, str]:
+    """Read GPUKUBE_<PROVIDER>_ENDPOINT: private endpoints, or an emulator."""
+    prefix, suffix = "GPUKUBE_", "_ENDPOINT"
+    return {
+        name.removeprefix(prefix).removesuffix(suffix).lower(): value
+        for name, value in os.environ.items()
+        if name.startswith(prefix) and name.endswith(suffix) and value
+    }
+
+
+@contextmanager
+def _first_interrupt_stops(clock: api.Clock, resume: str) -> Iterator[None]:
+    """Let the first Ctrl-C end the waits, so that the report is still written; the second ends the process.
+
+    The second leaves at once: threads that hang in a call would keep the interpreter from ending. Nothing is lost,
+    because the cloud holds all state.
+    """
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        if clock.stopped:
+            sys.stderr.write(f"\ngpukube: interrupted; the cloud keeps working. To resume: {resume}\n")
+            sys.stderr.flush()
+            os._exit(ExitCode.INTERRUPTED)
+        clock.stop()
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _interrupts_as_usual() -> Iterator[None]:
+    """Let Ctrl-C end the process at once: at a question there is nothing to wait for, and no answer means no."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> None:
+    """Ask before destroying.
+
+    Raises:
+        SpecError: There is nobody to ask and --yes was not given.
+    """
+    if choices.yes or not objects:
+        return
+    question = f"{what} {', '.join(objects)}"
+    if not sys.stdin.isatty():
+        raise SpecError(
+            f"to {question} needs a confirmation, and there is no terminal to ask on",
+            where=Where("--yes"),
+            fix="add --yes",
+            code="confirmation",
+        )
+    with job.progress.paused(), _interrupts_as_usual():
+        typer.confirm(f"{question}?", abort=True, err=True)

@@ -1,0 +1,178 @@
+"""Brings live pools to what is declared: creates, updates in place, replaces where that is asked for, prunes.
+
+Per cluster: (1) what create checks; (2) the release, which gets new config entries and keeps the old ones; (3) node
+labels and taints that were taken off by hand; (4) creates, updates and replacements, each proven; (5) deletions;
+(6) config entries that nothing names any more are dropped. A change of sharing is therefore: entry added, label moved,
+devices verified, old entry dropped. Killed between any two of these and run again, the rest is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from gpukube.cluster.repairing import repair_nodes
+from gpukube.core.plan import plan_pool
+from gpukube.engine.clusters import prepare_cluster, report_all
+from gpukube.engine.create import bring_up
+from gpukube.engine.delete import delete_pool
+from gpukube.engine.fanout import run_all
+from gpukube.engine.pools import attempt, make_pool, remove_pool, update_pool
+from gpukube.engine.proving import prove
+from gpukube.engine.release import restore_entry, retire_entries
+from gpukube.engine.report import GOOD, ClusterReport, PoolReport
+from gpukube.errors import Conflict, Diagnostic, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gpukube.cluster.nodes_drift import NodeRepair
+    from gpukube.core.values import PoolPlan
+    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.run import Run
+    from gpukube.engine.session import Session
+
+__all__ = ["Consent", "apply_pools", "require_consent"]
+
+SHOWN_PODS = 10
+"""Pods named in a refusal; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the user allows beyond creating and harmless updates.
+
+    Attributes:
+        allow_disruption: Updates in place that running pods suffer from.
+        replace: "recreate": delete a pool and make it again where a field cannot change on a live one.
+    """
+
+    allow_disruption: bool = False
+    replace: Literal["", "recreate"] = ""
+
+
+def require_consent(plans: Sequence[ClusterPlan], consent: Consent) -> None:
+    """Refuse, before anything is changed, what was not asked for.
+
+    Raises:
+        Conflict: Holds one diagnostic per pool: what it would cost, and the option that allows it; or what no option
+            allows (a protected pool, a field that cannot change).
+    """
+    found = [d for plan in plans for pool in plan.pools for d in _objections(pool, consent)]
+    if not consent.allow_disruption:
+        found += [_disturbing(plan, repair) for plan in plans for repair in plan.repairs if repair.disruptive]
+    if found:
+        error = Conflict(found[0].message, where=found[0].where)
+        error.diagnostics = tuple(found)
+        raise error
+
+
+def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Diagnostic]:
+    if plan.action == "conflict":
+        return  # this pool fails by itself, the others go on
+    yield from (d for d in plan.diagnostics if d.severity == "error")
+    if plan.action == "replace" and not consent.replace:
+        fields = ", ".join(c.change.field for c in plan.changes if c.row.kind == "replace")
+        yield Diagnostic(
+            "needs-replace",
+            plan.where,
+            f"{fields} cannot change on a live pool; to replace it costs {_cost(plan)}",
+            fix="--replace recreate deletes the pool and makes it again; or write the live value, or a new pool name",
+            why="; ".join(c.row.sentence for c in plan.changes if c.row.kind == "replace"),
+        )
+    if plan.action == "update" and plan.disruptive and not consent.allow_disruption:
+        fields = ", ".join(c.change.field for c in plan.disruptive)
+        yield Diagnostic(
+            "needs-disruption",
+            plan.where,
+            f"to change {fields} disturbs {_cost(plan)}",
+            fix="--allow-disruption does it; --pool leaves this pool out",
+            why="; ".join(dict.fromkeys(c.row.sentence for c in plan.disruptive)),
+        )
+
+
+def _disturbing(plan: ClusterPlan, repair: NodeRepair) -> Diagnostic:
+    return Diagnostic(
+        "needs-disruption",
+        Where(f"{plan.cluster.key}/{repair.pool}"),
+        f"to put back {repair.field} on node {repair.node} disturbs the pods there",
+        fix="--allow-disruption does it; --pool leaves this pool out",
+    )
+
+
+def _cost(plan: PoolPlan) -> str:
+    loss = plan.loss
+    if loss is None or loss.nodes is None:
+        return "an unknown number of nodes"
+    gpus = f" with {loss.gpus:g} GPUs" if loss.gpus is not None else ""
+    nodes = f"{loss.nodes} node{'' if loss.nodes == 1 else 's'}{gpus}"
+    if loss.pods is None:
+        return f"{nodes} and an unknown number of pods"
+    more = len(loss.pods) - SHOWN_PODS
+    named = ", ".join(loss.pods[:SHOWN_PODS]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{nodes} and {len(loss.pods)} running pod{'' if len(loss.pods) == 1 else 's'}{f': {named}' if named else ''}"
+    )
+
+
+def apply_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+    """Bring all clusters to their plans, clusters side by side; `require_consent` was asked before."""
+    return report_all(plans, sessions, run, _apply_on_cluster)
+
+
+def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+    release = prepare_cluster(plan, session, run)
+    if plan.repairs:
+        run.tell("update", f"puts back {len(plan.repairs)} labels and taints of nodes", plan.cluster.key)
+        repair_nodes(session.kube(), plan.repairs)
+    deleted = [pool for pool in plan.pools if pool.action == "delete"]
+    others = [pool for pool in plan.pools if pool.action != "delete"]
+    work = partial(_apply_pool, plan)
+    reports = [*_work_on(others, session, run, work), *_work_on(deleted, session, run, delete_pool)]
+    if all(report.outcome in GOOD for report in reports) and not run.no_wait:
+        release = retire_entries(plan, session, run) or release
+    return ClusterReport(plan.cluster, tuple(reports), release)
+
+
+def _work_on(
+    pools: Sequence[PoolPlan], session: Session, run: Run, work: Callable[[PoolPlan, Session, Run], PoolReport]
+) -> Iterator[PoolReport]:
+    tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in pools}
+    for report in run_all(tasks, session.provider.pools_at_once).values():
+        if isinstance(report, PoolReport):
+            yield report
+
+
+def _apply_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    restore_entry(cluster, plan, session, run)
+    if plan.action == "update":
+        update_pool(plan, session, run)
+        return _proven(plan, session, run, "updated")
+    if plan.action == "replace":
+        _recreate(plan, session, run)
+        return _proven(plan, session, run, "replaced")
+    return bring_up(plan, session, run)
+
+
+def _recreate(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Delete the pool, wait until it is gone, make it again. Killed in between, the next run creates it."""
+    desired = plan.desired
+    assert desired is not None  # noqa: S101 - a replacement is declared
+    loss = plan.loss
+    run.tell(
+        "replace",
+        f"deletes it first{f': {loss.nodes} nodes' if loss and loss.nodes else ''}",
+        plan.cluster.key,
+        plan.pool,
+    )
+    remove_pool(plan, session, run)
+    make_pool(plan_pool(session.provider, desired, ()), session, run)
+
+
+def _proven(plan: PoolPlan, session: Session, run: Run, done: str) -> PoolReport:
+    desired = plan.desired
+    assert desired is not None  # noqa: S101 - only declared pools are updated
+    if run.no_wait:
+        return PoolReport(plan.pool, plan.name, "started", "asked for; not waited for", plan.changes, resume=run.resume)
+    return PoolReport(plan.pool, plan.name, "done", done, plan.changes, prove(desired, session, run))

@@ -1,0 +1,72 @@
+"""Live pools by name, and whether they may be touched: only those of the given owners are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.errors import Conflict, SpecError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.core.values import ClusterRef, Desired, Observed
+    from gpukube.engine.planning import ClusterPlan
+
+__all__ = ["absent_pools", "declared_as", "find_pools"]
+
+
+def find_pools(
+    plans: Sequence[ClusterPlan], owners: Sequence[str], names: Sequence[str]
+) -> Mapping[str, tuple[Observed, ...]]:
+    """Find the live pools with these names, in the spec or in the cloud, that carry the mark of these owners.
+
+    Returns:
+        By cluster key.
+
+    Raises:
+        SpecError: A name that none of the clusters has and no spec declares.
+        Conflict: A pool of that name is not ours.
+        GpukubeError: A cluster could not be asked.
+    """
+    for plan in plans:
+        if plan.error is not None:
+            raise plan.error
+    found = {plan.cluster.key: tuple(o for o in plan.live if {o.pool, o.name} & set(names)) for plan in plans}
+    for plan in plans:
+        for pool in found[plan.cluster.key]:
+            _require_ours(plan.cluster, pool, owners)
+    seen = {name for pools in found.values() for pool in pools for name in (pool.pool, pool.name)}
+    for name in names:
+        if name not in seen and not any(declared_as(plan, name) for plan in plans):
+            raise SpecError(
+                f'no pool "{name}" is live on {", ".join(found)}, and the spec declares none',
+                where=Where(name),
+                fix="gpukube pool list shows what is there",
+                code="no-pool",
+            )
+    return found
+
+
+def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
+    """List the declared pools of these names that the cluster does not have."""
+    live = {(o.owner, o.pool) for o in plan.live}
+    for wanted in plan.desired:
+        target = wanted.target
+        if {target.pool, target.name} & set(names) and (target.owner, target.pool) not in live:
+            yield target.pool
+
+
+def declared_as(plan: ClusterPlan, name: str) -> Desired | None:
+    """Give the declared pool of this name, in the spec or in the cloud; None when there is none."""
+    return next((d for d in plan.desired if name in (d.target.pool, d.target.name)), None)
+
+
+def _require_ours(cluster: ClusterRef, pool: Observed, owners: Sequence[str]) -> None:
+    if pool.owner not in owners:
+        raise Conflict(
+            f'it belongs to "{pool.owner}"' if pool.owner else "it carries no mark of gpukube",
+            where=Where(f"{cluster.key}/{pool.name}"),
+            why="gpukube changes and deletes only pools of the spec's own owner",
+            fix="use the spec or the tool that made it",
+            code="not-ours",
+        )

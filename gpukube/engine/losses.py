@@ -1,0 +1,68 @@
+"""What a change costs: the live nodes, GPUs and pods of a pool, and what it offers now. Counted, not predicted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.draining import drained_pods
+from gpukube.cluster.nodes_drift import nodes_of_pool
+from gpukube.core.values import Loss
+from gpukube.gpu.catalogue import find_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.views import NodeView
+    from gpukube.core.values import PoolPlan
+
+__all__ = ["costs_something", "with_costs"]
+
+
+def costs_something(plan: PoolPlan) -> bool:
+    """Say whether running pods suffer from what is planned."""
+    return plan.observed is not None and (
+        plan.action in ("replace", "delete") or (plan.action == "update" and bool(plan.disruptive))
+    )
+
+
+def with_costs(plans: Sequence[PoolPlan], seen: Sighting | None, kube: Kube | None) -> tuple[PoolPlan, ...]:
+    """Add to each plan what it costs and what the pool offers now.
+
+    Args:
+        plans: Of one cluster.
+        seen: Its inside; None when it is not known.
+        kube: Asked for the pods on the nodes of pools that suffer, if there are any; None when it cannot be.
+
+    Raises:
+        AccessError: Pods may not be listed.
+        ClusterError: The API did not answer.
+    """
+    suffering = [plan.observed for plan in plans if plan.observed and costs_something(plan)]
+    nodes = [node.name for observed in suffering for node in nodes_of_pool(seen, observed)] if seen else []
+    pods = drained_pods(kube, nodes) if kube else None
+    return tuple(_with_cost(plan, seen, pods) for plan in plans)
+
+
+def _with_cost(plan: PoolPlan, seen: Sighting | None, pods: Mapping[str, Sequence[str]] | None) -> PoolPlan:
+    if plan.observed is None:
+        return plan
+    nodes = nodes_of_pool(seen, plan.observed) if seen else ()
+    capacity = _allocatable(nodes) if seen else None
+    if not costs_something(plan):
+        return replace(plan, capacity=capacity)
+    count = len(nodes) if seen else plan.observed.nodes
+    machine = find_machine(plan.cluster.provider, plan.observed.instance_type)
+    gpus = machine.gpus * count if machine and count is not None else None
+    named = None if pods is None else tuple(sorted(pod for node in nodes for pod in pods.get(node.name, ())))
+    return replace(plan, capacity=capacity, loss=Loss(count, gpus, named))
+
+
+def _allocatable(nodes: Sequence[NodeView]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for node in nodes:
+        for name, count in node.devices.items():
+            total[name] = total.get(name, 0) + count
+    return total

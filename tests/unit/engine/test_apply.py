@@ -1,0 +1,259 @@
+"""Applying: what is sent, in which order, what is refused, and what happens when others are at work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpukube.core.values import OWNER_LABEL, Change, Loss
+from gpukube.engine.apply import Consent, require_consent
+from gpukube.errors import CloudError, Conflict, GpukubeError
+from gpukube.testing.clock import ManualClock
+from tests.builders import CLUSTER
+from tests.unit.cluster.builders import SINGLE, desire
+from tests.unit.engine.stage import RESUME, Stage
+
+CUT = desire(sharing=SINGLE)
+PLAIN = desire(name="plain", pool="plain")
+LOST = CloudError("the answer was lost", fix="run it again")
+RECREATE = Consent(replace="recreate")
+
+
+def live(stage: Stage, name: str = "", **fields: object) -> None:
+    """Change fields of a live pool behind gpukube's back; names in Python's spelling."""
+    name = name or CUT.target.name
+    pool = stage.world.pools[name]
+    changed = {**pool.fields, **{key.replace("__", ".").replace("_of_", "["): value for key, value in fields.items()}}
+    kept = {key: value for key, value in changed.items() if value is not None}
+    stage.world.pools[name] = replace(pool, fields=kept, etag=str(int(pool.etag) + 1))
+
+
+@pytest.fixture
+def stage() -> Stage:
+    made = Stage([CUT])
+    made.make()
+    return made
+
+
+def test_apply_when_nothing_differs_then_nothing_is_sent_and_proven(stage: Stage) -> None:
+    (pool,) = stage.apply().pools
+    assert (pool.outcome, stage.sent()) == ("unchanged", [])
+    assert pool.proof is not None
+
+
+def test_apply_when_the_pool_is_missing_then_created() -> None:
+    stage = Stage([CUT])
+    (pool,) = stage.apply().pools
+    assert (pool.outcome, pool.message, stage.sent()) == ("done", "created", ["create"])
+
+
+def test_apply_when_fields_differ_then_one_call_per_group_and_quiet_after(stage: Stage) -> None:
+    live(stage, nodes__count=7, taints=())
+    (pool,) = stage.apply().pools
+    assert (pool.outcome, stage.sent()) == ("done", ["update", "update"])
+    assert {c.change.field for c in pool.changes} == {"nodes.count", "taints"}
+    assert stage.plan().pools[0].action == "no-op"
+
+
+def test_apply_when_an_update_is_lost_after_it_was_done_then_not_sent_again(stage: Stage) -> None:
+    live(stage, nodes__count=7)
+    stage.world.fail_next(LOST, after=True)
+    assert stage.apply().pools[0].outcome == "done"
+    assert stage.sent() == ["update"]
+
+
+def test_apply_when_an_update_never_arrived_then_failed_and_the_next_run_does_it(stage: Stage) -> None:
+    live(stage, nodes__count=7)
+    stage.world.fail_next(LOST)
+    (pool,) = stage.apply().pools
+    assert (pool.outcome, pool.error, pool.resume) == ("failed", LOST, RESUME)
+    assert stage.apply().pools[0].outcome == "done"
+
+
+def test_apply_when_the_etag_moved_but_not_the_fields_then_sent_again(stage: Stage) -> None:
+    live(stage, nodes__count=7)
+    stage.world.fail_next(Conflict("it changed", code="changed", fix="look"))
+    assert stage.apply().pools[0].outcome == "done"
+    assert stage.sent() == ["update", "update"]
+
+
+def test_apply_when_somebody_changed_the_same_field_meanwhile_then_not_overwritten(stage: Stage) -> None:
+    live(stage, nodes__count=7)
+    plan = stage.plan()
+    live(stage, nodes__count=9)
+    stage.plan = lambda **_: plan  # type: ignore[method-assign]  # the plan as it was shown
+    (pool,) = stage.apply().pools
+    assert pool.error is not None
+    assert pool.error.diagnostics[0].code == "moved"
+    assert "nodes.count is 9 now" in str(pool.error)
+    assert stage.sent() == []
+
+
+def test_apply_when_the_cloud_takes_calls_without_effect_then_said() -> None:
+    stage = Stage([CUT])
+    stage.make()
+    live(stage, nodes__count=7)
+    send = stage.session.cloud.send
+
+    def deaf(request: object) -> object:
+        operation = send(request)  # type: ignore[arg-type]  # as it came
+        live(stage, nodes__count=7)
+        return operation
+
+    stage.session.cloud.send = deaf  # type: ignore[method-assign,assignment]  # a cloud that forgets
+    (pool,) = stage.apply().pools
+    assert pool.error is not None
+    assert pool.error.diagnostics[0].code == "no-effect"
+
+
+def objections(stage: Stage, consent: Consent = Consent(), **scope: bool) -> list[str]:
+    with pytest.raises(Conflict) as caught:
+        stage.apply(consent, **scope)
+    assert stage.sent() == []
+    return [d.code for d in caught.value.diagnostics]
+
+
+def test_apply_when_a_replacement_is_not_asked_for_then_refused_before_anything_is_sent(stage: Stage) -> None:
+    live(stage, instanceType="other")
+    assert objections(stage) == ["needs-replace"]
+
+
+def test_apply_when_a_replacement_is_asked_for_then_deleted_made_again_and_proven(stage: Stage) -> None:
+    live(stage, instanceType="other")
+    (pool,) = stage.apply(RECREATE).pools
+    assert (pool.outcome, pool.message, stage.sent()) == ("done", "replaced", ["delete", "create"])
+    assert pool.proof is not None
+    assert stage.plan().pools[0].action == "no-op"
+
+
+def test_apply_when_killed_between_deletion_and_creation_then_the_next_run_creates(stage: Stage) -> None:
+    live(stage, instanceType="other")
+    plan = stage.plan()
+    stage.session.cloud.send(stage.provider.delete_request(CLUSTER, stage.world.pools[CUT.target.name]))
+    del stage.world.pools[CUT.target.name]
+    assert plan.pools[0].action == "replace"
+    assert stage.apply().pools[0].message == "created"
+
+
+def test_apply_when_the_pool_is_protected_then_a_replacement_is_refused_even_if_asked_for(stage: Stage) -> None:
+    live(stage, instanceType="other")
+    pool = stage.world.pools[CUT.target.name]
+    stage.world.pools[CUT.target.name] = replace(pool, protected=True)
+    assert objections(stage, RECREATE) == ["protected"]
+
+
+def test_apply_when_a_change_disrupts_then_refused_unless_allowed(stage: Stage) -> None:
+    live(stage, disk__sizeGiB=64)
+    stage.pools = [replace(CUT, fields={**CUT.fields, "disk.sizeGiB": 128})]
+    assert objections(stage) == ["needs-disruption"]
+    assert stage.apply(Consent(allow_disruption=True)).pools[0].outcome == "done"
+
+
+COSTS: dict[str, tuple[Loss | None, str]] = {
+    "unknown": (None, "an unknown number of nodes"),
+    "pods unknown": (Loss(2, 16, None), "2 nodes with 16 GPUs and an unknown number of pods"),
+    "none": (Loss(1, 0.5, ()), "1 node with 0.5 GPUs and 0 running pods"),
+    "named": (Loss(1, 8, ("ml/train",)), "1 node with 8 GPUs and 1 running pod: ml/train"),
+    "many": (Loss(1, 8, tuple(f"ml/p{n:02}" for n in range(12))), "12 running pods: ml/p00, "),
+    "many more": (Loss(1, 8, tuple(f"ml/p{n:02}" for n in range(12))), "ml/p09 and 2 more"),
+}
+
+
+@pytest.mark.parametrize("case", COSTS)
+def test_consent_when_missing_then_the_cost_is_named(case: str, stage: Stage) -> None:
+    loss, words = COSTS[case]
+    live(stage, instanceType="other")
+    plan = stage.plan()
+    plan = replace(plan, pools=(replace(plan.pools[0], loss=loss),))
+    with pytest.raises(Conflict) as caught:
+        require_consent([plan], Consent())
+    assert words in caught.value.diagnostics[0].message
+
+
+def test_apply_when_pools_are_no_longer_declared_then_deleted_last_under_prune_only() -> None:
+    stage = Stage([CUT, PLAIN])
+    stage.make()
+    stage.pools = [CUT]
+    live(stage, nodes__count=7)
+    assert stage.apply().pools[0].outcome == "done"
+    assert PLAIN.target.name in stage.world.pools
+    live(stage, nodes__count=7)
+    report = stage.apply(prune=True)
+    assert [(pool.pool, pool.message) for pool in report.pools] == [("a100mig", "updated"), ("plain", "deleted")]
+    assert stage.sent()[-2:] == ["update", "delete"]
+    assert list(stage.world.pools) == [CUT.target.name]
+
+
+def test_apply_when_a_pool_to_prune_is_protected_then_refused(stage: Stage) -> None:
+    pool = stage.world.pools[CUT.target.name]
+    stage.world.pools[CUT.target.name] = replace(pool, protected=True)
+    stage.pools = []
+    assert objections(stage, prune=True) == ["protected"]
+
+
+def orphan(stage: Stage, **fields: object) -> None:
+    """Take our marks and labels off the live pool."""
+    pool = stage.world.pools[CUT.target.name]
+    ours = CUT.labels.keys() - CUT.target.labels.keys()
+    kept = {key: value for key, value in pool.fields.items() if key[7:-1] not in ours}
+    labels = {key: value for key, value in pool.labels.items() if key not in ours}
+    stage.world.pools[CUT.target.name] = replace(pool, owner="", pool="", labels=labels, fields={**kept, **fields})
+
+
+def test_apply_when_an_unowned_pool_matches_then_adopted_on_request_only(stage: Stage) -> None:
+    orphan(stage)
+    assert [d.code for d in stage.apply().pools[0].error.diagnostics] == ["foreign-pool"]  # type: ignore[union-attr]  # fails
+    (pool,) = stage.apply(adopt=True).pools
+    assert (pool.outcome, pool.message) == ("done", "adopted")
+    assert stage.world.pools[CUT.target.name].labels[OWNER_LABEL] == CUT.target.owner
+    assert stage.plan().pools[0].action == "no-op"
+
+
+def test_apply_when_the_pool_to_adopt_differs_then_refused_and_named(stage: Stage) -> None:
+    orphan(stage, taints=())
+    (pool,) = stage.apply(adopt=True).pools
+    assert pool.error is not None
+    assert [(d.code, "taints" in d.message) for d in pool.error.diagnostics] == [("adopt-differs", True)]
+    assert stage.sent() == []
+
+
+def test_apply_when_not_to_wait_then_started_and_the_way_to_go_on(stage: Stage) -> None:
+    live(stage, nodes__count=7)
+    stage.run = replace(stage.run, no_wait=True)
+    (pool,) = stage.apply().pools
+    assert (pool.outcome, pool.resume, pool.proof) == ("started", RESUME, None)
+
+
+def test_apply_when_one_fails_fast_then_the_rest_does_not_begin() -> None:
+    stage = Stage([CUT, PLAIN])
+    stage.provider.pools_at_once = 1  # type: ignore[misc]  # one after the other
+    stage.run = replace(stage.run, fail_fast=True)
+    stage.world.fail_next(LOST)
+    pools = stage.apply().pools
+    assert [pool.outcome for pool in pools] == ["failed", "not-attempted"]
+    assert stage.sent() == ["create"]
+    assert "--fail-fast" in pools[1].message
+
+
+def test_apply_when_stopped_while_the_cloud_works_then_the_way_to_resume() -> None:
+    stage = Stage([CUT], ManualClock(stop_at=20))
+    stage.world.polls_to_finish = 10_000
+    (pool,) = stage.apply().pools
+    assert (pool.outcome, pool.resume) == ("not-attempted", RESUME)
+
+
+def test_apply_when_a_config_label_moves_then_its_old_entry_is_what_is_freed(stage: Stage) -> None:
+    label = "labels[nvidia.com/device-plugin.config]"
+    pool = stage.world.pools[CUT.target.name]
+    old = {**pool.labels, "nvidia.com/device-plugin.config": "c-old"}
+    stage.world.pools[CUT.target.name] = replace(pool, fields={**pool.fields, label: "c-old"}, labels=old)
+    plan = stage.plan().pools[0]
+    assert [c.change for c in plan.changes] == [Change(label, "c-old", CUT.ownership.config_key)]
+    assert stage.apply(Consent(allow_disruption=True)).pools[0].outcome == "done"
+
+
+def test_apply_when_the_world_raises_then_only_our_errors_end_a_pool(stage: Stage) -> None:
+    stage.world.fail_next(GpukubeError("something else", fix="run it again"))
+    live(stage, nodes__count=7)
+    assert stage.apply().pools[0].outcome == "failed"
