@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpukube import codes
+from gpukube.engine.saved import CODES as SAVED_CODES
 from gpukube.errors import ExitCode
 from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
@@ -42,6 +43,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "The Kubernetes API": codes.CLUSTERS,
     "Helm and the chart": codes.HELM,
     "Proving the devices": codes.STEPS,
+    "Saved plans": SAVED_CODES,
     "The command line": codes.COMMANDS,
     "Where no narrower code fits": codes.CLASSES,
 }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpukube.spec.model import GPUNodePools
     from gpukube.spec.positions import Positions
 
-__all__ = ["LoadedSpec", "load_specs"]
+__all__ = ["LoadedSpec", "check_documents", "load_specs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,21 @@ def load_specs(
     complete = not problems
     changed, unset = apply_sets(documents, sets)
     problems += [found for found in unset if complete or found.code != "set-path"]  # its pool may be in a broken file
-    built = [build_spec(document) for document in changed]
+    return _check(changed, problems)
+
+
+def check_documents(documents: Sequence[Document]) -> tuple[LoadedSpec, ...]:
+    """Check documents that were read, filled and set before: those of a saved plan.
+
+    Raises:
+        SpecError: Holds everything that is wrong, at the positions that the documents carry.
+    """
+    return _check(documents, [])
+
+
+def _check(documents: Sequence[Document], problems: list[Diagnostic]) -> tuple[LoadedSpec, ...]:
+    """Build and check the specs of documents; `problems` are those found on the way here."""
+    built = [build_spec(document) for document in documents]
     damaged = {found.where for found in problems}
     problems += [found for one in built for found in one.problems if found.where not in damaged]
     specs = [(one.spec, one.positions) for one in built if one.spec is not None]

@@ -1,0 +1,218 @@
+"""The file of a saved plan: written so that only its owner reads it, read with every way of being broken explained.
+
+Lives here: writing and reading, the checks before the content is believed. Must not live here: what is in a plan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import msgspec
+
+from gpukube import __version__
+from gpukube.engine.saved.options import PlanOptions
+from gpukube.engine.saved.records import KIND, SCHEMA_VERSION, PlanRecord
+from gpukube.engine.saved.sightings import digest
+from gpukube.engine.saved.specs import unpack_specs
+from gpukube.errors import Diagnostic, SpecError, Where
+
+if TYPE_CHECKING:
+    from gpukube.engine.documents import Document
+    from gpukube.spec.load import LoadedSpec
+
+__all__ = ["MOST_BYTES", "SavedPlan", "read_plan", "write_plan"]
+
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""A plan of 10,000 pools takes some 60 MiB."""
+_AGAIN: Final = "plan again: gpukube pool plan -f FILE --out plan.json"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlan:
+    """A saved plan that was read: its checksum is right and its specs are valid.
+
+    Attributes:
+        specs: Ready to be prepared.
+        options: What else shaped the plan.
+        record: All of the file.
+        source: The file as the user wrote it.
+        warnings: What is to be said about the file.
+    """
+
+    specs: tuple[LoadedSpec, ...]
+    options: PlanOptions
+    record: PlanRecord
+    source: str
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def write_plan(document: Document, path: str) -> None:
+    """Write a saved plan, readable for its owner only; a file that is there is replaced at once or not at all.
+
+    A symbolic link at the path is replaced too, never followed: what it points to may be somebody else's choice.
+
+    Raises:
+        SpecError: The path is no place for a file.
+        OSError: The machine refuses: the disk is full.
+    """
+    place = Path(path)
+    _require_room(place)
+    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
+    # mkstemp creates with O_EXCL and O_NOFOLLOW and mode 0600, under a name that nobody can have foreseen.
+    handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(place)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_plan(path: str, *, version: str = __version__) -> SavedPlan:
+    """Read a saved plan and check all of it that needs no cloud.
+
+    Args:
+        path: The file.
+        version: Of this gpukube.
+
+    Raises:
+        SpecError: The file cannot be read, is no saved plan, is of another format or of a newer gpukube, was changed
+            after it was written, or holds a spec that is not valid.
+    """
+    raw, mode = _read(path)
+    document = _parse(raw, path)
+    _require_readable(document, path, version)
+    if document.get("checksum") != _checksum(document, path):
+        _refuse(
+            "saved-plan-edited",
+            path,
+            "it was changed after it was written: its checksum does not fit",
+            why="a saved plan is applied as it was reviewed, or not at all",
+        )
+    try:
+        record = msgspec.convert(document, PlanRecord)
+        specs = unpack_specs(record.specs)
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        _refuse("saved-plan", path, f"it is no saved plan that gpukube wrote: {_lowered(error)}", cause=error)
+    options = PlanOptions(**msgspec.structs.asdict(record.options))
+    return SavedPlan(specs, options, record, path, _exposure(path, mode))
+
+
+def _checksum(document: Document, path: str) -> str:
+    try:
+        return digest({key: value for key, value in document.items() if key != "checksum"})
+    except RecursionError as error:
+        _refuse("saved-plan", path, f"it is not JSON: {_lowered(error)}", cause=error)
+
+
+def _require_room(place: Path) -> None:
+    where = Where(str(place))
+    if not place.parent.is_dir():
+        message = f'there is no directory "{place.parent}"'
+        raise SpecError(message, where=where, fix="make it, or name another", code="saved-plan-path")
+    if not place.is_symlink() and place.exists() and not place.is_file():
+        raise SpecError("there is something else than a file", where=where, fix="name a file", code="saved-plan-path")
+
+
+def _read(path: str) -> tuple[bytes, int]:
+    """Read at most one byte more than the limit; gives the mode too, of the very file that was read."""
+    try:
+        # A pipe without a writer would block the opening.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
+        reason = (error.strerror or "unknown error").lower() if isinstance(error, OSError) else "not a path"
+        _refuse(
+            "saved-plan", path, f"it cannot be read: {reason}", fix="name the file that plan --out wrote", cause=error
+        )
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        _refuse("saved-plan", path, "it is not a file", fix="name the file that plan --out wrote")
+    with os.fdopen(handle, "rb") as file:
+        raw = file.read(MOST_BYTES + 1)
+    if len(raw) > MOST_BYTES:
+        _refuse("saved-plan", path, f"it is larger than {MOST_BYTES} bytes")
+    return raw, status.st_mode
+
+
+def _parse(raw: bytes, path: str) -> Document:
+    try:
+        document: object = json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        _refuse("saved-plan", path, f"it is not JSON: {_lowered(error)}", cause=error)
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        said = document.get("kind") if isinstance(document, dict) else None
+        seen = f'it is of kind "{said}"' if isinstance(said, str) else "it says no kind"
+        _refuse(
+            "saved-plan",
+            path,
+            f"it is no saved plan: {seen}",
+            fix="name the file that plan --out wrote; a spec goes after -f",
+        )
+    return document
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse a key that is written twice: readers would disagree on which one counts."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key is written twice")
+    return made
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _require_readable(document: Document, path: str, version: str) -> None:
+    schema, writer = document.get("schemaVersion"), document.get("gpukubeVersion")
+    if schema != SCHEMA_VERSION:
+        message = f"it is of format {json.dumps(schema)}; this gpukube reads {SCHEMA_VERSION}"
+        _refuse("saved-plan-version", path, message, fix="apply it with the gpukube that wrote it, or plan again")
+    if isinstance(writer, str) and _numbers(writer) > _numbers(version):
+        message = f"gpukube {writer} wrote it, and this is {version}"
+        _refuse("saved-plan-version", path, message, fix=f"install gpukube {writer}, or plan again")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Give the numbers a version begins with; what stands after them (rc1, .dev0) does not count."""
+    found = re.match(r"\d{1,9}(\.\d{1,9})*", version)
+    return tuple(int(part) for part in found.group().split(".")) if found else ()
+
+
+def _exposure(path: str, mode: int) -> tuple[Diagnostic, ...]:
+    """Warn of a file that others may read or change; a mode is easily lost on the way through CI, so no more."""
+    if not mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return ()
+    what = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
+    return (
+        Diagnostic(
+            "saved-plan-open",
+            Where(path),
+            f"others on this machine may {what} it (mode {stat.S_IMODE(mode):04o})",
+            fix=f"chmod 600 {path}",
+            why="it holds specs and requests, with what variables stood for; its checksum is no signature",
+            severity="warning",
+        ),
+    )
+
+
+def _lowered(error: Exception) -> str:
+    text = str(error) if not isinstance(error, RecursionError) else "nested too deep"
+    return text[:1].lower() + text[1:].rstrip(".")
+
+
+def _refuse(  # noqa: PLR0913 - the parts of a message
+    code: str, path: str, message: str, *, fix: str = _AGAIN, why: str = "", cause: Exception | None = None
+) -> NoReturn:
+    raise SpecError(message, where=path, fix=fix, why=why, code=code) from cause

@@ -1,0 +1,251 @@
+"""A saved plan against the plan that is made afresh from it: what moved in between.
+
+Pure. Lives here: which differences count, and how they are told. Must not live here: planning, files.
+
+What counts is what would be done, and what was seen of the pools that it would be done to. What changes by nature does
+not: nodes of autoscaled pools, words of a cloud's status, a pool that was busy and is ready now, one that was being
+deleted and is gone, a patch of the control plane, and anything about a pool that matches the spec before and after.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from gpukube.engine.saved.sightings import record_cluster
+from gpukube.errors import SpecError, StalePlan, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.saved.file import SavedPlan
+    from gpukube.engine.saved.provenance import Provenance
+    from gpukube.engine.saved.records import ClusterRecord, PoolRecord, ReleaseRecord, SightRecord
+    from gpukube.errors import GpukubeError
+
+__all__ = ["require_fresh", "require_place"]
+
+_BY_NATURE: Final = frozenset(
+    {
+        "etag",
+        "eTag",
+        "match_condition",
+        "provisioningState",
+        "powerState",
+        "nodeImageVersion",
+        "currentOrchestratorVersion",
+    }
+)
+"""Keys of requests that repeat what was read of the pool: guards, and on AKS, which takes the whole pool, what the
+service writes (Microsoft.ContainerService, ManagedClusterAgentPoolProfileProperties, read-only properties)."""
+_NUMBERS: Final = frozenset({"count", "desiredSize", "initialNodeCount"})
+"""Keys that repeat how many nodes there are; of an autoscaled pool that is there, the autoscaler's business."""
+_AUTOSCALED: Final = "nodes.autoscaling."
+_ABSENT: Final = object()
+_SHOWN_AT_MOST: Final = 60
+_AGAIN: Final = "plan again and look at what has changed: gpukube pool plan -f FILE --out plan.json"
+_WHY: Final = "a saved plan is applied as it was reviewed, or not at all"
+
+
+def require_place(saved: SavedPlan, now: Provenance) -> None:
+    """Refuse a plan that was made in another world; to be asked before any cloud is.
+
+    Raises:
+        SpecError: The plan is of the sandbox and this run is not, or the other way round; or other endpoints are used.
+    """
+    record = saved.record
+    if record.sandbox != now.sandbox:
+        made, here = ("in", "not in it") if record.sandbox else ("outside", "in it")
+        fix = "add --sandbox" if record.sandbox else "leave --sandbox out"
+        message = f"the plan was made {made} the sandbox, and this run is {here}"
+        raise SpecError(message, where=saved.source, fix=fix, code="saved-plan-place")
+    for provider in sorted({*record.endpoints, *now.endpoints}):
+        then, here = (hosts.get(provider, "the cloud's own") for hosts in (record.endpoints, now.endpoints))
+        if then != here:
+            raise SpecError(
+                f"the plan was made with endpoint {then} for {provider}, and this run has {here}",
+                where=saved.source,
+                fix="use the same endpoint, or plan again",
+                code="saved-plan-place",
+            )
+
+
+def require_fresh(saved: SavedPlan, plans: Sequence[ClusterPlan], now: Provenance) -> None:
+    """Refuse a saved plan that the world has moved away from.
+
+    Args:
+        saved: As read.
+        plans: Planned afresh from its specs and options.
+        now: The circumstances of this run.
+
+    Raises:
+        GpukubeError: A cluster could not be planned, or its inside not be looked at: the error of that.
+        StalePlan: One diagnostic per thing that moved, old -> new.
+    """
+    _require_known(plans)
+    found = [_stale(saved.source, "the chart is not the one that the plan was made with")] * (
+        saved.record.chart_digest != now.chart_digest
+    )
+    fresh = {plan.cluster.key: record_cluster(plan) for plan in plans}
+    stored = {record.cluster: record for record in saved.record.clusters}
+    for key in dict.fromkeys([*stored, *fresh]):
+        found += [_stale(where, moved) for where, moved in _cluster(key, stored.get(key), fresh.get(key))]
+    if found:
+        raise _joined(found)
+
+
+def _require_known(plans: Sequence[ClusterPlan]) -> None:
+    unknown = [error for plan in plans if (error := plan.error or plan.unreachable) is not None]
+    if unknown:
+        raise _joined(unknown)
+
+
+def _joined(errors: Sequence[GpukubeError]) -> GpukubeError:
+    """Make one error of several; it is of the first one's class, and tells all of them."""
+    first = errors[0]
+    first.diagnostics = tuple(dict.fromkeys(d for error in errors for d in error.diagnostics))
+    return first
+
+
+def _stale(where: str, moved: str) -> StalePlan:
+    return StalePlan(moved, where=Where(where), fix=_AGAIN, why=_WHY)
+
+
+def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -> Iterator[tuple[str, str]]:
+    """Tell what moved on one cluster, each with the resource it is about."""
+    if saved is None or now is None:
+        yield key, "the cluster is not in the saved plan" if saved is None else "the cluster is in the saved plan only"
+        return
+    yield from ((key, moved) for moved in _identity(saved, now))
+    then = {_key(pool): pool for pool in saved.pools}
+    here = {_key(pool): pool for pool in now.pools}
+    for pool in dict.fromkeys([*then, *here]):
+        yield from ((f"{key}/{pool[1]}", moved) for moved in _pool(then.get(pool), here.get(pool)))
+    known = {mark.name for mark in saved.undeclared}
+    for mark in now.undeclared:
+        if mark.name not in known:
+            yield f"{key}/{mark.pool or mark.name}", f'live pool {mark.name} of "{mark.owner}" is new'
+    if saved.release is not None and now.release is not None:
+        yield from ((key, moved) for moved in _release(saved.release, now.release))
+
+
+def _identity(saved: ClusterRecord, now: ClusterRecord) -> Iterator[str]:
+    then = {"provider": saved.provider, "name": saved.name, "location": saved.location, **saved.identity}
+    here = {"provider": now.provider, "name": now.name, "location": now.location, **now.identity}
+    yield from _differences(then, here)
+    minors = (_minor(saved.kubernetes_version), _minor(now.kubernetes_version))
+    if minors[0] != minors[1]:
+        yield f"Kubernetes {minors[0]} -> {minors[1]}"
+
+
+def _minor(version: str) -> str:
+    """Give "1.34" of "1.34.2-gke.100": clouds patch control planes unasked."""
+    return ".".join(version.split(".")[:2])
+
+
+def _key(pool: PoolRecord) -> tuple[str, str, str]:
+    """Name a pool across two plans; of two pools with one mark that are both to be deleted, each by its cloud name."""
+    return pool.owner, pool.pool, pool.name if pool.action == "delete" else ""
+
+
+def _pool(saved: PoolRecord | None, now: PoolRecord | None) -> Iterator[str]:
+    if saved is None:
+        yield f"pool {now.name if now else ''} is new: it would be deleted" if _deletes(now) else "the pool is new"
+    elif now is None:
+        if not (_deletes(saved) and saved.seen and saved.seen.state == "deleting"):
+            yield "the pool is gone"
+    elif not saved.action == now.action == "no-op":
+        moved = [*_sight(saved.seen, now.seen, now)]
+        if saved.action != now.action:
+            moved.append(f"action {saved.action} -> {now.action}")
+        yield from moved or _calls(saved, now)
+
+
+def _deletes(pool: PoolRecord | None) -> bool:
+    return pool is not None and pool.action == "delete"
+
+
+def _sight(saved: SightRecord | None, now: SightRecord | None, plan: PoolRecord) -> Iterator[str]:
+    """Tell what moved of the live pool that something is to be done to."""
+    if saved is None or now is None:
+        if now is not None:
+            yield f"a live pool {now.name} is there now"
+        elif saved is not None and saved.state != "deleting":
+            yield f"the live pool {saved.name} is gone"
+        return
+    moved = [*_differences(_facts(saved), _facts(now))]
+    settled = (saved.state, now.state) == ("busy", "ready")
+    if saved.state != now.state and not settled:
+        moved.append(f"state {saved.state} -> {now.state}")
+    guarded = not settled and not _is_autoscaled(now) and plan.action != "no-op"
+    if not moved and guarded and saved.etag != now.etag:
+        # Every write of the cloud makes a new one, those of an autoscaler and the end of an operation too.
+        moved.append(f"etag {saved.etag} -> {now.etag}")
+    yield from moved
+
+
+def _facts(seen: SightRecord) -> dict[str, object]:
+    """Give all that is known of a live pool by name, each thing once."""
+    labels = {f"labels[{key}]": value for key, value in seen.labels.items()}
+    taints = {} if "taints" in seen.fields else {"taints": list(seen.taints)}
+    return {"name": seen.name, **labels, **taints, **seen.fields}
+
+
+def _is_autoscaled(seen: SightRecord) -> bool:
+    return any(field.startswith(_AUTOSCALED) for field in seen.fields)
+
+
+def _calls(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:
+    """Tell how the requests differ, when nothing that was seen of the pool explains it."""
+    then, here = [request.operation for request in saved.requests], [request.operation for request in now.requests]
+    if then != here:
+        yield f"requests {', '.join(then) or 'none'} -> {', '.join(here) or 'none'}"
+        return
+    ignored = _BY_NATURE | (_NUMBERS if now.seen and _is_autoscaled(now.seen) else frozenset())
+    for before, after in zip(saved.requests, now.requests, strict=True):
+        for moved in _differences(dict(_leaves(before.params, ignored)), dict(_leaves(after.params, ignored))):
+            yield f"request {before.operation}: {moved}"
+
+
+def _leaves(value: object, ignored: frozenset[str], path: str = "") -> Iterator[tuple[str, object]]:
+    """Give the leaves of a request by their paths; lists are leaves."""
+    if not isinstance(value, Mapping):
+        yield path, value
+        return
+    for key, inner in value.items():
+        if key not in ignored:
+            yield from _leaves(inner, ignored, f"{path}.{key}" if path else str(key))
+
+
+def _release(saved: ReleaseRecord, now: ReleaseRecord) -> Iterator[str]:
+    """Tell what moved of the release, unless nothing is to be done to it before and after."""
+    if saved.action == now.action == "none":
+        return
+    moved = [
+        *(f"release {moved}" for moved in _differences(_release_facts(saved), _release_facts(now))),
+    ]
+    if not moved and saved.values != now.values:
+        then, here = ({value.path: value.new for value in release.changes} for release in (saved, now))
+        moved = [f"release value {text}" for text in _differences(then, here)] or ["release values differ"]
+    yield from moved
+
+
+def _release_facts(release: ReleaseRecord) -> dict[str, object]:
+    facts: dict[str, object] = {"name": release.name, "chart": f"{release.chart} {release.version}"}
+    return {**facts, "action": release.action, "revision": release.revision}
+
+
+def _differences(then: Mapping[str, object], now: Mapping[str, object]) -> Iterator[str]:
+    for name in sorted({*then, *now}):
+        old, new = then.get(name, _ABSENT), now.get(name, _ABSENT)
+        if old != new:
+            yield f"{name} {_shown(old)} -> {_shown(new)}"
+
+
+def _shown(value: object) -> str:
+    if value is _ABSENT or value is None:
+        return "none"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _SHOWN_AT_MOST else f"{text[:_SHOWN_AT_MOST]}..."

@@ -1,0 +1,113 @@
+"""Plans -> the document of a saved plan; and which plans are not fit to be saved.
+
+A plan that holds an error, a conflict or something unknown cannot be applied, so none is written: a file that exists
+can be applied as long as nothing moves. (Terraform writes such plans marked as not applicable; nobody can do more with
+them than read what the screen has said.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from gpukube.engine.saved.records import KIND, SCHEMA_VERSION, OptionsRecord, PlanRecord
+from gpukube.engine.saved.sightings import digest, record_cluster
+from gpukube.engine.saved.specs import pack_spec
+from gpukube.errors import GpukubeError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.core.values import PoolPlan
+    from gpukube.engine.documents import Document
+    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.saved.options import PlanOptions
+    from gpukube.engine.saved.provenance import Provenance
+    from gpukube.errors import Diagnostic
+    from gpukube.spec.load import LoadedSpec
+
+__all__ = ["require_savable", "saved_plan"]
+
+
+def saved_plan(
+    plans: Sequence[ClusterPlan], specs: Sequence[LoadedSpec], options: PlanOptions, made: Provenance
+) -> Document:
+    """Make the document of a saved plan, checksum included.
+
+    Args:
+        plans: Every cluster, as planned from `specs` with `options`.
+        specs: As loaded.
+        options: What else shaped the plan.
+        made: The circumstances.
+
+    Raises:
+        GpukubeError: The plan is not fit to be saved; one diagnostic per reason.
+    """
+    require_savable(plans, options)
+    record = PlanRecord(
+        kind=KIND,
+        schema_version=SCHEMA_VERSION,
+        gpukube_version=made.version,
+        created=made.created,
+        sandbox=made.sandbox,
+        endpoints=dict(made.endpoints),
+        chart_digest=made.chart_digest,
+        options=OptionsRecord(**asdict(options)),
+        specs=tuple(pack_spec(spec) for spec in specs),
+        clusters=tuple(record_cluster(plan) for plan in plans),
+        checksum="",
+    )
+    document = cast("dict[str, object]", msgspec.to_builtins(record))
+    del document["checksum"]
+    return {**document, "checksum": digest(document)}
+
+
+def require_savable(plans: Sequence[ClusterPlan], options: PlanOptions) -> None:
+    """Refuse plans that could not be applied.
+
+    Raises:
+        GpukubeError: One diagnostic per reason.
+    """
+    found = [_refusal(where, cause) for plan in plans for where, cause in _obstacles(plan)]
+    if urlsplit(options.chart).password:
+        found.append(_refusal(Where("--chart"), "the address of the chart holds a password, and a saved plan none"))
+    if found:
+        error = GpukubeError(found[0].message, where=found[0].where)
+        error.diagnostics = tuple(dict.fromkeys(found))
+        raise error
+
+
+def _refusal(where: Where, cause: str) -> Diagnostic:
+    error = GpukubeError(
+        f"the plan is not saved: {cause}",
+        where=where,
+        fix="mend this, then plan again",
+        why="a saved plan is applied as it is, so it holds nothing wrong and nothing unknown",
+        code="plan-unsaved",
+    )
+    return error.diagnostics[0]
+
+
+def _obstacles(plan: ClusterPlan) -> Iterator[tuple[Where, str]]:
+    """Find what keeps the plan of one cluster from being applied."""
+    where = Where(plan.cluster.key)
+    if plan.error is not None:
+        yield where, str(plan.error)
+        return
+    if plan.unknown:
+        yield where, f"the inside of the cluster is not known: {plan.unknown}"
+    elif plan.release is not None and plan.release.action in ("conflict", "unknown"):
+        yield where, plan.release.reason
+    yield from ((d.where, d.message) for d in plan.diagnostics if d.severity == "error")
+    for pool in plan.pools:
+        yield from _pool_obstacles(pool)
+
+
+def _pool_obstacles(pool: PoolPlan) -> Iterator[tuple[Where, str]]:
+    errors = [d.message for d in pool.diagnostics if d.severity == "error"]
+    if pool.action == "conflict" and not errors:
+        errors = [pool.why]
+    yield from ((pool.where, message) for message in errors)

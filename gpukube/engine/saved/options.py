@@ -1,0 +1,31 @@
+"""The options that shape a plan, besides the specs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PlanOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What the command line says about a plan: with the same specs and the same world it gives the same plan.
+
+    Attributes:
+        clusters, pools: Filters (globs); empty for all.
+        skip_cluster: The inside of the clusters is not looked at; such a plan cannot be saved.
+        adopt: Pools that nobody owns get our marks.
+        prune: Pools that the specs no longer declare are deleted.
+        replace: How pools are replaced, "recreate"; "" for not at all.
+        allow_disruption: Changes in place that running pods suffer from are allowed.
+        chart: Where the device-plugin chart comes from; "" for NVIDIA's repository.
+    """
+
+    clusters: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    skip_cluster: bool = False
+    adopt: bool = False
+    prune: bool = False
+    replace: str = ""
+    allow_disruption: bool = False
+    chart: str = ""

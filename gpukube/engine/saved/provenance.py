@@ -1,0 +1,74 @@
+"""Under which circumstances a plan is made or applied: what a saved plan must find again.
+
+Lives here: reading them off a run, the digest of a local chart. Must not live here: comparing them (freshness).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from gpukube import __version__
+from gpukube.cluster.chart import chart_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.engine.run import Run
+
+__all__ = ["Provenance", "provenance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The circumstances of one plan.
+
+    Attributes:
+        sandbox: Whether the clouds are the emulated ones.
+        endpoints: Provider -> host that is used instead of the cloud's own; empty in the sandbox, whose ports change.
+        created: When, RFC 3339 in UTC.
+        chart_digest: Of a local chart; "" for one that is pulled by its version.
+        version: Of gpukube.
+    """
+
+    sandbox: bool
+    endpoints: Mapping[str, str]
+    created: str
+    chart_digest: str
+    version: str = __version__
+
+
+def provenance(run: Run) -> Provenance:
+    """Read the circumstances of a run; reads a local chart.
+
+    Raises:
+        OSError: The local chart cannot be read.
+    """
+    settings = run.settings
+    local = run.chart.kind == "local"
+    return Provenance(
+        sandbox=settings.sandbox,
+        endpoints={} if settings.sandbox else {name: _host(url) for name, url in settings.endpoints.items()},
+        created=datetime.fromtimestamp(run.clock.now(), UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        chart_digest=_digest(Path(run.chart.location)) if local else "",
+    )
+
+
+def _host(url: str) -> str:
+    """Give host and port of an address, without a name or password that may stand in it."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def _digest(chart: Path) -> str:
+    """Give the digest of an archive, or of all files below a chart directory with their names."""
+    if not chart.is_dir():
+        return chart_digest(chart)
+    total = sha256()
+    for file in sorted(path for path in chart.rglob("*") if path.is_file()):
+        total.update(f"{file.relative_to(chart).as_posix()}\0".encode())
+        total.update(sha256(file.read_bytes()).digest())
+    return f"sha256:{total.hexdigest()}"

@@ -1,0 +1,188 @@
+"""The saved plan as it lies in its file, and its JSON Schema.
+
+Lives here: the shape of the file, one class per object. Must not live here: where the values come from, files.
+
+The classes are msgspec's, because it checks a whole document against them with the place of what does not fit, and
+writes the JSON Schema. The meaning of a field never changes within one `schemaVersion`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+__all__ = [
+    "KIND",
+    "SCHEMA_VERSION",
+    "ChangeRecord",
+    "ClusterRecord",
+    "MarkRecord",
+    "OptionsRecord",
+    "PlanRecord",
+    "PoolRecord",
+    "ReleaseRecord",
+    "RequestRecord",
+    "SightRecord",
+    "SpecRecord",
+    "ValueRecord",
+    "schema",
+]
+
+KIND: Final = "SavedPlan"
+SCHEMA_VERSION: Final = 1
+_SCHEMA_ID: Final = "urn:gpukube:saved-plan:1"
+
+Json = dict[str, object]
+Mark = Annotated[int, Meta(ge=0)]
+
+
+class SpecRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One spec as it was loaded: defaults, --set and variables are in it: no file and no variable is read again."""
+
+    names: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="Where it was written: the file, then --set arguments.")
+    ]
+    data: Annotated[object, Meta(description="The spec.")]
+    marks: Annotated[
+        tuple[Mark, ...],
+        Meta(description="Positions of keys and values, packed, in the order of sorted keys; for messages."),
+    ]
+    spellings: Annotated[
+        tuple[tuple[Mark, str], ...], Meta(description="Position and text as written, where the value differs.")
+    ]
+
+
+class OptionsRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The options that shaped the plan."""
+
+    clusters: Annotated[tuple[str, ...], Meta(description="Globs of --cluster.")]
+    pools: Annotated[tuple[str, ...], Meta(description="Globs of --pool.")]
+    skip_cluster: Annotated[bool, Meta(description="Always false: what was not looked at is not saved.")]
+    adopt: bool
+    prune: bool
+    replace: Annotated[str, Meta(description='"recreate", or "" for not at all.')]
+    allow_disruption: bool
+    chart: Annotated[str, Meta(description='Where the chart comes from; "" for NVIDIA\'s repository.')]
+
+
+class ChangeRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One field that differs; null is absent."""
+
+    field: str
+    old: object
+    new: object
+    kind: Literal["in-place", "disruptive", "replace", "refused"]
+
+
+class RequestRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One call of the cloud, as planned."""
+
+    service: str
+    operation: str
+    params: Json
+
+
+class SightRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A live pool as the plan saw it: what must not have moved when the plan is applied."""
+
+    name: Annotated[str, Meta(description="The cloud's name.")]
+    state: Literal["ready", "busy", "failed", "deleting"]
+    etag: Annotated[str, Meta(description='The cloud\'s version of the pool; "" where it has none.')]
+    fields: Annotated[Json, Meta(description="Normalised fields; numbers that an autoscaler moves are none.")]
+    labels: dict[str, str]
+    taints: tuple[str, ...]
+
+
+class PoolRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What will happen to one pool."""
+
+    pool: Annotated[str, Meta(description="Name in the spec.")]
+    owner: str
+    name: Annotated[str, Meta(description="The cloud's name.")]
+    action: Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
+    changes: tuple[ChangeRecord, ...]
+    requests: tuple[RequestRecord, ...]
+    seen: Annotated[SightRecord | None, Meta(description="null where nothing was there.")]
+
+
+class MarkRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A live pool of these owners that the specs do not declare and the plan does not touch."""
+
+    name: str
+    owner: str
+    pool: str
+
+
+class ValueRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One value of the chart that differs; null is absent."""
+
+    path: str
+    old: object
+    new: object
+
+
+class ReleaseRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What will happen to the cluster's release."""
+
+    action: Literal["install", "upgrade", "none", "conflict", "unknown"]
+    name: str
+    chart: str
+    version: str
+    revision: Annotated[int, Meta(description="Live revision that the plan was made from; 0 for none.")]
+    values: Annotated[str, Meta(description="Digest of the values that the release will have.")]
+    changes: tuple[ValueRecord, ...]
+
+
+class ClusterRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One cluster: who it is, what was seen, what will be done."""
+
+    cluster: Annotated[str, Meta(description="Key in the spec.")]
+    provider: str
+    name: str
+    identity: Annotated[dict[str, str], Meta(description="Account, subscription or project, and where.")]
+    location: str
+    kubernetes_version: str
+    pools: tuple[PoolRecord, ...]
+    undeclared: tuple[MarkRecord, ...]
+    release: ReleaseRecord | None
+
+
+class PlanRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A plan of gpukube, saved to be applied as it is or not at all."""
+
+    kind: Literal["SavedPlan"]
+    schema_version: Annotated[int, Meta(ge=1, le=1)]
+    gpukube_version: str
+    created: Annotated[str, Meta(description="RFC 3339, UTC.")]
+    sandbox: Annotated[bool, Meta(description="Made against the emulated clouds.")]
+    endpoints: Annotated[dict[str, str], Meta(description="Provider to the host used instead of the cloud's own.")]
+    chart_digest: Annotated[str, Meta(description='Digest of a local chart; "" for one that is pulled.')]
+    options: OptionsRecord
+    specs: Annotated[tuple[SpecRecord, ...], Meta(min_length=1)]
+    clusters: tuple[ClusterRecord, ...]
+    checksum: Annotated[
+        str,
+        Meta(
+            pattern="^sha256:[0-9a-f]{64}$",
+            description="Over everything else, as JSON with sorted keys and without spaces. Not a signature.",
+        ),
+    ]
+
+
+def schema() -> dict[str, object]:
+    """Give the JSON Schema of the file."""
+    made = msgspec.json.schema(PlanRecord, schema_hook=_anything)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": _SCHEMA_ID, "title": KIND, **made}
+
+
+def _anything(kind: type) -> dict[str, object]:
+    """Describe values that are JSON of any shape.
+
+    Raises:
+        NotImplementedError: The type is not one of ours.
+    """
+    if kind is object:
+        return {"description": "Any JSON."}
+    raise NotImplementedError(kind)

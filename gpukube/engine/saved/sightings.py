@@ -1,0 +1,101 @@
+"""Cluster plans -> their records: what was seen and what will be done, without anything secret.
+
+Pure. Lives here: the choice of what a saved plan remembers. Must not live here: judging two records (freshness).
+Native answers are left out; requests carry no credentials, and their user data goes as a digest.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, cast
+
+from gpukube.engine.documents.parts import plain, request_part
+from gpukube.engine.saved.records import (
+    ChangeRecord,
+    ClusterRecord,
+    MarkRecord,
+    PoolRecord,
+    ReleaseRecord,
+    RequestRecord,
+    SightRecord,
+    ValueRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.core.values import Observed, PoolPlan, Request
+    from gpukube.engine.planning import ClusterPlan
+
+__all__ = ["canonical", "digest", "record_cluster"]
+
+
+def record_cluster(plan: ClusterPlan) -> ClusterRecord:
+    """Record the plan of one cluster that could be planned."""
+    cluster, facts = plan.cluster, plan.facts
+    return ClusterRecord(
+        cluster=cluster.key,
+        provider=cluster.provider,
+        name=cluster.name,
+        identity=dict(cluster.identity),
+        location=facts.location if facts else "",
+        kubernetes_version=facts.kubernetes_version if facts else "",
+        pools=tuple(_pool(pool) for pool in plan.pools),
+        undeclared=tuple(MarkRecord(o.name, o.owner, o.pool) for o in plan.undeclared),
+        release=_release(plan.release) if plan.release else None,
+    )
+
+
+def canonical(value: object) -> bytes:
+    """Write JSON in the one form that digests are made of: sorted keys, no spaces, ASCII.
+
+    Raises:
+        ValueError: A number that JSON has no form for.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def digest(value: object) -> str:
+    """Give the digest of a JSON value, "sha256:..."."""
+    return f"sha256:{sha256(canonical(value)).hexdigest()}"
+
+
+def _pool(plan: PoolPlan) -> PoolRecord:
+    changes = ((c.change, c.row.kind) for c in plan.changes)
+    return PoolRecord(
+        pool=plan.pool,
+        owner=plan.desired.target.owner if plan.desired else plan.observed.owner if plan.observed else "",
+        name=plan.name,
+        action=plan.action,
+        changes=tuple(ChangeRecord(c.field, plain(c.old), plain(c.new), kind) for c, kind in changes),
+        requests=tuple(_request(request) for request in plan.requests),
+        seen=_sight(plan.observed) if plan.observed else None,
+    )
+
+
+def _request(request: Request) -> RequestRecord:
+    part = request_part(request)
+    return RequestRecord(part["service"], part["operation"], cast("dict[str, object]", part["params"]))
+
+
+def _sight(live: Observed) -> SightRecord:
+    taints = tuple(sorted(str(taint) for taint in live.effective_taints))
+    return SightRecord(live.name, live.state, live.etag, _object(live.fields), dict(live.labels), taints)
+
+
+def _release(plan: ReleasePlan) -> ReleaseRecord:
+    return ReleaseRecord(
+        action=plan.action,
+        name=plan.name,
+        chart=plan.chart,
+        version=plan.version,
+        revision=plan.revision,
+        values=digest(_object(plan.values)),
+        changes=tuple(ValueRecord(c.path, plain(c.old), plain(c.new)) for c in plan.changes),
+    )
+
+
+def _object(value: Mapping[str, object]) -> dict[str, object]:
+    return {str(key): plain(inner) for key, inner in value.items()}
