@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BYTES", "SavedPlan", "read_plan", "write_plan"]
 
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""A plan of 10,000 pools takes some 60 MiB."""
+"""A plan of 10,000 pools takes some tens of MiB."""
 _AGAIN: Final = "plan again: gpukube pool plan -f FILE --out plan.json"
 
 

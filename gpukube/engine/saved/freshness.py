@@ -127,6 +127,7 @@ def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -
     for mark in now.undeclared:
         if mark.name not in known:
             yield f"{key}/{mark.pool or mark.name}", f'live pool {mark.name} of "{mark.owner}" is new'
+    yield from _repairs(key, saved, now)
     if saved.release is not None and now.release is not None:
         yield from ((key, moved) for moved in _release(saved.release, now.release))
 
@@ -219,13 +220,20 @@ def _leaves(value: object, ignored: frozenset[str], path: str = "") -> Iterator[
             yield from _leaves(inner, ignored, f"{path}.{key}" if path else str(key))
 
 
+def _repairs(key: str, saved: ClusterRecord, now: ClusterRecord) -> Iterator[tuple[str, str]]:
+    """Tell which labels and taints nodes have lost since; nodes that are whole again, or gone, are nobody's loss."""
+    known = {(repair.node, repair.field, repair.wanted) for repair in saved.repairs}
+    for repair in now.repairs:
+        if (repair.node, repair.field, repair.wanted) not in known:
+            lost = f"{repair.field} {repair.wanted} -> {_shown(repair.live)}"
+            yield f"{key}/{repair.pool}", f"node {repair.node}: {lost}"
+
+
 def _release(saved: ReleaseRecord, now: ReleaseRecord) -> Iterator[str]:
     """Tell what moved of the release, unless nothing is to be done to it before and after."""
     if saved.action == now.action == "none":
         return
-    moved = [
-        *(f"release {moved}" for moved in _differences(_release_facts(saved), _release_facts(now))),
-    ]
+    moved = [f"release {text}" for text in _differences(_release_facts(saved), _release_facts(now))]
     if not moved and saved.values != now.values:
         then, here = ({value.path: value.new for value in release.changes} for release in (saved, now))
         moved = [f"release value {text}" for text in _differences(then, here)] or ["release values differ"]

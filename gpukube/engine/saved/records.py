@@ -23,6 +23,7 @@ __all__ = [
     "PlanRecord",
     "PoolRecord",
     "ReleaseRecord",
+    "RepairRecord",
     "RequestRecord",
     "SightRecord",
     "SpecRecord",
@@ -135,6 +136,16 @@ class ReleaseRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     changes: tuple[ValueRecord, ...]
 
 
+class RepairRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A label or taint of ours that will be put back on a node."""
+
+    node: str
+    pool: str
+    field: str
+    wanted: str
+    live: Annotated[str | None, Meta(description="null where it is gone.")]
+
+
 class ClusterRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """One cluster: who it is, what was seen, what will be done."""
 
@@ -147,6 +158,7 @@ class ClusterRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     pools: tuple[PoolRecord, ...]
     undeclared: tuple[MarkRecord, ...]
     release: ReleaseRecord | None
+    repairs: tuple[RepairRecord, ...]
 
 
 class PlanRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

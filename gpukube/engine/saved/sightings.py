@@ -17,6 +17,7 @@ from gpukube.engine.saved.records import (
     MarkRecord,
     PoolRecord,
     ReleaseRecord,
+    RepairRecord,
     RequestRecord,
     SightRecord,
     ValueRecord,
@@ -45,6 +46,7 @@ def record_cluster(plan: ClusterPlan) -> ClusterRecord:
         pools=tuple(_pool(pool) for pool in plan.pools),
         undeclared=tuple(MarkRecord(o.name, o.owner, o.pool) for o in plan.undeclared),
         release=_release(plan.release) if plan.release else None,
+        repairs=tuple(RepairRecord(r.node, r.pool, r.field, r.wanted, r.live) for r in plan.repairs),
     )
 
 

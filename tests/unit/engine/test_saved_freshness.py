@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpukube.cluster.nodes_drift import NodeRepair
 from gpukube.core.values import ClusterFacts, Nodes, Taint
 from gpukube.engine.planning import ClusterPlan
 from gpukube.engine.saved import PlanOptions, read_plan, require_fresh, require_place, saved_plan, write_plan
@@ -37,6 +38,7 @@ def relabelled(wanted: Desired, **changes: object) -> Observed:
     return make_observed(wanted, fields=fields, labels=labels, **changes)
 
 
+LOST = NodeRepair("node-1", "a100mig", "label", "team", "vision", None)
 CREATING = World((WANTED,))
 BARE = World((WANTED,), (replace(relabelled(WANTED), fields={"labels[team]": "audio"}),))
 IDLE = World((WANTED,), (MATCHING,))
@@ -149,6 +151,16 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
         upgraded(UPGRADING, 4, {**OTHER_VALUES, "mine": 1}),
         ["train-aks: release values differ"],
     ),
+    "a label of a node": (
+        IDLE,
+        replace(IDLE, repairs=(LOST,)),
+        ["train-aks/a100mig: node node-1: labels[team] vision -> none"],
+    ),
+    "a label of another node": (
+        replace(IDLE, repairs=(LOST,)),
+        replace(IDLE, repairs=(LOST, replace(LOST, node="node-2", live="x"))),
+        ["train-aks/a100mig: node node-2: labels[team] vision -> x"],
+    ),
     "the chart": (
         replace(IDLE, provenance=replace(MADE, chart_digest="sha256:a")),
         replace(IDLE, provenance=replace(MADE, chart_digest="sha256:b")),
@@ -191,6 +203,7 @@ BY_NATURE: dict[str, tuple[World, World]] = {
         replace(IDLE, seen=installed([WANTED])),
         replace(IDLE, seen=replace(installed([WANTED]), history=(release_of(VALUES, revision=9),))),
     ),
+    "a node to repair is gone": (replace(IDLE, repairs=(LOST,)), IDLE),
     "when it is applied": (IDLE, replace(IDLE, provenance=replace(MADE, created="2027-01-01T00:00:00Z"))),
 }
 

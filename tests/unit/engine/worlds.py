@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from gpukube.cluster.nodes_drift import NodeRepair
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import ClusterRef, Desired, Observed
     from gpukube.engine.saved import SavedPlan
@@ -55,6 +56,7 @@ class World:
     seen: Sighting | None = None
     cluster: ClusterRef = CLUSTER
     provenance: Provenance = MADE
+    repairs: tuple[NodeRepair, ...] = ()
 
     def plan(self) -> ClusterPlan:
         """Plan it, as the engine does."""
@@ -65,7 +67,15 @@ class World:
         removed = tuple(plan_removal(PROVIDER, self.cluster, o) for o in strays) if prune else ()
         release = plan_release(self.wanted, self.seen or installed(self.wanted), live_pools=self.live)
         stay = () if prune else strays
-        return ClusterPlan(self.cluster, self.facts, (*pools, *removed), self.live, stay, release=release)
+        return ClusterPlan(
+            self.cluster,
+            self.facts,
+            (*pools, *removed),
+            self.live,
+            stay,
+            release=release,
+            repairs=self.repairs,
+        )
 
     def with_live(self, number: int = 0, **changes: object) -> World:
         """Change one live pool."""
