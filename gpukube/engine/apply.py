@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.refreshing import refresh_plugin
 from gpukube.cluster.repairing import repair_nodes
+from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.plan import plan_pool
 from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.create import bring_up
@@ -147,12 +150,21 @@ def _work_on(
 def _apply_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     restore_entry(cluster, plan, session, run)
     if plan.action == "update":
+        _refresh(plan, session, run)
         update_pool(plan, session, run)
         return _proven(plan, session, run, "updated")
     if plan.action == "replace":
         _recreate(plan, session, run)
         return _proven(plan, session, run, "replaced")
     return bring_up(plan, session, run)
+
+
+def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Have the operator's plugin read its entries before a label moves to another one."""
+    moved = any(c.change.field == f"labels[{CONFIG_LABEL}]" for c in plan.changes)
+    operated = plan.desired is not None and plan.desired.ownership.advertiser == GPU_OPERATOR.advertiser
+    if moved and operated and refresh_plugin(session.kube()):
+        run.tell("release", "restarts the plugin, which does not notice new entries", plan.cluster.key)
 
 
 def _recreate(plan: PoolPlan, session: Session, run: Run) -> None:
