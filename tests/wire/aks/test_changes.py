@@ -1,0 +1,335 @@
+"""Every field that can be edited, edited on live pools: one change, of the class its row says, and then no difference.
+
+The edits of the portable fields are a table, which must have a line for every row of `updates.INTENT_ROWS`; those of
+the native ones are made from the table of shapes, leaf by leaf. One sandbox serves the module.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpukube.core.diff import diff_fields
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import Capacity, Disk, Nodes, Settings, Taint
+from gpukube.errors import Conflict
+from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube.provider import BUSY, MOVED
+from gpukube.sandbox import daemon
+from gpukube_aks.client import AksCloud
+from gpukube_aks.native import NATIVE, Shape
+from gpukube_aks.observe import observe_pool
+from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS
+from tests.builders import CLUSTER, make_target
+from tests.wire.aks.lab import ADVERTISER, CONFIG, PROVIDER, Lab, desire, kube_client, properties_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Change, Observed, Target, UpdateKind
+
+    Node = dict[str, Any]
+
+SPEED = 4000.0
+T4 = "Standard_NC4as_T4_v3"
+
+PLAIN = make_target(
+    T4,
+    nodes=Nodes(2, 2, 2, autoscaled=False),
+    labels={"team": "vision"},
+    tags={"cost": "1"},
+    native={"orchestratorVersion": "1.33.5", "osSKU": "Ubuntu2204"},
+)
+BASES: Mapping[str, Target] = {
+    "plain": PLAIN,
+    "autoscaled": replace(PLAIN, nodes=Nodes(1, 1, 3, autoscaled=True)),
+    "spot": replace(PLAIN, capacity=Capacity("spot", 0.5)),
+    "mig": make_target(sharing=Sharing(MigCut("1g.5gb", "single"))),
+}
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One thing changed.
+
+    Attributes:
+        field: Of the change that must come of it.
+        edit: What the user writes.
+        kind: Where the value decides and not the row alone.
+        base: The live pool.
+        owned: Labels of ours that become others; None takes one away.
+        live: Properties that the live pool has instead.
+    """
+
+    field: str
+    edit: Callable[[Target], Target] = lambda target: target
+    kind: UpdateKind | None = None
+    base: str = "plain"
+    owned: Mapping[str, str | None] | None = None
+    live: Mapping[str, object] | None = None
+
+
+def changed(**fields: object) -> Callable[[Target], Target]:
+    return lambda target: replace(target, **fields)  # type: ignore[arg-type]  # a table of fields
+
+
+def fixed(count: int) -> Nodes:
+    return Nodes(count, count, count, autoscaled=False)
+
+
+INTENT: Mapping[str, tuple[Edit, ...]] = {
+    "instanceType": (Edit("instanceType", changed(machine=require_machine("aks", "Standard_NC8as_T4_v3"))),),
+    "nodes.count": (
+        Edit("nodes.count", changed(nodes=fixed(3))),
+        Edit("nodes.count", changed(nodes=fixed(1)), "disruptive"),
+        Edit("nodes.count", changed(nodes=fixed(0)), "disruptive"),
+    ),
+    "nodes.autoscaling.min": (
+        Edit("nodes.autoscaling.min", changed(nodes=Nodes(1, 0, 3, autoscaled=True)), base="autoscaled"),
+        Edit("nodes.autoscaling.min", changed(nodes=Nodes(1, 2, 3, autoscaled=True)), base="autoscaled"),
+    ),
+    "nodes.autoscaling.max": (
+        Edit("nodes.autoscaling.max", changed(nodes=Nodes(1, 1, 9, autoscaled=True)), base="autoscaled"),
+    ),
+    "capacity.type": (Edit("capacity.type", changed(capacity=Capacity("spot"))),),
+    "capacity.maxPrice": (Edit("capacity.maxPrice", changed(capacity=Capacity("spot", 0.75)), base="spot"),),
+    "zones": (Edit("zones", changed(zones=("1", "2"))),),
+    "disk.sizeGiB": (Edit("disk.sizeGiB", changed(disk=Disk(512, None))),),
+    "disk.type": (Edit("disk.type", changed(disk=Disk(None, "Ephemeral"))),),
+    "sharing.mig.profile": (
+        Edit("sharing.mig.profile", changed(sharing=Sharing(MigCut("2g.10gb", "single"))), base="mig"),
+        Edit("sharing.mig.profile", changed(sharing=Sharing()), base="mig"),
+    ),
+    "labels[*]": (
+        Edit("labels[team]", changed(labels={"team": "audio"})),
+        Edit("labels[team]", changed(labels={})),
+        Edit("labels[tier]", changed(labels={"team": "vision", "tier": ""})),
+        Edit("labels[tier]", changed(labels={"team": "vision", "tier": "a"}), base="spot"),
+        Edit("labels[gpukube.io/pool]", changed(pool="renamed")),
+    ),
+    f"labels[{CONFIG}]": (
+        Edit(f"labels[{CONFIG}]", owned={CONFIG: "c-2"}),
+        Edit(f"labels[{CONFIG}]", owned={CONFIG: None}),
+    ),
+    f"labels[{ADVERTISER}]": (
+        Edit(f"labels[{ADVERTISER}]", owned={ADVERTISER: "operator"}, kind="disruptive"),
+        Edit(f"labels[{ADVERTISER}]", owned={ADVERTISER: None}, kind="disruptive"),
+    ),
+    "taints": (
+        Edit("taints", changed(taints=(GPU_TAINT, Taint("dedicated", "x", "NoSchedule")))),
+        Edit("taints", changed(taints=(GPU_TAINT, Taint("dedicated", "x", "NoExecute"))), "disruptive"),
+        Edit("taints", changed(taints=())),
+        Edit("taints", changed(taints=()), base="spot"),
+    ),
+    "tags[*]": (
+        Edit("tags[cost]", changed(tags={"cost": "2"})),
+        Edit("tags[team]", changed(tags={"cost": "1", "team": "x"})),
+    ),
+    "deletionProtection": (Edit("deletionProtection", changed(protect=True)),),
+    "driver": (Edit("driver", live={"gpuProfile": {"driver": "None"}}),),
+    "devicePlugin": (Edit("devicePlugin", changed(plugin_owner="cloud")),),
+}
+"""Row of `updates.INTENT_ROWS` -> edits that it covers."""
+
+VALUES: Mapping[str, object] = {
+    "osSKU": "Ubuntu2404",
+    "orchestratorVersion": "1.34.2",
+    "upgradeSettings.maxSurge": "2",
+    "upgradeSettings.maxUnavailable": "1",
+}
+"""Native values that mean something to the service; others are made from their shape."""
+ALSO: tuple[Edit, ...] = (
+    Edit("aks.osSKU", changed(native={**PLAIN.native, "osSKU": "AzureLinux"}), "replace"),
+    Edit("aks.orchestratorVersion", changed(native={**PLAIN.native, "orchestratorVersion": "1.32.9"}), "replace"),
+)
+ROLLS = ("aks.osSKU", "aks.orchestratorVersion")
+SERVICE = {"eTag", "nodeImageVersion", "currentOrchestratorVersion"}
+
+
+def native_leaves(shape: Shape = NATIVE, prefix: str = "") -> Iterator[tuple[str, Shape]]:
+    if isinstance(shape, Mapping):
+        for name, inner in shape.items():
+            yield from native_leaves(inner, f"{prefix}.{name}" if prefix else name)
+    else:
+        yield prefix, shape
+
+
+def native_edit(path: str, shape: Shape) -> Edit:
+    words: Mapping[object, object] = {"bool": True, "int": 77, "str": "x", "strings": ["x"]}
+    value = VALUES.get(path, shape[-1] if isinstance(shape, tuple) else words.get(shape))
+    assert value is not None, path
+
+    def edit(target: Target) -> Target:
+        top, *parents = path.split(".")
+        inner = value
+        for name in reversed(parents):
+            inner = {name: inner}
+        return replace(target, native={**target.native, top: inner})
+
+    return Edit(f"aks.{path}", edit, "disruptive" if f"aks.{path}" in ROLLS else None)
+
+
+EDITS = [*itertools.chain(*INTENT.values()), *(native_edit(*leaf) for leaf in native_leaves()), *ALSO]
+
+
+def kind_of(edit: Edit) -> UpdateKind:
+    if edit.kind:
+        return edit.kind
+    for row, edits in INTENT.items():
+        if edit in edits:
+            return INTENT_ROWS[row].kind
+    return NATIVE_ROWS[".".join(edit.field.split(".")[:2])].kind
+
+
+def name_of(edit: Edit) -> str:
+    return f"{edit.field}-{edit.base}"
+
+
+MUTABLE = [edit for edit in EDITS if kind_of(edit) in ("in-place", "disruptive")]
+OTHERS = [edit for edit in EDITS if kind_of(edit) not in ("in-place", "disruptive")]
+
+
+def test_edits_when_compared_with_the_tables_leave_no_row_out() -> None:
+    assert INTENT.keys() == INTENT_ROWS.keys()
+    assert {
+        ".".join(edit.field.split(".")[:2]) for edit in EDITS if edit.field.startswith("aks.")
+    } == NATIVE_ROWS.keys()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Start a sandbox of the module's own: that of the other tests is wiped before each of them."""
+    state_dir = tmp_path_factory.mktemp("lab")
+    info = daemon.up(state_dir, SPEED)
+    daemon.add_cluster(info, CLUSTER.identity["subscription"], "ml", "train")
+    cloud = PROVIDER.connect(CLUSTER, Settings({"aks": info.arm_url}, sandbox=True))
+    assert isinstance(cloud, AksCloud)
+    with kube_client(cloud) as kube:
+        yield Lab(info, cloud, kube, BASES)
+    cloud.close()
+    daemon.down(state_dir)
+
+
+@pytest.fixture(scope="module")
+def standing(lab: Lab) -> dict[str, Observed]:
+    """One pool of every base, which nobody changes."""
+    return {name: lab.create(replace(target, name=name)) for name, target in BASES.items()}
+
+
+@pytest.mark.parametrize("edit", OTHERS, ids=name_of)
+def test_edit_when_no_put_can_do_it_then_one_change_that_says_so(edit: Edit, standing: dict[str, Observed]) -> None:
+    native = standing[edit.base].native
+    properties = {**properties_of(standing[edit.base]), **(edit.live or {})}
+    observed = observe_pool({**native, "properties": properties})
+    desired = desire(edit.edit(replace(BASES[edit.base], name=edit.base)), edit.owned)
+    (change,) = diff_fields(desired.fields, observed.fields)
+
+    assert (change.field, PROVIDER.update_row(change).kind) == (edit.field, kind_of(edit))
+
+
+@pytest.mark.parametrize("edit", MUTABLE, ids=name_of)
+def test_edit_when_brought_about_then_one_change_and_nothing_else_moved(edit: Edit, lab: Lab) -> None:
+    target = lab.fresh(edit.base)
+    before, old_nodes = lab.find(target.name), lab.settled(target.name)
+    desired = desire(edit.edit(target), edit.owned)
+    (change,) = lab.bring_about(desired)
+    after = lab.find(target.name)
+
+    assert (change.field, PROVIDER.update_row(change).kind) == (edit.field, kind_of(edit))
+    assert diff_fields(desired.fields, after.fields) == ()
+    assert moved(before, after) == expected_to_move(change)
+    new_nodes = lab.settled(target.name)
+    assert bool(old_nodes.keys() & new_nodes.keys()) == (bool(new_nodes) and edit.field not in ROLLS)
+    lab.drop(target.name)
+
+
+def moved(before: Observed, after: Observed) -> set[str]:
+    """Leaves of the wire form that are others now; what the service itself writes left out."""
+    one, two = (dict(flat(properties_of(observed))) for observed in (before, after))
+    return {name for name in {*one, *two} if one.get(name) != two.get(name)} - SERVICE
+
+
+def flat(value: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from flat(inner, f"{prefix}{name}/")
+        else:
+            yield prefix + name, inner
+
+
+def expected_to_move(change: Change) -> set[str]:
+    key = change.field.partition("[")[2].removesuffix("]")
+    by_start = {
+        "nodes.count": {"count"},
+        "nodes.autoscaling.min": {"minCount"} if change.new == 0 else {"minCount", "count"},  # the autoscaler follows
+        "nodes.autoscaling.max": {"maxCount"},
+        "labels[": {f"nodeLabels/{key}"},
+        "deletionProtection": {"nodeLabels/gpukube.io/protect"},
+        "tags[": {f"tags/{key}"},
+        "taints": {"nodeTaints"},
+        "aks.": {change.field.removeprefix("aks.").replace(".", "/")},
+    }
+    return next(names for start, names in by_start.items() if change.field.startswith(start))
+
+
+# Several things at once, and what comes in between.
+
+
+def test_edit_of_many_fields_when_nodes_roll_too_then_the_rolls_come_last_and_alone(lab: Lab) -> None:
+    target = lab.fresh("plain")
+    native = {"orchestratorVersion": "1.34", "osSKU": "Ubuntu2404", "upgradeSettings": {"maxSurge": "2"}}
+    desired = desire(replace(target, nodes=fixed(3), labels={"team": "b"}, native=native))
+    sent = len(daemon.requests_since(lab.info))
+    lab.bring_about(desired)
+    puts = [entry for entry in daemon.requests_since(lab.info, sent) if entry["method"] == "PUT"]
+
+    assert len(puts) == 3
+    assert diff_fields(desired.fields, lab.find(target.name).fields) == ()
+    assert {node["status"]["nodeInfo"]["kubeletVersion"] for node in lab.settled(target.name).values()} == {"v1.34.2"}
+    lab.drop(target.name)
+
+
+def test_autoscaler_when_switched_on_and_off_then_the_count_is_kept_and_then_ours(lab: Lab) -> None:
+    target = lab.fresh("plain")
+    lab.bring_about(desire(replace(target, nodes=Nodes(1, 1, 5, autoscaled=True))))
+    on = properties_of(lab.find(target.name))
+    daemon.tamper(lab.info, "train", target.name, count=4)
+    lab.bring_about(desire(replace(target, nodes=fixed(3))))
+    off = properties_of(lab.find(target.name))
+
+    assert (on["enableAutoScaling"], on["count"], on["minCount"], on["maxCount"]) == (True, 2, 1, 5)
+    assert (off["enableAutoScaling"], off["count"]) == (False, 3)
+    assert not off.keys() & {"minCount", "maxCount"}
+    lab.drop(target.name)
+
+
+def test_update_when_repeated_or_late_then_refused_as_moved(lab: Lab) -> None:
+    target = lab.fresh("plain")
+    desired, observed = desire(replace(target, labels={})), lab.find(target.name)
+    (request,) = PROVIDER.update_requests(desired, observed, diff_fields(desired.fields, observed.fields))
+    lab.finish(lab.cloud.send(request))
+    with pytest.raises(Conflict) as caught:
+        lab.cloud.send(request)
+
+    assert caught.value.diagnostics[0].code == MOVED
+    assert diff_fields(desired.fields, lab.find(target.name).fields) == ()
+    lab.drop(target.name)
+
+
+def test_update_when_the_cluster_is_busy_then_said_so_by_the_code_the_engine_waits_for(lab: Lab) -> None:
+    target = lab.fresh("plain")
+    desired, observed = desire(replace(target, labels={})), lab.find(target.name)
+    request = PROVIDER.update_requests(desired, observed, diff_fields(desired.fields, observed.fields))[0]
+    daemon.add_fault(lab.info, "background", cluster="train", seconds=1e9, state="Updating")
+    with pytest.raises(Conflict) as caught:
+        lab.cloud.send(request)
+    daemon.clear_faults(lab.info)
+
+    assert caught.value.diagnostics[0].code == BUSY
+    lab.finish(lab.cloud.send(request))
+    lab.drop(target.name)
