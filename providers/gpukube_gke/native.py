@@ -101,6 +101,7 @@ MANAGED: Mapping[str, str] = {
 }
 """Fields that gpukube sends itself -> the field of the spec to write instead."""
 
+_NO_ROW = "gpukube does not know yet what a later change of it would do to the pool"
 REFUSED: Mapping[str, str] = {
     "selfLink": "the service writes it",
     "status": "the service writes it",
@@ -111,10 +112,50 @@ REFUSED: Mapping[str, str] = {
     "podIpv4CidrSize": "the service writes it",
     "updateInfo": "the service writes it",
     "autoscaling.autoprovisioned": "the autoscaler makes and deletes such pools by itself",
+    "kubeletCertInfo": "the service writes it",
+    "maintenancePolicy": _NO_ROW,
+    "nodeDrainConfig": _NO_ROW,
+    "placementPolicy.tpuTopology": "it is for TPUs",
+    "upgradeSettings.blueGreenSettings": _NO_ROW,
+    "management.upgradeOptions": "the service writes it",
+    "networkConfig.podIpv4RangeUtilization": "the service writes it",
+    "networkConfig.subnetwork": "the service writes it",
+    "networkConfig.networkPerformanceConfig": _NO_ROW,
+    "networkConfig.podCidrOverprovisionConfig": _NO_ROW,
+    "networkConfig.additionalNodeNetworkConfigs": _NO_ROW,
+    "networkConfig.additionalPodNetworkConfigs": _NO_ROW,
+    "networkConfig.networkTierConfig": _NO_ROW,
+    "networkConfig.acceleratorNetworkProfile": _NO_ROW,
     "config.windowsNodeConfig": "GPU pools of gpukube are Linux",
-    "config.metadata": "what a later change of it does to the nodes is not documented",
+    "config.effectiveCgroupMode": "the service writes it",
+    "config.ephemeralStorageLocalSsdConfig.dataCacheCount": _NO_ROW,
+    "config.sandboxConfig": "GKE Sandbox is not for these pools",
+    "config.localSsdCount": "write config.ephemeralStorageLocalSsdConfig or config.localNvmeSsdBlockConfig",
+    **{
+        f"config.{name}": _NO_ROW
+        for name in (
+            "metadata",
+            "nodeImageConfig",
+            "workloadMetadataConfig",
+            "nodeGroup",
+            "linuxNodeConfig",
+            "kubeletConfig",
+            "gcfsConfig",
+            "advancedMachineFeatures",
+            "confidentialNodes",
+            "loggingConfig",
+            "soleTenantConfig",
+            "containerdConfig",
+            "resourceManagerTags",
+            "enableConfidentialStorage",
+            "secondaryBootDisks",
+            "secondaryBootDiskUpdateStrategy",
+            "storagePools",
+            "localSsdEncryptionMode",
+        )
+    },
 }
-"""Fields that no GPU pool of gpukube carries -> why."""
+"""Fields that no GPU pool of gpukube carries -> why. Every field of the messages is in one of the three tables."""
 
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),

@@ -1,10 +1,11 @@
 """What a change of a field does to a live GKE pool: one row per field, with its sentence and source.
 
-Lives here: the table and the look-up in it. Must not live here: how an update is sent.
+Lives here: the table, the look-up in it, and what of the update calls is not used. Must not live here: how an update is
+sent (`change`), which native fields there are (`native`).
 
-One attribute goes into one call, as gcloud and Terraform do it. Sources named "proto" are the comments of
-google.container.v1 UpdateNodePoolRequest; "Terraform" is the ForceNew list of GoogleCloudPlatform/magic-modules,
-mmv1/third_party/terraform/services/container/node_config.go.tmpl.
+A source that begins with "google.container.v1" is a comment of that message's field; "Terraform" is the ForceNew list
+of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. Where it is not
+documented whether nodes are made again, the row takes the worse case.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, UpdateKind
 
-__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "find_row"]
+__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "UNUSED", "find_row"]
 
 _UPDATE: Final = "update_node_pool"
 _SIZE: Final = "set_node_pool_size"
@@ -29,6 +30,13 @@ _SCALING: Final = "set_node_pool_autoscaling"
 _MANAGEMENT: Final = "set_node_pool_management"
 _AT_BIRTH: Final = "set at creation only"
 _RECREATED: Final = "GKE makes the nodes again, one surge at a time, draining each"
+_MAYBE_RECREATED: Final = "GKE may make the nodes again, one surge at a time, draining each"
+_REDIVIDED: Final = "the number of devices changes under running pods, and GKE may make the nodes again"
+_FROM_NOW_ON: Final = "holds from now on"
+_PROTO: Final = "google.container.v1 UpdateNodePoolRequest."
+_AICR: Final = "NVIDIA/aicr docs/integrator/gke-gpu-setup.md"
+_TRIED: Final = "GoogleCloudPlatform/magic-modules#18493"
+_TERRAFORM: Final = "Terraform: ForceNew (GoogleCloudPlatform/magic-modules, node_config.go.tmpl)"
 
 
 def _rows(*rows: tuple[str, UpdateKind, str, str, str]) -> dict[str, UpdateRow]:
@@ -36,106 +44,110 @@ def _rows(*rows: tuple[str, UpdateKind, str, str, str]) -> dict[str, UpdateRow]:
 
 
 INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
+    ("instanceType", "replace", "another machine type has other GPUs, whose type and number a pool keeps", "", _TRIED),
+    ("gpu", "replace", "GKE answers: Accelerator count should not be updated", "", _TRIED),
     (
-        "instanceType",
-        "replace",
-        "another machine type has other GPUs, whose type and number a pool keeps",
-        "",
-        "GoogleCloudPlatform/magic-modules#18493",
+        "nodes.count",
+        "in-place",
+        "GKE adds nodes",
+        _SIZE,
+        "google.container.v1 SetNodePoolSizeRequest.node_count",
     ),
-    (
-        "gpu",
-        "replace",
-        "GKE answers: Accelerator count should not be updated",
-        "",
-        "GoogleCloudPlatform/magic-modules#18493",
+    *(
+        (
+            f"nodes.autoscaling.{bound}",
+            "in-place",
+            "the autoscaler keeps the new bound",
+            _SCALING,
+            "google.container.v1 SetNodePoolAutoscalingRequest.autoscaling",
+        )
+        for bound in ("min", "max")
     ),
-    ("nodes.count", "in-place", "GKE adds or removes nodes", _SIZE, "proto: SetNodePoolSizeRequest"),
-    ("nodes.autoscaling.min", "in-place", "the autoscaler keeps the new bound", _SCALING, "proto: NodePoolAutoscaling"),
-    ("nodes.autoscaling.max", "in-place", "the autoscaler keeps the new bound", _SCALING, "proto: NodePoolAutoscaling"),
-    ("capacity.type", "replace", "Spot or not is set at creation only", "", "Terraform"),
-    ("zones", "disruptive", "GKE removes the nodes in zones that are taken away", _UPDATE, "proto: locations"),
-    ("disk.sizeGiB", "disruptive", _RECREATED, _UPDATE, "proto: disk_size_gb"),
-    ("disk.type", "disruptive", _RECREATED, _UPDATE, "proto: disk_type"),
-    ("image", "disruptive", _RECREATED, _UPDATE, "proto: image_type"),
+    ("capacity.type", "replace", "Spot or not is set at creation only", "", _TERRAFORM),
+    ("zones", "disruptive", "GKE removes the nodes in zones that are taken away", _UPDATE, f"{_PROTO}locations"),
+    ("disk.sizeGiB", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_size_gb"),
+    ("disk.type", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_type"),
+    ("image", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}image_type"),
     (
         "sharing.mig.profile",
         "replace",
         "whether GKE cuts the GPUs of living nodes again is not documented",
         "",
-        "GoogleCloudPlatform/magic-modules#18493",
+        _TRIED,
     ),
-    (
-        "sharing.timeSlicing.replicas",
-        "disruptive",
-        "the number of devices changes under running pods, and GKE may make the nodes again",
-        _UPDATE,
-        "GoogleCloudPlatform/magic-modules#18493, NVIDIA/aicr docs/integrator/gke-gpu-setup.md",
-    ),
-    (
-        "sharing.mps.replicas",
-        "disruptive",
-        "the number of devices changes under running pods, and GKE may make the nodes again",
-        _UPDATE,
-        "GoogleCloudPlatform/magic-modules#18493, NVIDIA/aicr docs/integrator/gke-gpu-setup.md",
-    ),
-    ("labels[*]", "in-place", "GKE relabels the nodes", _UPDATE, "NVIDIA/aicr docs/integrator/gke-gpu-setup.md"),
-    (
-        "taints",
-        "in-place",
-        "GKE changes the taints of the nodes",
-        _UPDATE,
-        "NVIDIA/aicr docs/integrator/gke-gpu-setup.md",
-    ),
+    ("sharing.timeSlicing.replicas", "disruptive", _REDIVIDED, _UPDATE, f"{_TRIED}, {_AICR}"),
+    ("sharing.mps.replicas", "disruptive", _REDIVIDED, _UPDATE, f"{_TRIED}, {_AICR}"),
+    ("labels[*]", "in-place", "GKE relabels the nodes", _UPDATE, f"{_PROTO}labels, {_AICR}"),
+    ("taints", "in-place", "GKE changes the taints of the nodes", _UPDATE, f"{_PROTO}taints, {_AICR}"),
     ("tags[*]", "disruptive", _RECREATED, _UPDATE, "gcloud container node-pools update --help: --labels"),
-    ("deletionProtection", "in-place", "a label of the pool", _UPDATE, "proto: labels"),
+    ("deletionProtection", "in-place", "a label of the pool", _UPDATE, f"{_PROTO}labels"),
     (
         "driver",
         "disruptive",
         "the driver is installed another way, and GKE may make the nodes again",
         _UPDATE,
-        "docs: kubernetes-engine/how-to/gpus",
+        f"docs: kubernetes-engine/how-to/gpus, {_TRIED}",
     ),
     (
         "devicePlugin",
         "replace",
         "the label that keeps GKE's plugin away takes the devices from under running pods",
         "",
-        "NVIDIA/aicr docs/integrator/gke-gpu-setup.md",
+        _AICR,
     ),
 )
 """Rows of the portable fields of `Desired.fields`."""
 
 NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
-    ("gke.version", "disruptive", _RECREATED, _UPDATE, "proto: node_version"),
-    ("gke.management.autoUpgrade", "in-place", "holds from now on", _MANAGEMENT, "proto: NodeManagement"),
-    ("gke.management.autoRepair", "in-place", "holds from now on", _MANAGEMENT, "proto: NodeManagement"),
+    ("gke.version", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}node_version"),
+    *(
+        (
+            f"gke.management.{name}",
+            "in-place",
+            _FROM_NOW_ON,
+            _MANAGEMENT,
+            "google.container.v1 SetNodePoolManagementRequest.management",
+        )
+        for name in ("autoUpgrade", "autoRepair")
+    ),
     *(
         (
             f"gke.upgradeSettings.{name}",
             "in-place",
             "holds from the next upgrade on",
             _UPDATE,
-            "proto: upgrade_settings",
+            f"{_PROTO}upgrade_settings",
         )
         for name in ("maxSurge", "maxUnavailable", "strategy")
     ),
-    ("gke.autoscaling.locationPolicy", "in-place", "holds from now on", _SCALING, "proto: NodePoolAutoscaling"),
-    ("gke.config.gvnic.enabled", "disruptive", _RECREATED, _UPDATE, "proto: gvnic"),
-    ("gke.config.fastSocket.enabled", "disruptive", _RECREATED, _UPDATE, "proto: fast_socket"),
-    ("gke.config.tags", "in-place", "GKE changes the network tags of the nodes", _UPDATE, "proto: tags"),
-    ("gke.config.consolidationDelay", "in-place", "holds from now on", _UPDATE, "proto: consolidation_delay"),
+    (
+        "gke.autoscaling.locationPolicy",
+        "in-place",
+        _FROM_NOW_ON,
+        _SCALING,
+        "google.container.v1 NodePoolAutoscaling.location_policy",
+    ),
+    ("gke.config.gvnic.enabled", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}gvnic"),
+    ("gke.config.fastSocket.enabled", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}fast_socket"),
+    ("gke.config.tags", "in-place", "GKE changes the network tags of the nodes", _UPDATE, f"{_PROTO}tags"),
+    ("gke.config.consolidationDelay", "in-place", _FROM_NOW_ON, _UPDATE, f"{_PROTO}consolidation_delay"),
     (
         "gke.config.taintConfig.architectureTaintBehavior",
         "in-place",
-        "holds from now on",
+        "GKE changes the taints of arm64 nodes",
         _UPDATE,
-        "proto: taint_config",
+        f"{_PROTO}taint_config",
     ),
-    (f"gke.{DRIVER_VERSION}", "disruptive", _RECREATED, _UPDATE, "docs: kubernetes-engine/how-to/gpus"),
-    ("gke.networkConfig.enablePrivateNodes", "disruptive", _RECREATED, _UPDATE, "proto: node_network_config"),
+    (
+        f"gke.{DRIVER_VERSION}",
+        "disruptive",
+        _MAYBE_RECREATED,
+        _UPDATE,
+        f"docs: kubernetes-engine/how-to/gpus, {_TRIED}",
+    ),
+    ("gke.networkConfig.enablePrivateNodes", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}node_network_config"),
     *(
-        (f"gke.{path}", "replace", _AT_BIRTH, "", "Terraform")
+        (f"gke.{path}", "replace", _AT_BIRTH, "", _TERRAFORM)
         for path in (
             "maxPodsConstraint.maxPodsPerNode",
             "networkConfig.createPodRange",
@@ -144,8 +156,6 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
             "placementPolicy.type",
             "placementPolicy.policyName",
             "queuedProvisioning.enabled",
-            "bestEffortProvisioning.enabled",
-            "bestEffortProvisioning.minProvisionNodes",
             "config.serviceAccount",
             "config.oauthScopes",
             "config.minCpuPlatform",
@@ -158,12 +168,53 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
             "config.localNvmeSsdBlockConfig.localSsdCount",
             "config.shieldedInstanceConfig.enableSecureBoot",
             "config.shieldedInstanceConfig.enableIntegrityMonitoring",
-            "config.gpuDirectConfig.gpuDirectStrategy",
             "config.bootDiskKmsKey",
+        )
+    ),
+    *(
+        (f"gke.{path}", "replace", _AT_BIRTH, "", "google.container.v1: no update call has it")
+        for path in (
+            "bestEffortProvisioning.enabled",
+            "bestEffortProvisioning.minProvisionNodes",
+            "config.gpuDirectConfig.gpuDirectStrategy",
         )
     ),
 )
 """Rows of the native fields, one per field of `native.NATIVE`."""
+
+_OLD: Final = "deprecated: the name says it"
+_NO_ROW: Final = "no field of a spec leads to it"
+_REPLACED: Final = "what it does to living nodes is not documented; the pool is replaced"
+UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
+    "UpdateNodePoolRequest": {
+        **dict.fromkeys(("projectId", "zone", "clusterId", "nodePoolId"), _OLD),
+        **dict.fromkeys(("queuedProvisioning", "maxRunDuration", "flexStart"), _REPLACED),
+        **dict.fromkeys(
+            (
+                "image",
+                "imageProject",
+                "workloadMetadataConfig",
+                "linuxNodeConfig",
+                "kubeletConfig",
+                "gcfsConfig",
+                "confidentialNodes",
+                "loggingConfig",
+                "windowsNodeConfig",
+                "resourceManagerTags",
+                "containerdConfig",
+                "storagePools",
+                "nodeDrainConfig",
+                "maintenancePolicy",
+            ),
+            _NO_ROW,
+        ),
+        "bootDisk": "the newer twin of diskType and diskSizeGb, which are sent",
+    },
+    "SetNodePoolSizeRequest": dict.fromkeys(("projectId", "zone", "clusterId", "nodePoolId"), _OLD),
+    "SetNodePoolAutoscalingRequest": dict.fromkeys(("projectId", "zone", "clusterId", "nodePoolId"), _OLD),
+    "SetNodePoolManagementRequest": dict.fromkeys(("projectId", "zone", "clusterId", "nodePoolId"), _OLD),
+}
+"""Request of an update -> its fields that gpukube never sends -> why; every other one it sends."""
 
 
 def find_row(change: Change) -> UpdateRow:
@@ -189,15 +240,25 @@ def _type(change: Change, row: UpdateRow) -> UpdateRow:
     n1 = all(str(name).startswith("n1-") for name in (change.old, change.new))
     same = old is not None and new is not None and (old.accelerator, old.gpus) == (new.accelerator, new.gpus)
     if n1 or same:
-        return replace(row, kind="disruptive", sentence=_RECREATED, call=_UPDATE, source="proto: machine_type")
+        return replace(row, kind="disruptive", sentence=_RECREATED, call=_UPDATE, source=f"{_PROTO}machine_type")
     return row
 
 
 def _count(change: Change, row: UpdateRow) -> UpdateRow:
+    """With an autoscaler the number is its own, and comes and goes with it."""
     old, new = change.old, change.new
+    if new is None:
+        return replace(row, sentence="the autoscaler takes the number over", call=_SCALING)
+    if old is None:
+        sentence = "the autoscaler is turned off; GKE removes nodes above the number with the pods on them"
+        return replace(row, kind="disruptive", sentence=sentence)
     if isinstance(old, int) and isinstance(new, int) and new < old:
         return replace(row, kind="disruptive", sentence="GKE removes nodes with the pods on them")
     return row
+
+
+def _bound(change: Change, row: UpdateRow) -> UpdateRow:
+    return row if change.new is not None else replace(row, sentence="the autoscaler is turned off")
 
 
 def _taints(change: Change, row: UpdateRow) -> UpdateRow:
@@ -208,8 +269,10 @@ def _taints(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _zones(change: Change, row: UpdateRow) -> UpdateRow:
+    """A pool has the same number of nodes in each zone: with more zones a total that stays leaves fewer in each."""
     if _items(change.old) <= _items(change.new):
-        return replace(row, kind="in-place", sentence="GKE adds nodes in the new zones")
+        sentence = "GKE adds the same number of nodes in each new zone, then removes those above the total"
+        return replace(row, sentence=sentence)
     return row
 
 
@@ -217,4 +280,11 @@ def _items(value: object) -> set[str]:
     return {str(item) for item in value} if isinstance(value, tuple) else set()
 
 
-_BY_VALUE: Final = {"instanceType": _type, "nodes.count": _count, "taints": _taints, "zones": _zones}
+_BY_VALUE: Final = {
+    "instanceType": _type,
+    "nodes.count": _count,
+    "nodes.autoscaling.min": _bound,
+    "nodes.autoscaling.max": _bound,
+    "taints": _taints,
+    "zones": _zones,
+}

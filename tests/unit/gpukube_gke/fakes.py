@@ -78,6 +78,15 @@ class FakeSdk:
     def update_node_pool(self, request: wire.UpdateNodePoolRequest, **_: object) -> wire.Operation:
         return self._write("update_node_pool", wire.UpdateNodePoolRequest.pb(request))
 
+    def set_node_pool_size(self, request: wire.SetNodePoolSizeRequest, **_: object) -> wire.Operation:
+        return self._write("set_node_pool_size", wire.SetNodePoolSizeRequest.pb(request))
+
+    def set_node_pool_autoscaling(self, request: wire.SetNodePoolAutoscalingRequest, **_: object) -> wire.Operation:
+        return self._write("set_node_pool_autoscaling", wire.SetNodePoolAutoscalingRequest.pb(request))
+
+    def set_node_pool_management(self, request: wire.SetNodePoolManagementRequest, **_: object) -> wire.Operation:
+        return self._write("set_node_pool_management", wire.SetNodePoolManagementRequest.pb(request))
+
     def delete_node_pool(self, request: wire.DeleteNodePoolRequest, **_: object) -> wire.Operation:
         return self._write("delete_node_pool", wire.DeleteNodePoolRequest.pb(request))
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from google.api_core.exceptions import AlreadyExists, FailedPrecondition, NotFound
+from google.api_core.exceptions import Aborted, AlreadyExists, FailedPrecondition, NotFound
 from google.cloud import container_v1 as wire
 
-from gpukube.core.values import Operation, Request, Settings
+from gpukube.core.values import Nodes, Operation, Request, Settings
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, SpecError
+from gpukube.provider import MOVED
 from gpukube_gke.client import GkeCloud, connect_cluster
 from gpukube_gke.endpoint import Endpoint
 from tests.builders import make_observed
@@ -208,6 +209,68 @@ def test_send_when_taints_are_updated_sends_the_list_and_the_etag(live: Live) ->
         "update_node_pool",
         {"name": f"{NAME}/nodePools/a100mig", "taints": {"taints": [taint]}, "etag": "e7"},
     )
+
+
+SIZES = [
+    ("set_node_pool_size", Nodes(3, 3, 3, autoscaled=False), {"nodeCount": 3}),
+    (
+        "set_node_pool_autoscaling",
+        Nodes(0, 0, 3, autoscaled=True),
+        {"autoscaling": {"enabled": True, "maxNodeCount": 3}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "nodes", "body"), SIZES)
+@pytest.mark.parametrize("etag", ["e7", ""])
+def test_send_when_sized_compares_the_etag_and_keeps_it_to_itself(
+    live: Live, call: str, nodes: Nodes, body: dict[str, object], etag: str
+) -> None:
+    observed = make_observed(desire(gke_target()), etag=etag, native={"locations": ["us-central1-a"]})
+    live.sdk.pools["a100mig"] = {"name": "a100mig", "etag": "e7"}
+    request = PROVIDER.scale_request(CLUSTER, observed, nodes)
+    operation = live.cloud.send(request)
+
+    assert (request.operation, operation) == (call, Operation("a100mig", "update", "operation-1"))
+    assert live.sdk.calls[-1] == (call, {"name": f"{NAME}/nodePools/a100mig", **body})
+    assert [name for name, _ in live.sdk.calls] == (["get_node_pool", call] if etag else [call])
+
+
+@pytest.mark.parametrize(("call", "nodes"), [case[:2] for case in SIZES])
+def test_send_when_the_pool_moved_sends_no_size(live: Live, call: str, nodes: Nodes) -> None:
+    observed = make_observed(desire(gke_target()), etag="e7")
+    live.sdk.pools["a100mig"] = {"name": "a100mig", "etag": "e8"}
+    with pytest.raises(Conflict) as caught:
+        live.cloud.send(PROVIDER.scale_request(CLUSTER, observed, nodes))
+
+    assert code_of(caught.value) == MOVED
+    assert call not in {name for name, _ in live.sdk.calls}
+
+
+def test_send_when_the_etag_no_longer_fits_is_told_as_moved(live: Live) -> None:
+    live.sdk.failure = Aborted("Etag mismatch.")  # type: ignore[no-untyped-call]  # ships no types
+    with pytest.raises(Conflict) as caught:
+        live.cloud.send(Request("gke", "update_node_pool", {"name": f"{NAME}/nodePools/p", "etag": "e7"}))
+
+    assert code_of(caught.value) == MOVED
+
+
+def test_send_when_the_pool_to_change_is_gone_is_told(live: Live) -> None:
+    live.sdk.failure = NotFound("no such pool")  # type: ignore[no-untyped-call]  # ships no types
+    with pytest.raises(CloudError) as caught:
+        live.cloud.send(Request("gke", "update_node_pool", {"name": f"{NAME}/nodePools/p"}))
+
+    assert code_of(caught.value) == "no-cluster"
+
+
+def test_pool_when_read_alone_asks_once(live: Live) -> None:
+    live.sdk.pools["p"] = {"name": "p", "status": "STOPPING"}
+    found = live.cloud.pool("p")
+
+    assert found is not None
+    assert (found.name, found.state) == ("p", "deleting")
+    assert live.cloud.pool("other") is None
+    assert [name for name, _ in live.sdk.calls] == ["get_node_pool", "get_node_pool"]
 
 
 def test_send_when_the_operation_is_unknown_is_refused(live: Live) -> None:

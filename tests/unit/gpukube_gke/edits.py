@@ -1,0 +1,302 @@
+"""One edit of a live pool for every row of the updatability tables, and more where the class depends on the values.
+
+Whoever adds a row adds its edit here: the tests of shapes, of calls and of the emulated service all run over this
+table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gpukube.core.diff import diff_fields
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import Capacity, Disk, Nodes, Taint
+from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube_gke.native import DRIVER_VERSION
+from gpukube_gke.observe import observe_pool
+from tests.unit.gpukube_gke.targets import desire, gke_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Change, Observed, Target, UpdateKind
+
+__all__ = ["EDITS", "Edit", "changes_of", "live_of", "native_fields"]
+
+A, B = "us-central1-a", "us-central1-b"
+OLD, NEW = "1.34.1-gke.1500000", "1.34.1-gke.1829001"
+ON, OFF = True, False
+TAINTS = "config.taints"
+LABELS = "config.labels"
+GPUS = "config.accelerators"
+OWN = Taint("dedicated", "ml", "NoSchedule")
+EVICTING = Taint("dedicated", "ml", "NoExecute")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A pool, and what it is to become.
+
+    Attributes:
+        base, target: Before and after, on the same cluster under the same name.
+        row: Key of the table.
+        field: The one field that differs.
+        kind: Class of the change.
+        moves: Paths of the pool as the API shows it that the change may move.
+    """
+
+    base: Target
+    target: Target
+    row: str
+    field: str
+    kind: UpdateKind
+    moves: tuple[str, ...]
+
+
+def nodes(count: int) -> Nodes:
+    return Nodes(count, count, count, autoscaled=False)
+
+
+def scaled(low: int, high: int) -> Nodes:
+    return Nodes(low, low, high, autoscaled=True)
+
+
+def shared(mode: str, clients: int) -> Sharing:
+    return Sharing(None, Slicing(mode, clients))  # type: ignore[arg-type]  # one of the modes
+
+
+BASE = replace(gke_target("g2-standard-8", zones=(A,), name="edited", pool="edited"), labels={"team": "vision"})
+
+
+def edit(field: str, kind: UpdateKind, *moves: str, before: object = None, row: str = "", **after: object) -> Edit:
+    """Make an edit; `before` are the fields in which the base differs, and both have."""
+    base = replace(BASE, **(before or {}))  # type: ignore[arg-type]  # test data
+    return Edit(base, replace(base, **after), row or field, field, kind, moves)  # type: ignore[arg-type]  # as above
+
+
+INTENT: dict[str, Edit] = {
+    "instanceType": edit(
+        "instanceType",
+        "replace",
+        before={"machine": require_machine("gke", "g4-standard-6")},
+        machine=require_machine("gke", "g4-standard-12"),
+    ),
+    "instanceType, the same GPUs": edit(
+        "instanceType",
+        "disruptive",
+        "config.machineType",
+        "config.resourceLabels",
+        machine=require_machine("gke", "g2-standard-12"),
+    ),
+    "gpu": edit(
+        "gpu",
+        "replace",
+        before={"machine": gke_target("n1-standard-8", ("T4", 1)).machine},
+        machine=gke_target("n1-standard-8", ("T4", 2)).machine,
+    ),
+    "nodes.count": edit("nodes.count", "in-place", "initialNodeCount", nodes=nodes(2)),
+    "nodes.count, fewer": edit(
+        "nodes.count", "disruptive", "initialNodeCount", before={"nodes": nodes(2)}, nodes=nodes(1)
+    ),
+    "nodes.autoscaling.min": edit(
+        "nodes.autoscaling.min",
+        "in-place",
+        "autoscaling.minNodeCount",
+        before={"nodes": scaled(0, 3)},
+        nodes=replace(scaled(0, 3), minimum=1),
+    ),
+    "nodes.autoscaling.max": edit(
+        "nodes.autoscaling.max",
+        "in-place",
+        "autoscaling.maxNodeCount",
+        before={"nodes": scaled(0, 3)},
+        nodes=scaled(0, 5),
+    ),
+    "capacity.type": edit("capacity.type", "replace", capacity=Capacity("spot")),
+    "zones, one more": edit(
+        "zones", "disruptive", "locations", "initialNodeCount", before={"nodes": nodes(2)}, zones=(A, B)
+    ),
+    "zones, one less": edit(
+        "zones", "disruptive", "locations", "initialNodeCount", before={"nodes": nodes(2), "zones": (A, B)}, zones=(A,)
+    ),
+    "zones, another": edit("zones", "disruptive", "locations", zones=(B,)),
+    "zones, of an autoscaled pool": edit(
+        "zones", "disruptive", "locations", "autoscaling.maxNodeCount", before={"nodes": scaled(0, 4)}, zones=(A, B)
+    ),
+    "disk.sizeGiB": edit(
+        "disk.sizeGiB", "disruptive", "config.diskSizeGb", "config.bootDisk.sizeGb", disk=Disk(200, None)
+    ),
+    "disk.type": edit(
+        "disk.type", "disruptive", "config.diskType", "config.bootDisk.diskType", disk=Disk(None, "pd-ssd")
+    ),
+    "image": edit("image", "disruptive", "config.imageType", image="UBUNTU_CONTAINERD"),
+    "sharing.mig.profile": edit(
+        "sharing.mig.profile",
+        "replace",
+        before={"machine": require_machine("gke", "a2-highgpu-1g"), "sharing": Sharing(MigCut("1g.5gb", "single"))},
+        sharing=Sharing(MigCut("2g.10gb", "single")),
+    ),
+    "sharing.timeSlicing.replicas": edit(
+        "sharing.timeSlicing.replicas",
+        "disruptive",
+        GPUS,
+        before={"sharing": shared("time-slicing", 2)},
+        sharing=shared("time-slicing", 4),
+    ),
+    "sharing.timeSlicing.replicas, new": edit(
+        "sharing.timeSlicing.replicas", "disruptive", GPUS, sharing=shared("time-slicing", 4)
+    ),
+    "sharing.timeSlicing.replicas, gone": edit(
+        "sharing.timeSlicing.replicas",
+        "disruptive",
+        GPUS,
+        before={"sharing": shared("time-slicing", 4)},
+        sharing=Sharing(),
+    ),
+    "sharing.timeSlicing.replicas, on MIG": edit(
+        "sharing.timeSlicing.replicas",
+        "disruptive",
+        GPUS,
+        before={"machine": require_machine("gke", "a2-highgpu-1g"), "sharing": Sharing(MigCut("1g.5gb", "single"))},
+        sharing=Sharing(MigCut("1g.5gb", "single"), Slicing("time-slicing", 3)),
+    ),
+    "sharing.mps.replicas": edit(
+        "sharing.mps.replicas", "disruptive", GPUS, before={"sharing": shared("mps", 2)}, sharing=shared("mps", 8)
+    ),
+    "labels, new": edit(
+        "labels[tier]", "in-place", f"{LABELS}.tier", row="labels[*]", labels={"team": "vision", "tier": "gold"}
+    ),
+    "labels, another": edit("labels[team]", "in-place", f"{LABELS}.team", row="labels[*]", labels={"team": "speech"}),
+    "labels, gone": edit("labels[team]", "in-place", f"{LABELS}.team", row="labels[*]", labels={}),
+    "taints": edit("taints", "in-place", TAINTS, taints=(GPU_TAINT, OWN)),
+    "taints, gone": edit("taints", "in-place", TAINTS, before={"taints": (GPU_TAINT, EVICTING)}, taints=(GPU_TAINT,)),
+    "taints, another value": edit(
+        "taints",
+        "in-place",
+        TAINTS,
+        before={"taints": (GPU_TAINT, OWN)},
+        taints=(GPU_TAINT, replace(OWN, value="research")),
+    ),
+    "taints, evicting": edit("taints", "disruptive", TAINTS, taints=(GPU_TAINT, EVICTING)),
+    "tags": edit("tags[env]", "disruptive", "config.resourceLabels.env", row="tags[*]", tags={"env": "dev"}),
+    "tags, another": edit(
+        "tags[env]",
+        "disruptive",
+        "config.resourceLabels.env",
+        row="tags[*]",
+        before={"tags": {"env": "dev", "team": "ml"}},
+        tags={"env": "prod", "team": "ml"},
+    ),
+    "deletionProtection": edit("deletionProtection", "in-place", f"{LABELS}.gpukube.io/protect", protect=True),
+    "deletionProtection, off": edit(
+        "deletionProtection", "in-place", f"{LABELS}.gpukube.io/protect", before={"protect": True}, protect=False
+    ),
+    "driver": edit("driver", "disruptive", GPUS, driver_owner="none"),
+    "driver, installed": edit("driver", "disruptive", GPUS, before={"driver_owner": "none"}, driver_owner="auto"),
+    "devicePlugin": edit("devicePlugin", "replace", before={"driver_owner": "none"}, plugin_owner="none"),
+}
+
+
+def nested(path: str, value: object) -> dict[str, object]:
+    """A native field as a spec writes it."""
+    for name in reversed(path.split(".")):
+        value = {name: [value] if name == "accelerators" else value}
+    assert isinstance(value, dict)
+    return value
+
+
+def merged(*parts: Mapping[str, object]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for part in parts:
+        for name, value in part.items():
+            old = found.get(name)
+            found[name] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return found
+
+
+def native_edit(path: str, kind: UpdateKind, value: object, *moves: str, old: object = None, **before: object) -> Edit:
+    """Change one native field; `before` are fields of the base, whose native ones both have."""
+    given = before.pop("native", {})
+    assert isinstance(given, dict)
+    first = merged(given, nested(path, old)) if old is not None else given
+    base = replace(BASE, **before, native=first)  # type: ignore[arg-type]  # test data
+    target = replace(base, native=merged(given, nested(path, value)))
+    return Edit(base, target, f"gke.{path}", f"gke.{path}", kind, moves or (path,))
+
+
+UNRESERVED: dict[str, object] = {"config": {"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}}
+UNREPAIRED: dict[str, object] = {"management": {"autoRepair": False}}
+GVNIC: dict[str, object] = {"config": {"gvnic": {"enabled": True}}}
+NATIVE_EDITS: tuple[Edit, ...] = (
+    native_edit("version", "disruptive", NEW, old=OLD),
+    native_edit("management.autoUpgrade", "in-place", OFF),
+    native_edit("management.autoRepair", "in-place", OFF),
+    native_edit("upgradeSettings.maxSurge", "in-place", 2),
+    native_edit("upgradeSettings.maxUnavailable", "in-place", 1),
+    native_edit("upgradeSettings.strategy", "in-place", "BLUE_GREEN"),
+    native_edit("autoscaling.locationPolicy", "in-place", "ANY", nodes=scaled(0, 3)),
+    native_edit("config.gvnic.enabled", "disruptive", ON, "config.gvnic"),
+    native_edit("config.fastSocket.enabled", "disruptive", ON, "config.fastSocket", native=GVNIC),
+    native_edit("config.tags", "in-place", ["gpu"]),
+    native_edit("config.consolidationDelay", "in-place", "600s"),
+    native_edit(
+        "config.taintConfig.architectureTaintBehavior",
+        "in-place",
+        "NONE",
+        machine=require_machine("gke", "a4x-highgpu-4g"),
+    ),
+    native_edit(DRIVER_VERSION, "disruptive", "LATEST", GPUS),
+    native_edit("networkConfig.enablePrivateNodes", "disruptive", ON),
+    native_edit("maxPodsConstraint.maxPodsPerNode", "replace", 32),
+    native_edit("networkConfig.createPodRange", "replace", ON),
+    native_edit("networkConfig.podRange", "replace", "pods"),
+    native_edit("networkConfig.podIpv4CidrBlock", "replace", "10.0.0.0/20"),
+    native_edit("placementPolicy.type", "replace", "COMPACT"),
+    native_edit("placementPolicy.policyName", "replace", "near"),
+    native_edit("queuedProvisioning.enabled", "replace", ON, nodes=scaled(0, 3), native=UNRESERVED),
+    native_edit("bestEffortProvisioning.enabled", "replace", ON),
+    native_edit("bestEffortProvisioning.minProvisionNodes", "replace", 1),
+    native_edit("config.serviceAccount", "replace", "sa@ml-prod.iam.gserviceaccount.com"),
+    native_edit("config.oauthScopes", "replace", ["https://www.googleapis.com/auth/cloud-platform"]),
+    native_edit("config.minCpuPlatform", "replace", "Intel Ice Lake"),
+    native_edit("config.flexStart", "replace", ON, nodes=scaled(0, 3), native=merged(UNRESERVED, UNREPAIRED)),
+    native_edit("config.maxRunDuration", "replace", "604800s"),
+    native_edit("config.reservationAffinity.consumeReservationType", "replace", "NO_RESERVATION"),
+    native_edit("config.reservationAffinity.key", "replace", "compute.googleapis.com/reservation-name"),
+    native_edit("config.reservationAffinity.values", "replace", ["ours"]),
+    native_edit("config.ephemeralStorageLocalSsdConfig.localSsdCount", "replace", 1),
+    native_edit("config.localNvmeSsdBlockConfig.localSsdCount", "replace", 1),
+    native_edit("config.shieldedInstanceConfig.enableSecureBoot", "replace", ON),
+    native_edit("config.shieldedInstanceConfig.enableIntegrityMonitoring", "replace", ON),
+    native_edit("config.gpuDirectConfig.gpuDirectStrategy", "replace", "RDMA"),
+    native_edit("config.bootDiskKmsKey", "replace", "projects/p/locations/l/keyRings/r/cryptoKeys/k"),
+)
+EDITS: dict[str, Edit] = INTENT | {one.row: one for one in NATIVE_EDITS}
+"""Name -> edit. The names begin with the row."""
+
+
+def live_of(target: Target, etag: str = "e1") -> Observed:
+    """The pool that GKE would show for a target, where other nodes are in the cluster."""
+    sent = desire(target).create.params["nodePool"]
+    assert isinstance(sent, dict)
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+    config = {**sent["config"], "taints": [*sent["config"].get("taints", ()), taint]}
+    filled = {"imageType": "COS_CONTAINERD", "diskType": "pd-balanced", "diskSizeGb": 100}
+    defaults: dict[str, object] = {"version": NEW, "status": "RUNNING", "etag": etag}
+    return observe_pool({**defaults, **sent, "config": {**filled, **config}})
+
+
+def changes_of(one: Edit) -> tuple[Change, ...]:
+    return diff_fields(desire(one.target).fields, live_of(one.base).fields)
+
+
+def native_fields(value: object, prefix: str = "") -> dict[str, object]:
+    """Every leaf of a pool as the API shows it, by its path; lists are leaves."""
+    if not isinstance(value, dict):
+        return {prefix.rstrip("."): value}
+    found: dict[str, object] = {}
+    for name, inner in value.items():
+        found |= native_fields(inner, f"{prefix}{name}.")
+    return found
