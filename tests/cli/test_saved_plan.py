@@ -1,0 +1,251 @@
+"""A plan that was saved: applied exactly, refused when the world moved, and never applied as somebody else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from gpukube.engine.saved.records import schema
+from gpukube.engine.saved.sightings import digest
+from gpukube.sandbox import daemon
+from tests.cli.harness import EXAMPLES, ROOT, Cluster, Gpukube, edited_spec, pool_states
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gpukube.sandbox.daemon import SandboxInfo
+
+SLICED = EXAMPLES / "aks-timeslicing.yaml"
+CUSTOM = EXAMPLES / "aks-custom-taint.yaml"
+THREE = EXAMPLES / "three-clouds.yaml"
+TEAM = ("--set", "pools.t4shared.labels.team=audio")
+POOL = "train-aks/t4shared"
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> Path:
+    return tmp_path / "plan.json"
+
+
+def saved(gpukube: Gpukube, plan_file: Path, *words: str | Path) -> dict[str, Any]:
+    """Plan, save, and read what was saved."""
+    made = gpukube("pool", "plan", *words, "--out", plan_file)
+    assert made.code == 0, made.out + made.err
+    document = json.loads(plan_file.read_text())
+    assert isinstance(document, dict)
+    return document
+
+
+def test_apply_when_the_saved_plan_creates_then_that_is_done_without_spec_and_variables(
+    gpukube: Gpukube, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = edited_spec("aks-timeslicing", tmp_path, lambda d: d["pools"][0]["labels"].update(team="${TEAM}"))
+    monkeypatch.setenv("TEAM", "vision")
+    document = saved(gpukube, plan_file, "-f", spec, "--set", "pools.t4shared.nodes.count=1")
+    jsonschema.validate(document, schema())
+    assert plan_file.stat().st_mode & 0o777 == 0o600
+    assert gpukube.writes() == []
+    spec.unlink()
+    monkeypatch.delenv("TEAM")
+    done = gpukube("pool", "apply", plan_file)
+    assert done.code == 0, done.out + done.err
+    assert pool_states(gpukube.info)["t4shared"] == "Succeeded"
+    same = gpukube("pool", "plan", "diff", "-f", SLICED, "--set", "pools.t4shared.nodes.count=1")
+    assert (same.code, same.out) == (0, "no differences\n")
+
+
+def test_apply_when_it_was_applied_already_then_stale_and_nothing_sent(gpukube: Gpukube, plan_file: Path) -> None:
+    saved(gpukube, plan_file, "-f", SLICED)
+    assert gpukube("pool", "apply", plan_file).code == 0
+    again = gpukube("pool", "apply", plan_file)
+    assert (again.code, gpukube.writes()) == (1, [])
+    assert f"{POOL}: error[stale-plan]: a live pool t4shared is there now" in again.err
+    assert "train-aks: error[stale-plan]: release action install -> none" in again.err
+    assert "fix: plan again" in again.err
+
+
+def test_apply_when_the_saved_plan_updates_then_that_label_and_nothing_else(gpukube: Gpukube, plan_file: Path) -> None:
+    gpukube.made("-f", SLICED)
+    document = saved(gpukube, plan_file, "-f", SLICED, *TEAM)
+    (pool,) = document["clusters"][0]["pools"]
+    assert (pool["action"], [change["field"] for change in pool["changes"]]) == ("update", ["labels[team]"])
+    done = gpukube("pool", "apply", plan_file)
+    assert done.code == 0, done.out + done.err
+    assert [write.split()[1] for write in gpukube.writes()] == ["PUT"]
+    assert gpukube("pool", "plan", "diff", "-f", SLICED, *TEAM).code == 0
+
+
+MOVES: dict[str, tuple[Callable[[SandboxInfo], object], str]] = {
+    "somebody scaled it": (
+        lambda info: daemon.tamper(info, "train", "t4shared", count=3),
+        f"{POOL}: error[stale-plan]: nodes.count 2 -> 3",
+    ),
+    "somebody relabelled it": (
+        lambda info: daemon.tamper(
+            info,
+            "train",
+            "t4shared",
+            nodeLabels={"gpukube.io/owner": "aks-timeslicing", "gpukube.io/pool": "t4shared", "team": "music"},
+        ),
+        f"{POOL}: error[stale-plan]: labels[team] vision -> music",
+    ),
+    "somebody deleted it": (
+        lambda info: daemon.tamper(info, "train", "t4shared", delete=True),
+        f"{POOL}: error[stale-plan]: the live pool t4shared is gone",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MOVES)
+def test_apply_when_the_pool_moved_then_refused_with_what_moved(case: str, gpukube: Gpukube, plan_file: Path) -> None:
+    move, said = MOVES[case]
+    gpukube.made("-f", SLICED)
+    saved(gpukube, plan_file, "-f", SLICED, *TEAM)
+    move(gpukube.info)
+    refused = gpukube("pool", "apply", plan_file)
+    assert (refused.code, gpukube.writes()) == (1, [])
+    assert said in refused.err
+
+
+def test_apply_when_the_release_moved_then_refused_with_its_revision(
+    gpukube: Gpukube, plan_file: Path, cluster: Cluster
+) -> None:
+    gpukube.made("-f", SLICED)
+    other = ("--set", "pools.t4shared.sharing.timeSlicing.replicas=2", "--allow-disruption")
+    saved(gpukube, plan_file, "-f", SLICED, *other)
+    gpukube.made("-f", CUSTOM)
+    refused = gpukube("pool", "apply", plan_file)
+    assert (refused.code, gpukube.writes()) == (1, [])
+    assert "train-aks: error[stale-plan]: release revision 1 -> 2" in refused.err
+
+
+def test_apply_when_nodes_lost_a_label_since_then_refused_with_the_nodes(
+    gpukube: Gpukube, plan_file: Path, cluster: Cluster
+) -> None:
+    gpukube.made("-f", SLICED)
+    saved(gpukube, plan_file, "-f", SLICED)
+    cluster.label_nodes("t4shared", team=None)
+    refused = gpukube("pool", "apply", plan_file)
+    assert (refused.code, gpukube.writes()) == (1, [])
+    for node in cluster.nodes("t4shared"):
+        assert node.metadata is not None
+        assert f"{POOL}: error[stale-plan]: node {node.metadata.name}: labels[team] vision -> none" in refused.err
+
+
+def test_apply_when_only_nature_moved_then_applied(gpukube: Gpukube, plan_file: Path, cluster: Cluster) -> None:
+    gpukube.made("-f", SLICED)
+    saved(gpukube, plan_file, "-f", SLICED, *TEAM)
+    for pod in cluster.plugin_pods():
+        cluster.delete_pod(pod)
+    cluster.label_nodes("t4shared", **{"kubernetes.azure.com/node-image-version": "newer"})
+    done = gpukube("pool", "apply", plan_file)
+    assert done.code == 0, done.out + done.err
+
+
+def test_apply_when_the_plan_is_of_the_sandbox_then_refused_outside_and_nothing_asked(
+    gpukube: Gpukube, plan_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(gpukube, plan_file, "-f", SLICED)
+    monkeypatch.setenv("GPUKUBE_AKS_ENDPOINT", gpukube.info.arm_url)
+    refused = gpukube("pool", "apply", plan_file, sandbox=False)
+    assert refused.code == 4
+    assert "error[saved-plan-place]: the plan was made in the sandbox, and this run is not in it" in refused.err
+    assert daemon.requests_since(gpukube.info, gpukube.mark) == []
+
+
+def test_apply_when_the_plan_is_of_other_endpoints_then_refused(
+    gpukube: Gpukube, plan_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUKUBE_AKS_ENDPOINT", gpukube.info.arm_url)
+    made = gpukube("pool", "plan", "-f", SLICED, "--out", plan_file, sandbox=False)
+    assert made.code == 0, made.out + made.err
+    monkeypatch.setenv("GPUKUBE_AKS_ENDPOINT", "http://127.0.0.1:9")
+    refused = gpukube("pool", "apply", plan_file, sandbox=False)
+    assert refused.code == 4
+    assert "error[saved-plan-place]: the plan was made with endpoint 127.0.0.1:" in refused.err
+    inside = gpukube("pool", "apply", plan_file)
+    assert (inside.code, "made outside the sandbox" in inside.err) == (4, True)
+
+
+def test_apply_when_logged_in_to_another_account_then_the_clouds_refusal_and_five(
+    gpukube: Gpukube, plan_file: Path
+) -> None:
+    saved(gpukube, plan_file, "-f", SLICED)
+    daemon.add_fault(gpukube.info, "status", service="arm", status=404, code="SubscriptionNotFound", times=0)
+    refused = gpukube("pool", "apply", plan_file)
+    assert (refused.code, gpukube.writes()) == (5, [])
+    assert "error[subscription]" in refused.err
+    assert "stale" not in refused.err
+
+
+def test_apply_when_the_file_was_edited_then_four_even_with_a_harmless_value(gpukube: Gpukube, plan_file: Path) -> None:
+    document = saved(gpukube, plan_file, "-f", SLICED)
+    plan_file.write_text(json.dumps({**document, "created": "2030-01-01T00:00:00Z"}))
+    refused = gpukube("pool", "apply", plan_file)
+    assert (refused.code, gpukube.writes()) == (4, [])
+    assert f"{plan_file}: error[saved-plan-edited]: it was changed after it was written" in refused.err
+
+
+def test_apply_when_a_forged_request_has_its_checksum_then_refused_for_it_is_planned_anew(
+    gpukube: Gpukube, plan_file: Path
+) -> None:
+    document = saved(gpukube, plan_file, "-f", SLICED)
+    document["clusters"][0]["pools"][0]["requests"][0]["params"]["cluster"] = "somebody-elses"
+    body = {key: value for key, value in document.items() if key != "checksum"}
+    plan_file.write_text(json.dumps({**body, "checksum": digest(body)}))
+    refused = gpukube("pool", "apply", plan_file)
+    assert (refused.code, gpukube.writes()) == (1, [])
+    assert "cluster somebody-elses -> train" in refused.err
+
+
+def test_apply_when_others_may_read_the_file_then_warned_and_applied(gpukube: Gpukube, plan_file: Path) -> None:
+    saved(gpukube, plan_file, "-f", SLICED)
+    plan_file.chmod(0o644)
+    done = gpukube("pool", "apply", plan_file)
+    assert (done.code, "warning[saved-plan-open]" in done.err) == (0, True)
+
+
+def test_apply_when_a_spec_is_given_as_the_plan_then_four_and_told(gpukube: Gpukube) -> None:
+    refused = gpukube("pool", "apply", SLICED)
+    assert refused.code == 4
+    assert "error[saved-plan]: it is not JSON" in refused.err
+
+
+def test_plan_when_a_cluster_cannot_be_planned_then_nothing_is_saved_and_the_former_file_stays(
+    gpukube: Gpukube, plan_file: Path
+) -> None:
+    plan_file.write_text("former")
+    daemon.add_fault(gpukube.info, "status", service="arm", status=403, code="AuthorizationFailed", times=0)
+    refused = gpukube("pool", "plan", "-f", SLICED, "--out", plan_file)
+    assert refused.code != 0
+    assert "error[plan-unsaved]" in refused.err
+    assert plan_file.read_text() == "former"
+
+
+def test_plan_when_a_pool_is_in_the_way_then_nothing_is_saved(gpukube: Gpukube, plan_file: Path) -> None:
+    gpukube.made("-f", SLICED)
+    daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels={})
+    refused = gpukube("pool", "plan", "-f", SLICED, "--out", plan_file)
+    assert refused.code == 1
+    assert f"{POOL}: error[plan-unsaved]: the plan is not saved: " in refused.err
+    assert not plan_file.exists()
+
+
+def test_plan_when_three_clouds_are_in_it_then_one_file_applies_to_all(gpukube: Gpukube, plan_file: Path) -> None:
+    document = saved(gpukube, plan_file, "-f", THREE)
+    assert [cluster["provider"] for cluster in document["clusters"]] == ["eks", "aks", "gke"]
+    done = gpukube("pool", "apply", plan_file)
+    assert done.code == 0, done.out + done.err
+    again = saved(gpukube, plan_file, "-f", THREE)
+    assert {pool["action"] for cluster in again["clusters"] for pool in cluster["pools"]} == {"no-op"}
+    quiet = gpukube("pool", "apply", plan_file)
+    assert quiet.code == 0, quiet.out + quiet.err
+
+
+def test_schema_when_published_then_the_one_of_the_files() -> None:
+    published = json.loads((ROOT / "docs" / "schemas" / "saved-plan.schema.json").read_text())
+    assert published == schema()
