@@ -73,6 +73,11 @@ _ISSUES: dict[str, str] = {
 _AT_ONCE: dict[str, tuple[str, int, str]] = {
     # code of the fault -> exception, status, sentence
     "RequestLimitExceeded": ("InvalidRequestException", 400, "Request limit exceeded."),  # aws/aws-sdk#652
+    "ResourceInUseException": (
+        "ResourceInUseException",
+        409,
+        "Nodegroup cannot be updated as it is currently not in Active State",
+    ),
     "ResourcePropagationDelayException": (
         "ResourcePropagationDelayException",
         428,
@@ -86,7 +91,7 @@ _AT_ONCE: dict[str, tuple[str, int, str]] = {
     "AccessDeniedException": (
         "AccessDeniedException",
         403,
-        "User: arn:aws:iam::{account}:user/sandbox is not authorized to perform: eks:CreateNodegroup on {arn}",
+        "User: arn:aws:iam::{account}:user/sandbox is not authorized to perform: eks:{action} on {arn}",
     ),
     "UnsupportedAvailabilityZoneException": (
         "UnsupportedAvailabilityZoneException",
@@ -96,13 +101,14 @@ _AT_ONCE: dict[str, tuple[str, int, str]] = {
 }
 
 
-def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str) -> Failure | None:
+def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action: str) -> Failure | None:
     """What a fault makes of an operation that is about to start.
 
     Args:
         fault: Its code is an EC2 error of `LAUNCH`, a health issue code, or one that EKS notices at once.
         cluster: Where.
         kind: Instance type, for the sentence.
+        action: The API's operation, likewise.
 
     Raises:
         Refusal: The service notices this failure at once.
@@ -113,7 +119,7 @@ def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str) -> Fail
         return Failure("", delay_s=fault.seconds)
     if fault.code in _AT_ONCE:
         name, status, message = _AT_ONCE[fault.code]
-        text = fault.message or message.format(account=cluster.account, arn=cluster.arn)
+        text = fault.message or message.format(account=cluster.account, arn=cluster.arn, action=action)
         raise Refusal(name, text, status=status)
     zone = f"{cluster.region}{next((entry.zone for entry in cluster.subnets), 'a')}"
     if fault.code in LAUNCH:

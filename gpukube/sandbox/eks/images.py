@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.eks.instances import InstanceType
 
-__all__ = ["IMAGES", "Image", "check_pairing", "image_id", "release_version"]
+__all__ = ["IMAGES", "Image", "check_pairing", "check_release", "image_id", "release_version"]
 
 _AL_DATE = "20260714"
 _BOTTLEROCKET = "1.57.0"
@@ -137,6 +137,31 @@ def release_version(image: Image, kubernetes_version: str) -> str:
     if image.system == "bottlerocket":
         return f"{_BOTTLEROCKET}-{_digest(image.name, kubernetes_version)[:8]}"
     return f"{kubernetes_version}-{_AL_DATE}"
+
+
+def check_release(live: str, asked: str, version: str, image: Image | None) -> None:
+    """Refuse a release of another Kubernetes version, and one before the live one.
+
+    Args:
+        live: Of the group; "" for a new one.
+        asked: "" when the request does not say.
+        version: Kubernetes version that the nodes shall have, "1.34".
+        image: Bottlerocket's releases have numbers of their own.
+
+    Raises:
+        Refusal: 400 (docs: eks/update-managed-node-group, "You can't roll back"; sentences unconfirmed).
+    """
+    is_bottlerocket = image is not None and image.system == "bottlerocket"
+    if asked and not is_bottlerocket and not asked.startswith(f"{version}."):
+        raise bad_parameter(f"Requested release version {asked} is not valid for kubernetes version {version}.")
+    if asked and live and _in_order(asked) < _in_order(live):
+        raise bad_parameter(f"Requested release version {asked} is older than the node group's {live}.")
+
+
+def _in_order(release: str) -> list[int]:
+    """Numbers of a release by which it is older or newer: not the commit of Bottlerocket's."""
+    numbers, _, date = release.partition("-")
+    return [int(part) for part in numbers.split(".") if part.isdigit()] + ([int(date)] if date.isdigit() else [])
 
 
 def image_id(image: Image, release: str) -> str:

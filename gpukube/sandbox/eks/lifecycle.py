@@ -9,7 +9,7 @@ minutes to join (docs: eks/troubleshooting).
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.answers import Json, whole
@@ -46,13 +46,14 @@ class Before:
     """What a group's living nodes were given."""
 
     members: Json
+    data: Json | None
     labels: dict[str, str]
     taints: tuple[Taint, ...]
 
     @classmethod
     def of(cls, group: NodeGroup) -> Before:
         """As it is now."""
-        return cls(dict(group.members), node_labels(group), node_taints(group.members))
+        return cls(dict(group.members), group.data, node_labels(group), node_taints(group.members))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ async def run_config(job: Job) -> None:
     if job.fails and not launches:
         _take_back(job)
         return
+    await _all_registered(job)
     await _retouch(job)
     await _shrink(job, group.desired, at_once=True)
     if update:
@@ -135,19 +137,35 @@ async def run_config(job: Job) -> None:
 
 
 async def run_version(job: Job) -> None:
-    """Replace every instance by one of the new version, template or release; a failed update is taken back."""
+    """Replace every instance by one of the new version, template or release; a failed update is taken back.
+
+    Strategy DEFAULT launches before it terminates, MINIMAL terminates before it launches, as many at once as
+    updateConfig lets be unavailable (botocore eks NodegroupUpdateConfig; docs: eks/managed-node-update-behavior).
+    """
     await job.begin()
-    if job.fails:
-        await job.clock.sleep(job.pace.give_up_s)
-        _take_back(job)
+    group, pace = job.group, job.pace
+    failure = _unfit(group) or (job.failure if job.fails else None)
+    if failure is not None:
+        await job.clock.sleep(pace.give_up_s)
+        _take_back(replace(job, failure=failure))
         return
-    for name in tuple(job.group.nodes):
-        await _add(job, 1, job.pace.boot_s)
-        await job.clock.sleep(job.pace.boot_s + job.pace.drain_s)
-        await _remove(job, name)
+    old = list(group.nodes)
+    while old:
+        batch, old = old[: _at_once(group)], old[_at_once(group) :]
+        if _is_minimal(group):
+            await job.clock.sleep(pace.drain_s)
+            await _remove_all(job, batch)
+        await _add(job, len(batch), pace.boot_s)
+        await job.clock.sleep(pace.boot_s)
+        if not _is_minimal(group):
+            await job.clock.sleep(pace.drain_s)
+            await _remove_all(job, batch)
+    await _all_registered(job)
     if job.update:
         job.update.status = "Successful"
     job.settle("ACTIVE")
+    if len(group.nodes) < group.desired:
+        group.growth = asyncio.create_task(_grow_later(job))
 
 
 async def stop_work(group: NodeGroup) -> None:
@@ -166,7 +184,7 @@ async def seed(job: Job) -> None:
 
 def _take_back(job: Job) -> None:
     if job.before is not None:
-        job.group.members = job.before.members
+        job.group.members, job.group.data = job.before.members, job.before.data
     if job.update and job.failure:
         job.update.status = "Failed"
         job.update.errors = [
@@ -177,6 +195,26 @@ def _take_back(job: Job) -> None:
             }
         ]
     job.settle("ACTIVE")
+
+
+def _unfit(group: NodeGroup) -> Failure | None:
+    """Why no instance of a new version would join; the code is one of updates' (botocore eks ErrorCode)."""
+    wrong = _bad_user_data(group) or cannot_join(group)
+    return Failure("NodeCreationFailure", wrong) if wrong else None
+
+
+def _is_minimal(group: NodeGroup) -> bool:
+    settings = group.members.get("updateConfig")
+    return isinstance(settings, dict) and settings.get("updateStrategy") == "MINIMAL"
+
+
+def _at_once(group: NodeGroup) -> int:
+    """How many instances are replaced at the same time."""
+    settings = group.members.get("updateConfig")
+    given = settings if isinstance(settings, dict) else {}
+    if "maxUnavailablePercentage" in given:
+        return max(1, len(group.nodes) * whole(given["maxUnavailablePercentage"]) // 100)
+    return max(1, whole(given.get("maxUnavailable", 1)))
 
 
 def _bad_user_data(group: NodeGroup) -> str:
@@ -259,6 +297,21 @@ async def _shrink(job: Job, wanted: int, *, at_once: bool = False) -> None:
 async def _remove(job: Job, name: str) -> None:
     job.group.nodes.remove(name)
     await asyncio.shield(job.cluster.kube.remove_node(name))
+
+
+async def _remove_all(job: Job, names: list[str]) -> None:
+    for name in names:
+        await _remove(job, name)
+
+
+async def _all_registered(job: Job) -> None:
+    """Wait until every instance that boots has a node: what changes now would miss it."""
+    until = job.clock.now() + 2 * job.pace.boot_s
+    while job.clock.now() < until:
+        known = [await job.cluster.kube.api.get("nodes", name) for name in job.group.nodes]
+        if all(known):
+            return
+        await job.clock.sleep(1.0)
 
 
 async def _retouch(job: Job) -> None:

@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.answers import Json, Refusal, bad_parameter, bad_request, objects_in, strings_in, whole
 from gpukube.sandbox.eks.groups import type_names
-from gpukube.sandbox.eks.images import IMAGES, check_pairing
+from gpukube.sandbox.eks.images import IMAGES, check_pairing, check_release
 from gpukube.sandbox.eks.instances import TYPES
 from gpukube.sandbox.eks.keys import check_labels, check_tags, check_taints, labels_of
 
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
 
-__all__ = ["check_group", "check_labels_update", "check_scaling", "check_settings", "template_asked"]
+__all__ = [
+    "check_group",
+    "check_labels_update",
+    "check_scaling",
+    "check_settings",
+    "check_settings_update",
+    "template_asked",
+]
 
 _NAME = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]{0,62}")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/[\w+=,.@/-]+")
@@ -113,6 +120,17 @@ def check_settings(body: Json) -> None:
         value = body.get(key)
         if isinstance(value, dict) and first in value and second in value:
             raise bad_parameter(f"{key} cannot have both {first} and {second}")
+
+
+def check_settings_update(body: Json) -> None:
+    """Refuse an updateConfig that says nothing of how many.
+
+    Raises:
+        Refusal: 400 (botocore eks NodegroupUpdateConfig, "required to have a value"; sentence unconfirmed).
+    """
+    value = body.get("updateConfig")
+    if isinstance(value, dict) and not {"maxUnavailable", "maxUnavailablePercentage"} & value.keys():
+        raise bad_parameter("updateConfig must have maxUnavailable or maxUnavailablePercentage")
 
 
 def check_labels_update(body: Json) -> None:
@@ -232,11 +250,8 @@ def _check_version(body: Json, data: Json | None, cluster: EksCluster) -> None:
     version = body.get("version")
     if version is not None and version != cluster.version:
         raise bad_parameter(f"Requested Nodegroup version {version} is not the cluster's version {cluster.version}")
-    release = str(body.get("releaseVersion") or "")
     image = IMAGES.get(str(body.get("amiType", "")))
-    if release and (image is None or image.system != "bottlerocket") and not release.startswith(f"{cluster.version}."):
-        message = f"Requested release version {release} is not valid for kubernetes version {cluster.version}."
-        raise bad_parameter(message)
+    check_release("", str(body.get("releaseVersion") or ""), cluster.version, image)
     warm = body.get("warmPoolConfig")
     if isinstance(warm, dict) and (data or {}).get("ImageId"):
         raise bad_parameter("warmPoolConfig is not supported with a custom AMI.")

@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.eks.answers import Json, Refusal, bad_parameter, bad_request, busy, missing
 from gpukube.sandbox.eks.failures import planned_failure
 from gpukube.sandbox.eks.groups import NodeGroup, Update, type_names, with_defaults
-from gpukube.sandbox.eks.images import release_version
-from gpukube.sandbox.eks.keys import check_tags
+from gpukube.sandbox.eks.images import check_release, release_version
+from gpukube.sandbox.eks.keys import check_tags, check_taints
 from gpukube.sandbox.eks.lifecycle import Before, Job, Pace, run_config, run_create, run_delete, run_version, stop_work
-from gpukube.sandbox.eks.rules import check_group, check_labels_update, check_scaling, check_settings, template_asked
+from gpukube.sandbox.eks.rules import (
+    check_group,
+    check_labels_update,
+    check_scaling,
+    check_settings,
+    check_settings_update,
+    template_asked,
+)
 from gpukube.sandbox.eks.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSION, check_shape
 from gpukube.sandbox.eks.templates import LaunchTemplate, TemplateStore, TemplateVersion
 from gpukube.sandbox.eks.updates import apply_config, config_params
@@ -37,6 +44,12 @@ __all__ = ["EksService", "eks_key"]
 
 _LOG = logging.getLogger(__name__)
 _STATUS_BUSY = "Nodegroup cannot be updated as it is currently not in Active State"
+_ACTIONS = {
+    "create": "CreateNodegroup",
+    "delete": "DeleteNodegroup",
+    "ConfigUpdate": "UpdateNodegroupConfig",
+    "VersionUpdate": "UpdateNodegroupVersion",
+}
 
 
 @dataclass(slots=True)
@@ -177,7 +190,9 @@ class EksService:
             raise bad_parameter("No changes needed for the node group configuration provided")
         check_labels_update(sent)
         check_settings(sent)
+        check_settings_update(sent)
         members = apply_config(group.members, sent)
+        check_taints(members["taints"])
         if "scalingConfig" in sent:
             check_scaling(members["scalingConfig"], cluster, creating=False)
         self._require_settled(group)
@@ -212,6 +227,7 @@ class EksService:
         version = str(sent.get("version") or cluster.version)
         if version != cluster.version:
             raise bad_parameter(f"Requested Nodegroup version {version} is not the cluster's version {cluster.version}")
+        check_release(str(group.members["releaseVersion"]), str(sent.get("releaseVersion") or ""), version, group.image)
         latest = release_version(group.image, cluster.kubernetes_version)
         release = str((data or {}).get("ImageId")) if custom else str(sent.get("releaseVersion") or latest)
         members |= {"version": version, "releaseVersion": release}
@@ -310,7 +326,7 @@ class EksService:
 
     def _failure(self, cluster: EksCluster, group: NodeGroup, kind: str) -> Failure | None:
         fault = self.plan(cluster.name, group.name, kind)
-        return planned_failure(fault, cluster, type_names(group.members, group.data)[0])
+        return planned_failure(fault, cluster, type_names(group.members, group.data)[0], _ACTIONS[kind])
 
     def _start(self, job: Job, work: Callable[[Job], Coroutine[object, object, None]]) -> None:
         job.group.task = asyncio.create_task(work(job))

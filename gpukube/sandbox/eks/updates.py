@@ -42,22 +42,20 @@ def config_params(sent: Json) -> list[tuple[str, str]]:
 def apply_config(members: Json, sent: Json) -> Json:
     """The members after an update.
 
-    Labels go by key, taints by key and effect; sizes and settings are merged, and of the two forms of maxUnavailable
-    the one that was sent stays.
+    Labels go by key, taints by key and effect; sizes are merged ("any or none of the properties": botocore eks
+    NodegroupScalingConfig). What happens to members of a structure that are left out is not documented: here they are
+    lost, so that a client that relies on them finds out.
     """
     found = copy.deepcopy(members)
     found["labels"] = _labels(members, _object(sent, "labels"))
     found["taints"] = _taints(members, _object(sent, "taints"))
     found["scalingConfig"] = {**_object(members, "scalingConfig"), **_object(sent, "scalingConfig")}
-    given = _object(sent, "updateConfig")
-    kept = _object(members, "updateConfig")
-    if {"maxUnavailable", "maxUnavailablePercentage"} & given.keys():
-        kept = {key: value for key, value in kept.items() if key == "updateStrategy"}
-    found["updateConfig"] = {**kept, **given}
+    if "updateConfig" in sent:
+        found["updateConfig"] = {"updateStrategy": "DEFAULT", **_object(sent, "updateConfig")}
     if "nodeRepairConfig" in sent:
         found["nodeRepairConfig"] = sent["nodeRepairConfig"]
     if "warmPoolConfig" in sent:
-        found["warmPoolConfig"] = {**_object(members, "warmPoolConfig"), **_object(sent, "warmPoolConfig")}
+        found["warmPoolConfig"] = sent["warmPoolConfig"]
     return found
 
 

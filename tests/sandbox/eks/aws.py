@@ -15,6 +15,8 @@ from gpukube.sandbox.eks.identity import SECRET, access_key
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import httpx
+
     from gpukube.sandbox.daemon import SandboxInfo
 
 ACCOUNT = "111122223333"
@@ -124,3 +126,9 @@ def wait_for(find: Callable[[], bool], deadline_s: float = 10) -> None:
     while not find():
         assert time.monotonic() < until, "did not come true"
         time.sleep(0.01)
+
+
+def nodes(kube: httpx.Client, name: str) -> list[Json]:
+    """Nodes of a group, by the label that EKS gives them."""
+    query = {"labelSelector": f"eks.amazonaws.com/nodegroup={name}"}
+    return list(kube.get("/api/v1/nodes", params=query).json()["items"])

@@ -8,8 +8,13 @@ import pytest
 
 from gpukube.sandbox import daemon
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws
+from tests.sandbox.eks.tokens import kube_client
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
     from gpukube.sandbox.daemon import SandboxInfo
 
 
@@ -18,3 +23,10 @@ def aws(sandbox: SandboxInfo) -> Aws:
     """One EKS cluster and clients for it."""
     daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME)
     return Aws(sandbox)
+
+
+@pytest.fixture
+def kube(aws: Aws) -> Iterator[httpx.Client]:
+    """A client of the cluster's Kubernetes API, with a presigned token."""
+    with kube_client(aws) as client:
+        yield client

@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import ssl
-from base64 import b64decode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
 from gpukube.sandbox import daemon
 from gpukube.sandbox.eks.bottlerocket import UserDataError, read_settings
 from gpukube.sandbox.eks.instances import GPUS, TYPES
 from gpukube.sandbox.kube.hardware import find_model
-from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws, wait_for
-from tests.sandbox.eks.tokens import bearer
+from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws, nodes, wait_for
+from tests.sandbox.eks.tokens import kube_client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import httpx
 
     from gpukube.sandbox.daemon import SandboxInfo
 
-Node = dict[str, Any]
 GPU = "nvidia.com/gpu"
 PLUGINS = "settings.kubelet-device-plugins.nvidia"
 HALVES = 'device-partitioning-strategy = "mig"\nmig.profile."a100.40gb" = "3g.20gb"\n'
 FOUR = "replicas = 4\nrename-by-default = false\n"
-
-
-@pytest.fixture
-def kube(aws: Aws) -> Iterator[httpx.Client]:
-    """A client of the cluster's Kubernetes API, with a presigned token."""
-    cluster = aws.eks.describe_cluster(name=NAME)["cluster"]
-    trusted = ssl.create_default_context(cadata=b64decode(cluster["certificateAuthority"]["data"]).decode())
-    headers = {"Authorization": f"Bearer {bearer()}"}
-    with httpx.Client(base_url=cluster["endpoint"], verify=trusted, trust_env=False, headers=headers) as client:
-        yield client
-
-
-def nodes(kube: httpx.Client, name: str) -> list[Node]:
-    """Nodes of a group, by the label that EKS gives them."""
-    query = {"labelSelector": f"eks.amazonaws.com/nodegroup={name}"}
-    return list(kube.get("/api/v1/nodes", params=query).json()["items"])
 
 
 def test_node_when_of_a_gpu_group_then_labelled_and_tainted_as_eks_does(aws: Aws, kube: httpx.Client) -> None:
@@ -232,10 +212,7 @@ def test_cluster_when_somebody_installed_a_plugin_then_it_advertises(sandbox: Sa
     daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options={"foreignPlugin": True})
     aws = Aws(sandbox)
     aws.create("gpu")
-    cluster = aws.eks.describe_cluster(name=NAME)["cluster"]
-    trusted = ssl.create_default_context(cadata=b64decode(cluster["certificateAuthority"]["data"]).decode())
-    headers = {"Authorization": f"Bearer {bearer()}"}
-    with httpx.Client(base_url=cluster["endpoint"], verify=trusted, trust_env=False, headers=headers) as client:
+    with kube_client(aws) as client:
         wait_for(lambda: nodes(client, "gpu")[0]["status"]["allocatable"].get(GPU) == "1")
 
 
@@ -247,12 +224,9 @@ def test_pod_when_it_asks_for_a_gpu_then_it_tolerates_that_name_only(
 ) -> None:
     options = {"foreignPlugin": True, "extendedTolerations": given}
     daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options=options)
-    cluster = Aws(sandbox).eks.describe_cluster(name=NAME)["cluster"]
-    trusted = ssl.create_default_context(cadata=b64decode(cluster["certificateAuthority"]["data"]).decode())
-    headers = {"Authorization": f"Bearer {bearer()}"}
     container = {"name": "main", "image": "cuda", "resources": {"limits": {GPU: "1", "cpu": "1"}}}
     pod = {"metadata": {"name": "user"}, "spec": {"containers": [container]}}
-    with httpx.Client(base_url=cluster["endpoint"], verify=trusted, trust_env=False, headers=headers) as client:
+    with kube_client(Aws(sandbox)) as client:
         made = client.post("/api/v1/namespaces/default/pods", json=pod).json()
     found = [(item["key"], item["operator"], item["effect"]) for item in made["spec"]["tolerations"]]
     assert [item for item in found if not item[0].startswith("node.kubernetes.io/")] == expected

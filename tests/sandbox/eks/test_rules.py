@@ -248,6 +248,7 @@ UPDATES: dict[str, tuple[dict[str, Any], str]] = {
         "max size 1",
     ),
     "two forms": ({"updateConfig": {"maxUnavailable": 1, "maxUnavailablePercentage": 1}}, "cannot have both"),
+    "not how many": ({"updateConfig": {"updateStrategy": "MINIMAL"}}, "must have maxUnavailable"),
 }
 
 

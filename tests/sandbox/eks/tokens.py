@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import ssl
+from typing import TYPE_CHECKING
 
+import httpx
 from botocore.credentials import Credentials
 from botocore.hooks import HierarchicalEmitter
 from botocore.model import ServiceId
@@ -11,6 +14,9 @@ from botocore.signers import RequestSigner
 
 from gpukube.sandbox.eks.identity import SECRET, access_key
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION
+
+if TYPE_CHECKING:
+    from tests.sandbox.eks.aws import Aws
 
 
 def presigned(
@@ -39,3 +45,11 @@ def encoded(address: str) -> str:
 def bearer(cluster: str = NAME, account: str = ACCOUNT, secret: str = SECRET) -> str:
     """A token for a cluster."""
     return encoded(presigned(cluster, account, secret))
+
+
+def kube_client(aws: Aws) -> httpx.Client:
+    """A client of the cluster's Kubernetes API, with a presigned token; the caller closes it."""
+    cluster = aws.eks.describe_cluster(name=NAME)["cluster"]
+    trusted = ssl.create_default_context(cadata=base64.b64decode(cluster["certificateAuthority"]["data"]).decode())
+    headers = {"Authorization": f"Bearer {bearer()}"}
+    return httpx.Client(base_url=cluster["endpoint"], verify=trusted, trust_env=False, headers=headers)
