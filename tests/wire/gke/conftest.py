@@ -83,3 +83,43 @@ def follow() -> Callable[[GkeCloud, Operation], Progress]:
         return progress
 
     return _follow
+
+
+EDITED_SPEED = 50000.0
+
+
+@pytest.fixture(scope="module")
+def edited_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    """Start a process for the tests of one module that change pools; its cluster is on no release channel."""
+    state_dir = tmp_path_factory.mktemp("sandbox")
+    info = daemon.up(state_dir, EDITED_SPEED)
+    daemon.add_gke_cluster(info, "ml-prod", "us-central1", "train", options={"releaseChannel": ""})
+    yield info
+    daemon.down(state_dir)
+
+
+@pytest.fixture
+def edited_sandbox(edited_world: SandboxInfo) -> SandboxInfo:
+    daemon.configure(edited_world, speed=EDITED_SPEED)
+    return edited_world
+
+
+@pytest.fixture(scope="module")
+def connected(edited_world: SandboxInfo) -> Iterator[GkeCloud]:
+    """Connect by gRPC; that REST does the same is for the contract to show."""
+    endpoints = {"gke": edited_world.gke_url, "gke-grpc": edited_world.gke_grpc}
+    cloud = PROVIDER.connect(CLUSTER, Settings(endpoints, sandbox=True, request_timeout_s=10.0))
+    assert isinstance(cloud, GkeCloud)
+    yield cloud
+    cloud.close()
+
+
+@pytest.fixture
+def living(edited_sandbox: SandboxInfo, connected: GkeCloud) -> Iterator[GkeCloud]:
+    """Give the test a cluster without pools of ours; those it makes are taken away."""
+    yield connected
+    daemon.clear_faults(edited_sandbox)
+    daemon.configure(edited_sandbox, speed=EDITED_SPEED)
+    for pool in connected.pools():
+        if pool.owner:
+            daemon.tamper(edited_sandbox, "train", pool.name, delete=True)

@@ -1,0 +1,78 @@
+"""What tests of living pools do: create, look, send, wait, as the engine does it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, cast
+
+from gpukube.core.diff import diff_fields
+from gpukube.core.plan import plan_pool
+from gpukube.sandbox import daemon
+from tests.unit.gpukube_gke.edits import native_fields
+from tests.unit.gpukube_gke.targets import PROVIDER, desire
+
+if TYPE_CHECKING:
+    from gpukube.core.values import ClassifiedChange, Desired, Observed, Operation, Request, Target
+    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_gke.client import GkeCloud
+
+__all__ = ["bring_about", "create", "find", "finish", "first_request", "machines", "moved", "planned"]
+
+DEADLINE_S = 20.0
+CALLS = 6
+UNTOLD = {"etag", "status", "instanceGroupUrls", "autoscaling.enabled"}
+"""What the service writes by itself; an autoscaler that comes or goes is told by its bounds."""
+
+
+def finish(cloud: GkeCloud, operation: Operation) -> None:
+    """Wait; raises what it ends with."""
+    until = time.monotonic() + DEADLINE_S
+    while not (progress := cloud.poll(operation)).done:
+        if progress.error:
+            raise progress.error
+        assert time.monotonic() < until, progress
+        time.sleep(0.005)
+
+
+def create(cloud: GkeCloud, target: Target) -> Desired:
+    desired = desire(target)
+    finish(cloud, cloud.send(desired.create))
+    return desired
+
+
+def find(cloud: GkeCloud, name: str = "edited") -> Observed:
+    found = cloud.pool(name)
+    assert found is not None
+    return found
+
+
+def planned(cloud: GkeCloud, desired: Desired) -> tuple[ClassifiedChange, ...]:
+    return plan_pool(PROVIDER, desired, cloud.pools()).changes
+
+
+def first_request(cloud: GkeCloud, desired: Desired) -> Request:
+    """What the engine would send now."""
+    return PROVIDER.update_requests(desired, find(cloud), diff_fields(desired.fields, find(cloud).fields))[0]
+
+
+def bring_about(cloud: GkeCloud, desired: Desired) -> list[Request]:
+    """Send and look until nothing differs; gives the calls."""
+    sent: list[Request] = []
+    while changes := diff_fields(desired.fields, find(cloud).fields):
+        assert len(sent) < CALLS, changes
+        sent.append(first_request(cloud, desired))
+        finish(cloud, cloud.send(sent[-1]))
+    return sent
+
+
+def moved(before: Observed, after: Observed) -> set[str]:
+    """Paths of the pool, as the API shows it, that are not what they were."""
+    old, new = native_fields(before.native), native_fields(after.native)
+    return {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)} - UNTOLD
+
+
+def machines(info: SandboxInfo, pool: str = "edited") -> list[str]:
+    """Names of the nodes of a pool."""
+    clusters = cast("list[dict[str, list[dict[str, object]]]]", daemon.status(info)["clusters"])
+    (found,) = [one for cluster in clusters for one in cluster["pools"] if one["name"] == pool]
+    return cast("list[str]", found["nodes"])
