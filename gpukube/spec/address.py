@@ -5,6 +5,7 @@ Lives here: the three forms. Must not live here: what a cluster is (model).
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
@@ -36,7 +37,7 @@ def is_address(text: str) -> bool:
 
 
 def parse_addresses(texts: Sequence[str]) -> dict[str, Cluster]:
-    """Read addresses; the key of each cluster is its name, or the whole address where two have the same name.
+    """Read addresses; the key of each cluster is its name, with its provider or whole where two have the same.
 
     Raises:
         SpecError: Holds one diagnostic per address that is not one.
@@ -45,8 +46,13 @@ def parse_addresses(texts: Sequence[str]) -> dict[str, Cluster]:
     clusters = [(text, cluster) for text in dict.fromkeys(texts) if (cluster := _parse(text, problems))]
     if problems:
         raise SpecError.of(problems)
-    names = [cluster.name for _, cluster in clusters]
-    return {cluster.name if names.count(cluster.name) == 1 else text: cluster for text, cluster in clusters}
+    names = Counter(cluster.name for _, cluster in clusters)
+    longer = Counter(f"{cluster.provider}:{cluster.name}" for _, cluster in clusters)
+    keys = {}
+    for text, cluster in clusters:
+        both = f"{cluster.provider}:{cluster.name}"
+        keys[cluster.name if names[cluster.name] == 1 else both if longer[both] == 1 else text] = cluster
+    return keys
 
 
 def _parse(text: str, problems: list[Diagnostic]) -> Cluster | None:
