@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.chart import ChartSource, chart_digest, local_chart
 from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
+from gpukube.cluster.reclaim import reclaim_objects
 from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.rendered import require_rendered
 from gpukube.cluster.runs import RunBook
@@ -164,6 +165,7 @@ class ReleaseKeeper:
         self._clock = clock or Clock()
         self._notify = notify or (lambda _message: None)
         self._runs = RunBook(_CUT_OFF_S)
+        self._contested = False
         self._fetched: dict[ChartSource, Path] = {}
         self._store = tempfile.TemporaryDirectory(prefix="gpukube-chart-")
 
@@ -176,7 +178,13 @@ class ReleaseKeeper:
         self._cluster.kube.version()
         chart = self._chart(plan)
         installed = plan.revision > 0 and not plan.pending
-        answer = self._run(plan, chart, installed=installed, dry_run=True)
+        try:
+            answer = self._run(plan, chart, installed=installed, dry_run=True)
+        except HelmError as error:
+            if not _is_contested(error):
+                raise
+            self._contested = True  # taken back before the real run; what the chart renders can be seen without
+            answer = self._run(plan, chart, installed=installed, dry_run=True, offline=True)
         require_rendered(answer.manifest, plan)
         return chart_digest(chart)
 
@@ -194,7 +202,17 @@ class ReleaseKeeper:
             )
         live = self._repaired(live, plan.kind)
         kube.ensure_namespace(plan.namespace, NAMESPACE_LABELS)
-        return self._run(plan, self._chart(plan), installed=live is not None, dry_run=False)
+        if live and (plan.drift or self._contested):
+            reclaim_objects(kube, live)
+        self._contested = False
+        chart = self._chart(plan)
+        try:
+            return self._run(plan, chart, installed=live is not None, dry_run=False)
+        except HelmError as error:
+            # Helm has noted the attempt as failed; nothing else may change the release between that and our next one.
+            if live is None or not _is_contested(error) or not reclaim_objects(kube, live):
+                raise
+        return self._run(plan, chart, installed=True, dry_run=False)
 
     def uninstall(self, kind: ReleaseKind) -> bool:
         """See Helm."""
@@ -239,11 +257,14 @@ class ReleaseKeeper:
             self._fetched[source] = local_chart(self._engine.pull(source, directory), plan.chart).path
         return self._fetched[source]
 
-    def _run(self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool) -> HelmAnswer:
+    def _run(
+        self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False
+    ) -> HelmAnswer:
         with _kubeconfig(self._cluster.access) as path:
             job = HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
             if dry_run:  # the operator's first: the cluster does not know its ClusterPolicy yet
-                return self._engine.upgrade(replace(job, offline=plan.kind is GPU_OPERATOR and not installed))
+                offline = offline or (plan.kind is GPU_OPERATOR and not installed)
+                return self._engine.upgrade(replace(job, offline=offline))
             with self._runs.run() as mark:
                 return self._engine.upgrade(replace(job, mark=mark))
 
@@ -276,6 +297,10 @@ class ReleaseKeeper:
             return (self._clock.now() - since).total_seconds()
         except (ValueError, TypeError):
             return math.inf
+
+
+def _is_contested(error: HelmError) -> bool:
+    return error.diagnostics[0].code == "helm-field-conflict"
 
 
 @contextmanager

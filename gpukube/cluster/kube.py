@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from lightkube.core.client import FieldSelector, LabelSelector
 
-    from gpukube.cluster.kube_calls import ApiType
+    from gpukube.cluster.api_types import ApiType
     from gpukube.core.values import KubeAccess
 
 __all__ = ["Kube", "LightKube", "connect_kube", "server_of"]

@@ -5,7 +5,6 @@ Lives here: how failures become ours, and objects as trees of JSON. Must not liv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -20,6 +19,7 @@ from lightkube.generic_resource import (
 )
 from lightkube.types import PatchType
 
+from gpukube.cluster.api_types import ApiType
 from gpukube.cluster.jsontree import Tree, text, tree
 from gpukube.cluster.kube_failures import explain
 from gpukube.errors import AccessError, ClusterError, Where
@@ -30,24 +30,13 @@ if TYPE_CHECKING:
     from lightkube import Client
     from lightkube.core.client import LabelSelector
 
-__all__ = ["FIELD_MANAGER", "ApiType", "KubeCalls", "global_kind", "namespaced_kind"]
+__all__ = ["FIELD_MANAGER", "KubeCalls", "global_kind", "namespaced_kind"]
 
 _T = TypeVar("_T")
 _PAGE: Final = 500
 _NOT_FOUND, _CONFLICT = 404, 409
 FIELD_MANAGER: Final = "gpukube"
 _REGISTRY: Final = Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class ApiType:
-    """A type of objects as the API's paths name it."""
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-    namespaced: bool = True
 
 
 _GLOBAL: Final[dict[ApiType, type[GenericGlobalResource]]] = {}

@@ -25,19 +25,19 @@ import yaml
 
 from gpukube.cluster.jsontree import text, texts, tree
 from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
-from gpukube.cluster.names import CLUSTER_POLICY, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
+from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.errors import Diagnostic, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from gpukube.cluster.merging import Surroundings
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import NodeView, Toleration
     from gpukube.core.values import Desired
 
-__all__ = ["REBOOT", "check_strategies", "mig_strategies", "operator_drift", "operator_strays", "operator_values"]
+__all__ = ["REBOOT", "check_strategies", "mig_strategies", "operator_strays", "operator_values"]
 
 REBOOT: Final = {"name": "WITH_REBOOT", "value": "true"}
 """Environment of the MIG manager."""
@@ -158,16 +158,6 @@ def _with_reboot(around: Surroundings) -> list[object]:
     others = {text(item, "name"): item for item in around.listed(("migManager", "env"))}
     others.pop(REBOOT["name"], None)
     return [dict(REBOOT), *(others[name] for name in sorted(others))]
-
-
-def operator_drift(_values: Mapping[str, object], seen: Sighting) -> list[str]:
-    """Find objects of the chart that are gone; what the operator makes it mends by itself."""
-    found = []
-    if (NAMESPACE, OPERATOR_NAME) not in [(item.namespace, item.name) for item in seen.deployments]:
-        found.append(f"Deployment {OPERATOR_NAME} is gone")
-    if CLUSTER_POLICY not in seen.cluster_policies:
-        found.append(f"ClusterPolicy {CLUSTER_POLICY} is gone")
-    return found
 
 
 def operator_strays(seen: Sighting, where: Where) -> list[Diagnostic]:

@@ -15,22 +15,19 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import at
 from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
 from gpukube.cluster.names import DEVICE_PLUGIN
-from gpukube.cluster.views import Toleration, placement_of
+from gpukube.cluster.views import Toleration
 from gpukube.core.owners import ADVERTISER_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from gpukube.cluster.merging import Surroundings
-    from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired
 
-__all__ = ["chart_drift", "chart_values"]
+__all__ = ["chart_values"]
 
-_AFFINITY_PATH: Final = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 _AFFINITY: Final = {
     "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -80,18 +77,3 @@ def chart_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, ob
     put(values, ("nfd", "worker", "nodeSelector"), new={ADVERTISER_LABEL: DEVICE_PLUGIN.advertiser})
     cover_taints(values, _TOLERATION_LISTS, pools, around)
     return values
-
-
-def chart_drift(values: Mapping[str, object], seen: Sighting) -> list[str]:
-    """Find objects of the chart that were changed by hand behind values that are right."""
-    name = DEVICE_PLUGIN.plugin
-    plugin = seen.plugin_of(DEVICE_PLUGIN)
-    if plugin is None:
-        return [f"DaemonSet {name} is gone"]
-    found = []
-    wanted = placement_of(values)
-    if set(wanted.tolerations) - set(plugin.placement.tolerations):
-        found.append(f"DaemonSet {name} lost tolerations")
-    if at(wanted.affinity, *_AFFINITY_PATH) != at(plugin.placement.affinity, *_AFFINITY_PATH):
-        found.append(f"DaemonSet {name} has another affinity")
-    return found

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "DEPLOYED",
     "HELM_OWNER",
     "SUPERSEDED",
     "Release",
@@ -37,6 +38,7 @@ __all__ = [
 
 HELM_OWNER: Final = {"owner": "helm"}
 SUPERSEDED: Final = "superseded"
+DEPLOYED: Final = "deployed"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _MOST_BYTES: Final = 64 * 1024 * 1024
 """A Secret holds at most 1 MiB; a release that unpacks to more than this is not one."""

@@ -12,18 +12,21 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.jsontree import texts, tree
+from gpukube.cluster.drift import find_drift, manifest_objects, say_drift
+from gpukube.cluster.jsontree import tree
 from gpukube.cluster.merging import Surroundings, put, unneeded_entries
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
 from gpukube.cluster.nfd import find_nfd
-from gpukube.cluster.operator import check_strategies, operator_drift, operator_strays, operator_values
-from gpukube.cluster.plugin import chart_drift, chart_values
+from gpukube.cluster.operator import check_strategies, operator_strays, operator_values
+from gpukube.cluster.plugin import chart_values
+from gpukube.cluster.release import DEPLOYED
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.errors import Diagnostic, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.cluster.drift import Drift
     from gpukube.cluster.release import Release
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired, Observed, Taint
@@ -57,6 +60,7 @@ class ReleasePlan:
         version: Of the chart to install.
         kind: Which chart it is.
         diagnostics: What stands against it.
+        drift: Fields of its objects that somebody changed by hand, and objects that are gone; restored.
     """
 
     action: ReleaseAction
@@ -69,6 +73,7 @@ class ReleasePlan:
     version: str = DEVICE_PLUGIN.version
     kind: ReleaseKind = DEVICE_PLUGIN
     diagnostics: tuple[Diagnostic, ...] = ()
+    drift: tuple[Drift, ...] = ()
 
     @property
     def name(self) -> str:
@@ -91,15 +96,9 @@ class ReleasePlan:
         return tuple(sorted(tree(self.values, *self.kind.entries)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Making:
-    values: Callable[[Sequence[Desired], Surroundings], dict[str, object]]
-    drift: Callable[[Mapping[str, object], Sighting], list[str]]
-
-
-_MAKING: Final = {
-    DEVICE_PLUGIN: _Making(chart_values, chart_drift),
-    GPU_OPERATOR: _Making(operator_values, operator_drift),
+_VALUES: Final[Mapping[ReleaseKind, Callable[[Sequence[Desired], Surroundings], dict[str, object]]]] = {
+    DEVICE_PLUGIN: chart_values,
+    GPU_OPERATOR: operator_values,
 }
 _AWAY: Final = "uninstalled"
 """Status of a release that only its history is left of (helm uninstall --keep-history)."""
@@ -160,7 +159,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         revision = live.revision if live else 0
         said = refusals[0].message
         return ReleasePlan("conflict", said, values, values, (), revision, kind=kind, diagnostics=tuple(refusals))
-    return _judge(_MAKING[kind].values(served, around), seen, kind, version)
+    return _judge(_VALUES[kind](served, around), seen, kind, version)
 
 
 def _only_retired(seen: Sighting, around: Surroundings, kind: ReleaseKind) -> ReleasePlan:
@@ -242,12 +241,13 @@ def _judge(values: dict[str, object], seen: Sighting, kind: ReleaseKind, version
     dropped = sorted(tree(live.values, *kind.entries).keys() - tree(values, *kind.entries).keys())
     gone = {".".join((*kind.entries, key)) for key in dropped}
     others = [change.path for change in changes if change.path not in gone]
+    drift = _drift(live, seen)
     reasons = [
         f"{len(others)} values differ" if len(others) > 1 else f"{others[0]} differs" if others else "",
         _dropping(dropped),
         f"chart {live.chart_version} -> {version}" if version != live.chart_version else "",
         f"its last change ended as {live.status}" if live.status != "deployed" else "",
-        *(() if changes else [*_MAKING[kind].drift(values, seen), *_entry_drift(values, seen, kind)]),
+        *say_drift(drift),
     ]
     said = "; ".join(reason for reason in reasons if reason)
     return ReleasePlan(
@@ -260,7 +260,15 @@ def _judge(values: dict[str, object], seen: Sighting, kind: ReleaseKind, version
         live.status if live.pending else "",
         version,
         kind,
+        drift=drift,
     )
+
+
+def _drift(live: Release, seen: Sighting) -> tuple[Drift, ...]:
+    """Compare a release that stands with its objects; one whose last change was cut off is changed anyway."""
+    if seen.objects is None or live.status != DEPLOYED:
+        return ()
+    return find_drift(manifest_objects(live.manifest), seen.objects)
 
 
 def _newer(live: str, ours: str) -> str:
@@ -271,12 +279,6 @@ def _newer(live: str, ours: str) -> str:
 def _version_key(version: str) -> tuple[int, ...]:
     numbers = version.removeprefix("v").split("-", maxsplit=1)[0]
     return tuple(int(part) if part.isdigit() else -1 for part in numbers.split("."))
-
-
-def _entry_drift(values: Mapping[str, object], seen: Sighting, kind: ReleaseKind) -> list[str]:
-    entries = {key: entry.strip() for key, entry in (seen.entries_of(kind) or {}).items()}
-    wanted = {key: entry.strip() for key, entry in texts(values, *kind.entries).items()}
-    return [f"config map {kind.config_map} has other entries"] if entries != wanted else []
 
 
 def _live_taints(live_pools: Sequence[Observed], kind: ReleaseKind) -> frozenset[Taint]:

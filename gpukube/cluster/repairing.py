@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.api_types import NODES
 from gpukube.cluster.jsontree import items, pointer, text, texts
-from gpukube.cluster.kube_calls import ApiType
 from gpukube.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["repair_nodes"]
 
 _ATTEMPTS: Final = 5
-_NODES: Final = ApiType("", "v1", "Node", "nodes", namespaced=False)
 
 
 def repair_nodes(kube: Kube, repairs: Sequence[NodeRepair]) -> tuple[NodeRepair, ...]:
@@ -45,11 +44,11 @@ def repair_nodes(kube: Kube, repairs: Sequence[NodeRepair]) -> tuple[NodeRepair,
 
 def _repair(kube: Kube, name: str, repairs: Sequence[NodeRepair]) -> list[NodeRepair]:
     for _ in range(_ATTEMPTS):
-        node = kube.find_object(_NODES, name)
+        node = kube.find_object(NODES, name)
         still = [repair for repair in repairs if node is not None and _seen_on(node, repair) == repair.live]
         if node is None or not still:
             return []
-        if kube.change_object(_NODES, node, _operations(node, still)):
+        if kube.change_object(NODES, node, _operations(node, still)):
             return still
     raise ClusterError(
         f"node {name} changed each time its labels were to be mended",

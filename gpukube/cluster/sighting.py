@@ -9,12 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
-from gpukube.cluster.release import newest, release_history
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS
+from gpukube.cluster.release import DEPLOYED, newest, release_history
+from gpukube.cluster.release_objects import live_objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release import Release
@@ -38,6 +40,7 @@ class Sighting:
         operator_config_map: As config_map, of that release.
         pods: Pods of our namespace.
         cluster_policies: ClusterPolicy objects of the GPU Operator.
+        objects: Live objects of our releases, of those that are deployed; None when they were not read.
         device_classes: DeviceClasses of DRA.
         slices: (driver, node) of DRA's ResourceSlices.
     """
@@ -53,6 +56,7 @@ class Sighting:
     cluster_policies: tuple[str, ...] = ()
     device_classes: tuple[str, ...] = ()
     slices: tuple[tuple[str, str], ...] = ()
+    objects: tuple[Tree, ...] | None = None
 
     def release_of(self, kind: ReleaseKind) -> Release | None:
         """Give the newest revision of one of our releases; None when it is not there."""
@@ -69,7 +73,7 @@ class Sighting:
 
 
 def look(kube: Kube) -> Sighting:
-    """Read a cluster: ten calls, none of them for all pods.
+    """Read a cluster: ten calls, none of them for all pods, and one for each type of object of a deployed release.
 
     Raises:
         AccessError: A list is forbidden; the message names which.
@@ -86,18 +90,23 @@ def look(kube: Kube) -> Sighting:
         policies = threads.submit(kube.object_names, "nvidia.com", "clusterpolicies", ("v1",))
         classes = threads.submit(kube.object_names, "resource.k8s.io", "deviceclasses", _DRA_VERSIONS)
         slices = threads.submit(kube.resource_slices)
+    found = history.result()
+    releases = [newest(_of(found, kind)) for kind in RELEASE_KINDS]
+    deployed = [release for release in releases if release and release.status == DEPLOYED]
+    objects = tuple(obj for release in deployed for obj in live_objects(kube, release)) if deployed else None
     return Sighting(
         nodes=nodes.result(),
         daemonsets=daemonsets.result(),
         deployments=deployments.result(),
         pods=pods.result(),
-        history=_of(history.result(), DEVICE_PLUGIN),
+        history=_of(found, DEVICE_PLUGIN),
         config_map=config_map.result(),
-        operator_history=_of(history.result(), GPU_OPERATOR),
+        operator_history=_of(found, GPU_OPERATOR),
         operator_config_map=operator_map.result(),
         cluster_policies=policies.result() or (),
         device_classes=classes.result() or (),
         slices=slices.result(),
+        objects=objects,
     )
 
 

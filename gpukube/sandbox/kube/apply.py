@@ -129,12 +129,13 @@ def _write_owners(obj: JsonObject, owners: Iterable[_Owner]) -> None:
 def record_update(old: JsonObject | None, new: JsonObject, manager: str, time: str) -> None:
     """Write into `new` who owns what after a create, replace or patch by `manager`.
 
-    What changed belongs to that manager and to nobody else.
+    What changed belongs to that manager and to nobody else. A write may bring a book of its own; an empty
+    one is none.
     """
     before, after = _leaves(old or {}), _leaves(new)
     touched = {path for path, value in after.items() if path not in before or before[path] != value}
     lost = touched | (before.keys() - after.keys())
-    owners = _owners(old or {})
+    owners = _owners(new) or _owners(old or {})
     kept = [
         owner.with_fields(owner.fields - lost)
         for owner in owners

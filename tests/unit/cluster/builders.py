@@ -8,6 +8,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import yaml
+
 from gpukube.cluster.jsontree import texts
 from gpukube.cluster.merging import Surroundings
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
@@ -143,6 +145,7 @@ def operating(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> 
         operator_history=(operator_release(values),),
         operator_config_map=texts(values, *GPU_OPERATOR.entries),
         cluster_policies=(CLUSTER_POLICY,),
+        objects=operator_objects(values),
     )
     return replace(seen, **changes)  # type: ignore[arg-type]  # test data
 
@@ -150,6 +153,7 @@ def operating(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> 
 def operator_release(values: Mapping[str, object], **changes: object) -> Release:
     kind = GPU_OPERATOR
     made = Release(kind.name, NAMESPACE, kind.chart, kind.version, kind.version, 1, "deployed", values, "", "")
+    made = replace(made, manifest=yaml.safe_dump_all(operator_objects(values)))
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 
@@ -164,6 +168,28 @@ def plugin_daemonset(values: Mapping[str, object]) -> WorkloadView:
             "app.kubernetes.io/instance": RELEASE_NAME,
         },
         placement=placement_of(values),
+    )
+
+
+def named(kind: str, name: str, **fields: object) -> dict[str, object]:
+    """Make an object as a manifest has it."""
+    return {"kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, **fields}
+
+
+def chart_objects(values: Mapping[str, object]) -> tuple[dict[str, object], ...]:
+    """Make the two objects of the chart that hold what the values say."""
+    pod = {key: values[key] for key in ("affinity", "tolerations") if key in values}
+    return (
+        named("DaemonSet", PLUGIN_NAME, spec={"template": {"spec": pod}}),
+        named("ConfigMap", CONFIG_MAP_NAME, data=texts(values, *DEVICE_PLUGIN.entries)),
+    )
+
+
+def operator_objects(values: Mapping[str, object]) -> tuple[dict[str, object], ...]:
+    return (
+        named("Deployment", OPERATOR_NAME, spec={"replicas": 1}),
+        named("ClusterPolicy", CLUSTER_POLICY, spec={"mig": values["mig"]}),
+        named("ConfigMap", GPU_OPERATOR.config_map, data=texts(values, *GPU_OPERATOR.entries)),
     )
 
 
@@ -192,6 +218,7 @@ def plugin_pod(node: str = "node-1", **changes: object) -> PodView:
 
 def release_of(values: Mapping[str, object], **changes: object) -> Release:
     made = Release(RELEASE_NAME, NAMESPACE, "nvidia-device-plugin", "0.20.0", "0.20.0", 1, "deployed", values, "", "")
+    made = replace(made, manifest=yaml.safe_dump_all(chart_objects(values)))
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 
@@ -204,6 +231,7 @@ def installed(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> 
         pods=tuple(plugin_pod(node.name) for node in nodes),
         history=(release_of(values),),
         config_map=entries_of(values),
+        objects=chart_objects(values),
     )
     return replace(seen, **changes)  # type: ignore[arg-type]  # test data
 

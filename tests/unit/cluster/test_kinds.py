@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.kube_calls import ApiType, global_kind, namespaced_kind
+from gpukube.cluster.api_types import ApiType
+from gpukube.cluster.kube_calls import global_kind, namespaced_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -30,12 +30,12 @@ from tests.unit.cluster.builders import (
     SLICED,
     VISION_TAINT,
     advertised_by_cloud,
+    chart_objects,
     daemonset,
     desire,
     entries_of,
     installed,
     node_of,
-    plugin_daemonset,
     release_of,
 )
 
@@ -328,21 +328,22 @@ def test_plan_when_retiring_and_everything_is_named_then_none() -> None:
 
 
 VALUES = chart_values([CUT], ALONE)
-DRIFT = {
-    "DaemonSet gone": ({"daemonsets": ()}, f"DaemonSet {RELEASE_NAME} is gone"),
+PLUGIN, ENTRIES = chart_objects(VALUES)
+DRIFT: dict[str, tuple[dict[str, object], str]] = {
+    "DaemonSet gone": ({"objects": (ENTRIES,)}, f"DaemonSet {RELEASE_NAME} is gone"),
     "affinity edited": (
-        {"daemonsets": (plugin_daemonset({**VALUES, "affinity": {}}),)},
-        f"DaemonSet {RELEASE_NAME} has another affinity",
+        {"objects": (chart_objects({**VALUES, "affinity": {}})[0], ENTRIES)},
+        f"DaemonSet {RELEASE_NAME}: affinity.nodeAffinity differs",
     ),
     "tolerations edited": (
-        {"daemonsets": (plugin_daemonset({**VALUES, "tolerations": []}),)},
-        f"DaemonSet {RELEASE_NAME} lost tolerations",
+        {"objects": (chart_objects({**VALUES, "tolerations": []})[0], ENTRIES)},
+        f"DaemonSet {RELEASE_NAME}: tolerations differs",
     ),
     "entry edited": (
-        {"config_map": {**entries_of(VALUES), DEFAULT_KEY: "version: v2"}},
-        f"config map {RELEASE_NAME}-configs has other entries",
+        {"objects": (PLUGIN, {**ENTRIES, "data": {**entries_of(VALUES), DEFAULT_KEY: "version: v2"}})},
+        f"ConfigMap {RELEASE_NAME}-configs: data[{DEFAULT_KEY}] differs",
     ),
-    "config map gone": ({"config_map": None}, f"config map {RELEASE_NAME}-configs has other entries"),
+    "config map gone": ({"objects": (PLUGIN,)}, f"ConfigMap {RELEASE_NAME}-configs is gone"),
     "failed": ({"history": (release_of(VALUES, status="failed"),)}, "its last change ended as failed"),
     "older chart": ({"history": (release_of(VALUES, chart_version="0.17.4"),)}, f"chart 0.17.4 -> {CHART_VERSION}"),
 }
@@ -351,8 +352,26 @@ DRIFT = {
 @pytest.mark.parametrize("case", DRIFT)
 def test_plan_when_the_cluster_drifted_then_upgrade_says_what(case: str) -> None:
     changes, reason = DRIFT[case]
-    plan = plan_release([CUT], installed([CUT], **changes))  # type: ignore[arg-type]  # test data
+    plan = plan_release([CUT], installed([CUT], **changes))
     assert (plan.action, plan.reason) == ("upgrade", reason)
+
+
+def test_plan_when_values_differ_and_an_object_is_gone_then_both_are_told() -> None:
+    plan = plan_release([CUT, SHARED], installed([CUT], objects=(ENTRIES,)))
+    entry = f"config.map.{SHARED.ownership.config_key} differs"
+    assert plan.reason == f"{entry}; DaemonSet {RELEASE_NAME} is gone"
+    assert [(item.object, item.gone) for item in plan.drift] == [(f"DaemonSet {RELEASE_NAME}", True)]
+
+
+UNJUDGED: dict[str, dict[str, object]] = {
+    "the objects were not read": {"objects": None},
+    "the last change was cut off": {"objects": (), "history": (release_of(VALUES, status="pending-upgrade"),)},
+}
+
+
+@pytest.mark.parametrize("case", UNJUDGED)
+def test_plan_when_objects_cannot_be_judged_then_no_drift(case: str) -> None:
+    assert plan_release([CUT], installed([CUT], **UNJUDGED[case])).drift == ()
 
 
 def test_plan_when_the_live_chart_is_newer_then_it_is_not_taken_back() -> None:

@@ -31,6 +31,7 @@ from tests.unit.cluster.builders import (
     operated_node,
     operating,
     operator_daemonset,
+    operator_objects,
     operator_release,
 )
 from tests.unit.cluster.test_apply import FakeCluster
@@ -58,10 +59,15 @@ def test_plan_when_a_pool_is_new_then_its_entry_is_added_only() -> None:
     assert plan.reason == f"devicePlugin.config.data.{SHARED.ownership.config_key} differs"
 
 
+OBJECTS = operator_objects(VALUES)
 DRIFT: dict[str, tuple[dict[str, object], str]] = {
-    "operator gone": ({"deployments": ()}, "Deployment gpu-operator is gone"),
-    "policy gone": ({"cluster_policies": ()}, "ClusterPolicy cluster-policy is gone"),
-    "entry edited": ({"operator_config_map": {}}, "config map gpukube-gpu-operator-configs has other entries"),
+    "operator gone": ({"objects": OBJECTS[1:]}, "Deployment gpu-operator is gone"),
+    "policy gone": ({"objects": (OBJECTS[0], OBJECTS[2])}, "ClusterPolicy cluster-policy is gone"),
+    "policy edited": (
+        {"objects": (OBJECTS[0], {**OBJECTS[1], "spec": {"mig": {"strategy": "mixed"}}}, OBJECTS[2])},
+        "ClusterPolicy cluster-policy: mig.strategy differs",
+    ),
+    "config map gone": ({"objects": OBJECTS[:2]}, "ConfigMap gpukube-gpu-operator-configs is gone"),
     "failed": ({"operator_history": (operator_release(VALUES, status="failed"),)}, "its last change ended as failed"),
 }
 

@@ -9,7 +9,6 @@ import pytest
 
 from gpukube.cluster import kube as kube_module
 from gpukube.cluster.draining import drained_pods
-from gpukube.cluster.kube_calls import ApiType
 from gpukube.cluster.nodes_drift import NodeRepair
 from gpukube.cluster.repairing import repair_nodes
 from gpukube.core.values import Taint
@@ -21,11 +20,11 @@ from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpukube.cluster.api_types import ApiType
     from gpukube.cluster.kube import LightKube
     from gpukube.cluster.views import NodeView
     from tests.wire.cluster.conftest import Live
 
-NODES = ApiType("", "v1", "Node", "nodes", namespaced=False)
 OTHER = Taint("other", "x", "NoSchedule")
 
 

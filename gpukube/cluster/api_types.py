@@ -1,0 +1,44 @@
+"""Types of Kubernetes objects as the API's paths name them.
+
+Lives here: the value and a table of those our releases hold. Must not live here: calls (kube_calls).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["NODES", "RELEASE_TYPES", "ApiType"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiType:
+    """A type of objects."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+
+NODES: Final = ApiType("", "v1", "Node", "nodes", namespaced=False)
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+RELEASE_TYPES: Final = {
+    kind.kind: kind
+    for kind in (
+        ApiType("apps", "v1", "DaemonSet", "daemonsets"),
+        ApiType("apps", "v1", "Deployment", "deployments"),
+        ApiType("", "v1", "ConfigMap", "configmaps"),
+        ApiType("", "v1", "ServiceAccount", "serviceaccounts"),
+        ApiType("", "v1", "Service", "services"),
+        ApiType(_RBAC, "v1", "Role", "roles"),
+        ApiType(_RBAC, "v1", "RoleBinding", "rolebindings"),
+        ApiType(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False),
+        ApiType(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+        ApiType("nvidia.com", "v1", "ClusterPolicy", "clusterpolicies", namespaced=False),
+    )
+}
+"""Kind -> the types that the two charts render (rendered charts nvidia-device-plugin 0.20.0, gpu-operator v26.7.0) and
+that decide whether GPUs are advertised."""

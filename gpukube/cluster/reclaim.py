@@ -1,0 +1,95 @@
+"""Takes the objects of our release back from other hands, so that Helm can set every field again.
+
+Lives here: what has to go from a live object before Helm runs; the patches. Must not live here: Helm, and which objects
+differ (drift).
+
+Helm 4 applies on the server, where a field that somebody else has changed belongs to them: Helm's apply is refused, and
+neither Helm nor its library can take such fields (the command alone has an option). Neither Helm 3 nor 4 removes what
+somebody added. So the other managers' entries are dropped from managedFields, as client-go's csaupgrade does when a
+client moves to server-side apply, and the additions are removed; values stay for Helm to write. Only objects that the
+release's own manifest names are touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.api_types import RELEASE_TYPES
+from gpukube.cluster.drift import find_drift, identity, manifest_objects
+from gpukube.cluster.jsontree import at, items, pointer, text, tree
+from gpukube.cluster.release_objects import live_objects
+from gpukube.errors import Conflict
+
+if TYPE_CHECKING:
+    from gpukube.cluster.drift import Drift
+    from gpukube.cluster.jsontree import Tree
+    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.release import Release
+
+__all__ = ["reclaim_objects"]
+
+_RELEASE_NAME: Final = "meta.helm.sh/release-name"
+
+
+def reclaim_objects(kube: Kube, release: Release) -> int:
+    """Make every object of a release Helm's alone again.
+
+    Args:
+        kube: The cluster.
+        release: Its newest revision.
+
+    Returns:
+        How many objects were changed; 0 when nobody else holds anything.
+
+    Raises:
+        Conflict: An object changed at the same moment; plan again.
+        AccessError: Objects may not be patched.
+        ClusterError: The API did not answer.
+    """
+    changed = 0
+    wanted = {identity(obj): obj for obj in manifest_objects(release.manifest)}
+    for live in live_objects(kube, release):
+        owner = text(live, "metadata", "annotations", _RELEASE_NAME)
+        operations = _operations(wanted[identity(live)], live) if owner in ("", release.name) else []
+        if not operations:
+            continue
+        if not kube.change_object(RELEASE_TYPES[text(live, "kind")], live, operations):
+            raise Conflict(
+                f"{text(live, 'kind')} {text(live, 'metadata', 'name')} changed at the same moment",
+                where=f"{release.namespace}/{release.name}",
+                fix="run again: it starts from what is there now",
+                code="release-moved",
+            )
+        changed += 1
+    return changed
+
+
+def _operations(wanted: Tree, live: Tree) -> list[Tree]:
+    """Write the patch: additions away, the last item of a list first, and the others' claims."""
+    added = [item for item in find_drift([wanted], [live]) if item.wanted is None]
+    found: list[Tree] = [{"op": "remove", "path": pointer(*item.path)} for item in sorted(added, key=_last_first)]
+    claims = items(live, "metadata", "managedFields")
+    kept = _helms(claims, wanted)
+    if any(entry not in claims for entry in kept) or len(kept) != len(claims):
+        found.append({"op": "replace", "path": "/metadata/managedFields", "value": kept})
+    return found
+
+
+def _last_first(item: Drift) -> list[tuple[bool, int, str]]:
+    return [(isinstance(step, str), -step if isinstance(step, int) else 0, str(step)) for step in item.path]
+
+
+def _helms(claims: list[object], wanted: Tree) -> list[object]:
+    """Keep the entries of Helm's apply and those of statuses; all of them where Helm does not apply on the server.
+
+    Helm gets back its claim to the entries of a ConfigMap: an edit took it, and what Helm does not own it never drops.
+    """
+    annotation = ("fieldsV1", "f:metadata", "f:annotations", f"f:{_RELEASE_NAME}")
+    applied = [entry for entry in claims if text(entry, "operation") == "Apply" and at(entry, *annotation) is not None]
+    if not applied:
+        return claims
+    data: dict[str, object] = {f"f:{key}": {} for key in tree(wanted, "data")}
+    fields = tree(applied[0], "fieldsV1")
+    owning = {**tree(applied[0]), "fieldsV1": {**fields, "f:data": {**tree(fields, "f:data"), **data}}}
+    others = [entry for entry in claims if entry in applied[1:] or text(entry, "subresource")]
+    return [owning if data else applied[0], *others]
