@@ -1,7 +1,8 @@
-"""What a person or a script sees: tables and text, JSON, YAML, and live progress. All from plain data.
+"""What a person or a script gets: the format asked for, on the stream it belongs to.
 
 Results go to stdout, everything else to stderr. Colour and live rows only on a terminal (rich honours NO_COLOR and
-FORCE_COLOR); texts must be readable at 80 columns, so long facts stand in lines of their own, not in columns.
+FORCE_COLOR); texts must be readable at 80 columns. Must not live here: what a document says (rendering, markdown,
+github).
 """
 
 from __future__ import annotations
@@ -9,80 +10,141 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import yaml
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from gpukube.cli.rendering import (
-    render_diff,
-    render_list,
-    render_plan,
-    render_pool,
-    render_report,
-    render_sandbox,
-    render_validation,
-)
+from gpukube.cli.github import github_lines
+from gpukube.cli.markdown import markdown
+from gpukube.cli.rendering.lines import Hung, View, clean
+from gpukube.cli.rendering.listing import list_names, render_list, render_pool
+from gpukube.cli.rendering.plan import render_diff, render_plan
+from gpukube.cli.rendering.report import render_report, render_validation
+from gpukube.cli.rendering.sandbox import render_sandbox
 from gpukube.errors import SpecError, Where, render_diagnostics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gpukube.cli.rendering import Line
+    from gpukube.cli.rendering.lines import Line
     from gpukube.engine.documents import Document
     from gpukube.errors import Diagnostic
 
 __all__ = [
+    "FORMATS",
     "RENDERERS",
     "require_format",
     "show",
+    "show_on_stderr",
     "stderr_console",
     "warn",
+    "write_lines",
 ]
 
-FORMATS = ("table", "json", "yaml")
-PIPE_WIDTH = 200
+PIPE_WIDTH: Final = 200
+LEAST_WIDTH: Final = 16
+"""Columns that the body of a line gets at least, however narrow the terminal."""
 
-RENDERERS: dict[str, Callable[[Document, bool], Iterable[Line]]] = {
+_DATA: Final = ("table", "json", "yaml")
+_LISTED: Final = ("table", "wide", "json", "yaml", "name", "markdown")
+_REPORTED: Final = (*_DATA, "markdown")
+FORMATS: Final[Mapping[str, Sequence[str]]] = {
+    "Plan": (*_DATA, "markdown"),
+    "Diff": (*_DATA, "markdown", "github"),
+    "PoolList": _LISTED,
+    "Pool": ("table", "wide", "json", "yaml", "name"),
+    "Create": _REPORTED,
+    "Apply": _REPORTED,
+    "Scale": _REPORTED,
+    "Delete": _REPORTED,
+    "Wait": _REPORTED,
+    "Verify": _REPORTED,
+    "Validation": _DATA,
+    "Sandbox": _DATA,
+}
+"""Kind of document -> formats it can be had in, the default first."""
+
+RENDERERS: Final[Mapping[str, Callable[[Any, View], Iterable[Line]]]] = {  # each takes the shape of its own kind
     "Plan": render_plan,
     "Diff": render_diff,
     "PoolList": render_list,
     "Pool": render_pool,
     "Create": render_report,
+    "Apply": render_report,
+    "Scale": render_report,
     "Delete": render_report,
+    "Wait": render_report,
     "Verify": render_report,
     "Validation": render_validation,
     "Sandbox": render_sandbox,
 }
 """How each kind of document is shown to people."""
 
+_TEXTS: Final[Mapping[str, Callable[[Any], Iterable[str]]]] = {
+    "name": list_names,
+    "markdown": markdown,
+    "github": github_lines,
+}
+"""Formats that are lines of text, whatever the stream."""
 
-def require_format(name: str) -> None:
-    """Check the -o option.
+
+def require_format(name: str, kind: str = "") -> None:
+    """Check the -o option before anything is done.
+
+    Args:
+        name: As given.
+        kind: Of the document that the command will show; "" to accept what any command writes.
 
     Raises:
-        SpecError: No such format.
+        SpecError: This command does not write that format.
     """
-    if name not in FORMATS:
+    possible = FORMATS[kind] if kind else tuple(dict.fromkeys(one for each in FORMATS.values() for one in each))
+    if name not in possible:
         raise SpecError(
-            f'"{name}" is no output format',
+            f'"{name}" is no output format of this command',
             where=Where("--output"),
-            fix=f"write one of {', '.join(FORMATS)}",
+            fix=f"write one of {', '.join(possible)}",
             code="output-format",
         )
 
 
 def show(document: Document, output: str, *, verbose: bool = False) -> None:
-    """Print a result on stdout in the format asked for."""
+    """Print a result on stdout.
+
+    Args:
+        document: What to show.
+        output: One of the FORMATS of its kind; or "line", JSON on one line, which ends an event log on stdout.
+        verbose: Causes and exact requests too.
+
+    Raises:
+        SpecError: This kind of document is not written in that format.
+    """
+    kind = str(document["kind"])
+    if output == "line":
+        sys.stdout.write(json.dumps(document, default=str) + "\n")
+        sys.stdout.flush()
+        return
+    require_format(output, kind)
     if output == "json":
         sys.stdout.write(json.dumps(document, indent=2, default=str) + "\n")
     elif output == "yaml":
         yaml.safe_dump(json.loads(json.dumps(document, default=str)), sys.stdout, sort_keys=False, allow_unicode=True)
+    elif output in _TEXTS:
+        sys.stdout.writelines(f"{line}\n" for line in _TEXTS[output](document))
     else:
-        _print(RENDERERS[str(document["kind"])](document, verbose), sys.stdout)
+        view = View(verbose, _width(sys.stdout), wide=output == "wide")
+        write_lines(RENDERERS[kind](document, view), _console(sys.stdout), wrap=sys.stdout.isatty())
     sys.stdout.flush()
+
+
+def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
+    """Print a document for people on stderr: what a question is about, while stdout is for the result."""
+    view = View(verbose, _width(sys.stderr))
+    lines = RENDERERS[str(document["kind"])](document, view)
+    write_lines(lines, _console(sys.stderr), wrap=sys.stderr.isatty())
+    sys.stderr.flush()
 
 
 def warn(diagnostics: Iterable[Diagnostic]) -> None:
@@ -97,6 +159,33 @@ def stderr_console() -> Console:
     return _console(sys.stderr)
 
 
+def write_lines(lines: Iterable[Line], console: Console, *, wrap: bool) -> None:
+    """Write lines for people.
+
+    Args:
+        lines: What to write.
+        console: Where to.
+        wrap: Break long lines at words, below their beginning; otherwise a line is a record and kept whole.
+    """
+    for line in lines:
+        shown = Text(line) if isinstance(line, str) else line
+        if isinstance(shown, Text):
+            shown = Hung(Text(), shown)
+        if isinstance(shown, Hung):
+            shown = _hang(shown, console) if wrap else clean(Text.assemble(shown.prefix, shown.body))
+        console.print(shown, soft_wrap=isinstance(shown, Text))
+
+
+def _hang(line: Hung, console: Console) -> Text:
+    """Break a line so that its further rows begin below its body."""
+    indent = line.prefix.cell_len
+    rows = clean(line.body.copy()).wrap(console, max(LEAST_WIDTH, console.width - indent), overflow="fold")
+    for row in rows:
+        row.rstrip()
+    broken = Text("\n" + " " * indent).join(rows)
+    return Text.assemble(clean(line.prefix.copy()), broken)
+
+
 def _console(stream: TextIO) -> Console:
     """Make a console; in a pipe lines are as long as they are, so tables get room.
 
@@ -109,9 +198,5 @@ def _console(stream: TextIO) -> Console:
     return console
 
 
-def _print(lines: Iterable[Line], stream: TextIO) -> None:
-    """Print; words are wrapped on a terminal only, because in a pipe a line is a record."""
-    console = _console(stream)
-    for line in lines:
-        keep_whole = not stream.isatty() and not isinstance(line, Table)
-        console.print(Text(line) if isinstance(line, str) else line, soft_wrap=keep_whole)
+def _width(stream: TextIO) -> int:
+    return _console(stream).width if stream.isatty() else 0

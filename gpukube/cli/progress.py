@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
 
 from rich.live import Live
 from rich.text import Text
 
+from gpukube.cli.rendering.lines import clean
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from rich.console import Console
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveRows", "PlainLines", "progress_on"]
 
-STYLES = {"done": "green", "failed": "red", "wait": "yellow", "verify": "cyan"}
+STYLES: Final = {"done": "green", "failed": "red", "wait": "yellow", "verify": "cyan"}
+LEAST_ROWS: Final = 2
 
 
 def progress_on(console: Console) -> LiveRows | PlainLines:
@@ -58,7 +62,8 @@ class PlainLines:
                 return
             self._last[event.subject] = line
             stamp = time.strftime("%H:%M:%S", time.localtime(event.at))
-            self._console.print(Text(f"{stamp} {event.subject} {line}"))
+            said = " ".join(f"{stamp} {event.subject} {line}".split())
+            self._console.print(clean(Text(said)), soft_wrap=True)
 
 
 class LiveRows:
@@ -99,20 +104,77 @@ class LiveRows:
 
     def _draw(self) -> Text:
         with self._lock:
-            rows = [(subject, event, event.at - self._since[subject]) for subject, event in self._rows.items()]
+            rows = [_Row(event, self._since[subject]) for subject, event in self._rows.items()]
         now = time.time()
-        width = max((len(subject) for subject, _, _ in rows), default=0)
-        drawn = []
-        for subject, event, took in rows:
-            ended = event.phase in ("done", "failed")
-            seconds = took if ended else now - self._since[subject]
-            clock = f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
-            row = Text.assemble(
-                f"{subject:<{width}}  ",
+        shown, hidden = _fitting(rows, max(LEAST_ROWS, self._console.height - 1))
+        width = min(max((len(row.event.subject) for row in shown), default=0), self._console.width // 2)
+        lines = [self._line(row, now, width) for row in shown]
+        if hidden:
+            lines.append(Text(_counted(hidden), style="dim"))
+        for line in lines:
+            line.truncate(self._console.width, overflow="ellipsis")
+        return Text("\n").join(lines)
+
+    def _line(self, row: _Row, now: float, width: int) -> Text:
+        event = row.event
+        message = " ".join(event.message.split())
+        return clean(
+            Text.assemble(
+                f"{_cut(event.subject, width):<{width}}  ",
                 (f"{event.phase:<8}", STYLES.get(event.phase, "")),
-                f"{clock:>6}  ",
-                event.message,
+                f"{_clock(row.seconds(now)):>6}  ",
+                message,
             )
-            row.truncate(self._console.width, overflow="ellipsis")
-            drawn.append(row)
-        return Text("\n").join(drawn)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The latest event of a subject, and when its first one was."""
+
+    event: Event
+    since: float
+
+    @property
+    def ended(self) -> bool:
+        return self.event.phase in ("done", "failed")
+
+    def seconds(self, now: float) -> float:
+        """Give the time it takes so far, or took."""
+        return (self.event.at if self.ended else now) - self.since
+
+
+def _fitting(rows: Sequence[_Row], height: int) -> tuple[list[_Row], list[_Row]]:
+    """Choose the rows for a screen that has not room for all: what still runs goes first, then what failed.
+
+    Returns:
+        Rows to show, in their order, and those that one line counts.
+    """
+    if len(rows) <= height:
+        return list(rows), []
+    rank = {"failed": 1, "done": 2}
+    order = sorted(range(len(rows)), key=lambda place: rank.get(rows[place].event.phase, 0))
+    kept = set(order[: height - 1])
+    return [rows[i] for i in sorted(kept)], [row for i, row in enumerate(rows) if i not in kept]
+
+
+def _counted(rows: Sequence[_Row]) -> str:
+    counts: dict[str, int] = {}
+    for row in rows:
+        name = row.event.phase if row.ended else "under way"
+        counts[name] = counts.get(name, 0) + 1
+    return "and " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+
+
+def _cut(subject: str, width: int) -> str:
+    """Shorten a name in its middle: both its cluster and its pool stay recognisable."""
+    if len(subject) <= width:
+        return subject
+    head = (width - 1) // 2
+    return f"{subject[:head]}…{subject[len(subject) - (width - 1 - head) :]}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

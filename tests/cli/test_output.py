@@ -38,7 +38,7 @@ def test_documents_when_asked_for_then_json_alone_on_stdout_with_a_schema_versio
     for kind, words in COMMANDS.items():
         said = gpukube(*words, "-f", SLICED, "-o", "json")
         assert said.code == 0, said
-        assert (said.json()["schemaVersion"], said.json()["kind"]) == (0, kind)
+        assert (said.json()["schemaVersion"], said.json()["kind"]) == (1, kind)
         assert [line for line in said.err.splitlines() if not PROGRESS.fullmatch(line)] == [], kind
 
 
@@ -102,9 +102,9 @@ def test_list_when_pools_live_then_one_row_each_whoever_owns_them(gpukube: Gpuku
     daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels=None)
     gpukube.made("-f", SINGLE)
     rows = gpukube("pool", "list", "-f", SINGLE).out.splitlines()
-    assert rows[0].split() == ["CLUSTER", "NAME", "OWNER", "STATUS", "NODES", "GPUS", "ALLOCATABLE"]
+    assert rows[0].split() == ["CLUSTER", "NAME", "OWNER", "STATUS", "NODES", "GPUS", "ALLOCATABLE", "USED", "SLICES"]
     table = {row.split()[1]: row.split() for row in rows[1:]}
-    assert " ".join(table["a100mig"]) == "train-aks a100mig aks-mig-single Succeeded 1 8x A100-40GB gpu: 56"
+    assert " ".join(table["a100mig"]) == "train-aks a100mig aks-mig-single Succeeded 1 8x A100-40GB 56 - 7"
     assert table["t4shared"][2:5] == ["-", "Succeeded", "2"]
     assert "nodepool1" not in table  # no GPUs
 

@@ -84,3 +84,48 @@ def test_form_when_chosen_then_rows_only_where_they_can_be_redrawn() -> None:
         progress_on(Console(file=io.StringIO(), force_terminal=True, force_interactive=False)), PlainLines
     )
     assert isinstance(progress_on(Console(file=io.StringIO(), force_terminal=True, force_interactive=True)), LiveRows)
+
+
+def tall(rows: int, *events: Event, width: int = 80) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, height=rows)
+    drawn = LiveRows(console)
+    for one in events:
+        drawn(one)
+    return screen(drawn, width)
+
+
+def test_rows_when_more_than_the_screen_has_then_what_runs_is_shown_and_the_rest_counted() -> None:
+    ended = [event("made", phase="done", pool=f"done{n}", at=5.0) for n in range(30)]
+    failed = [event("no room", phase="failed", pool="bad", at=5.0)]
+    running = [event("waits", pool=f"run{n}") for n in range(3)]
+    rows = tall(8, *ended, *failed, *running)
+    assert len(rows) == 7
+    assert [row.split()[0] for row in rows[-5:-1]] == [f"train-aks/{name}" for name in ("bad", "run0", "run1", "run2")]
+    assert rows[-1] == "and 28 done"
+
+
+def test_rows_when_even_what_runs_is_too_much_then_counted_too() -> None:
+    rows = tall(4, *(event("waits", pool=f"run{n}") for n in range(10)), event("x", phase="failed", pool="bad"))
+    assert (len(rows), rows[-1]) == (3, "and 1 failed, 8 under way")
+
+
+def test_rows_when_names_are_longer_than_half_the_screen_then_cut_in_the_middle() -> None:
+    (row,) = tall(24, event("made", phase="done", pool="a" * 60), width=60)
+    assert (len(row) <= 60, "…" in row, "made" in row) == (True, True, True)
+    assert row.startswith("train-aks/")
+
+
+def test_rows_when_hours_pass_then_hours() -> None:
+    rows = rows_of(event("asks", at=0.0), event("created", phase="done", at=3725.0))
+    assert "1:02:05" in screen(rows)[0]
+
+
+def test_rows_and_lines_when_a_cloud_answers_in_lines_or_codes_then_one_clean_row() -> None:
+    hostile = event("two\nlines \x1b[2J", phase="done")
+    for rows in (screen(rows_of(hostile)), written(hostile)):
+        assert len(rows) == 1
+        assert "\x1b" not in rows[0]
+
+
+def test_lines_when_longer_than_the_console_then_still_one_record() -> None:
+    assert len(written(event("x" * 500))) == 1

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.views import NodeView
 from gpukube.core.owners import solve_ownership
-from gpukube.core.plan import plan_pool
+from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.resolve import promise_of
-from gpukube.core.values import ClusterFacts, Nodes, Ownership
-from gpukube.engine.documents import list_document, plan_document, pool_document, report_document
+from gpukube.core.values import ClusterFacts, Loss, Nodes, Ownership, PoolPlan, Request
+from gpukube.engine.documents import (
+    SCHEMA_NAMES,
+    document_schema,
+    event_document,
+    list_document,
+    plan_document,
+    plan_summary,
+    pool_document,
+    report_document,
+)
+from gpukube.engine.events import Event
 from gpukube.engine.planning import ClusterPlan
 from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import CapacityError, CloudError, ClusterError, Diagnostic, SpecError, Where
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER, make_observed, make_target
+from tools.document_schemas import FOLDERS, schemas
 
 PROVIDER = FakeProvider()
 TARGET = make_target(nodes=Nodes(1, 1, 3, autoscaled=True))
@@ -30,9 +45,10 @@ PLAN = ClusterPlan(CLUSTER, facts=FACTS, pools=(plan_pool(PROVIDER, WANTED, ()),
 def test_plan_document_when_made_then_json_that_says_what_would_be_there() -> None:
     document = plan_document([PLAN], [Diagnostic("some-code", Where("a.yaml", 3, 4), "mind this", severity="warning")])
     read = json.loads(json.dumps(document))
-    assert (read["schemaVersion"], read["kind"], read["differs"]) == (0, "Plan", True)
+    assert (read["schemaVersion"], read["kind"], read["differs"]) == (1, "Plan", True)
     (pool,) = read["clusters"][0]["pools"]
     assert pool["devices"] == {
+        "now": {},
         "perNode": {"nvidia.com/gpu": 8},
         "min": {"nvidia.com/gpu": 8},
         "max": {"nvidia.com/gpu": 24},
@@ -57,6 +73,7 @@ def test_plan_document_when_a_change_is_classified_then_its_sentence_goes_along(
         "new": None,
         "kind": "in-place",
         "sentence": "changes at once",
+        "declared": None,
     }
 
 
@@ -69,6 +86,7 @@ def test_plan_document_when_a_cluster_failed_then_its_error_in_full() -> None:
             "severity": "error",
             "code": "no-cluster",
             "where": "train-aks",
+            "position": None,
             "message": "no such cluster",
             "why": "",
             "fix": "check its name",
@@ -108,3 +126,163 @@ def test_pool_document_when_nobody_has_it_then_refused_unless_a_cluster_did_not_
         pool_document([PLAN], "h100")
     document = json.loads(json.dumps(pool_document([ClusterPlan(CLUSTER, error=ClusterError("silent"))], "h100")))
     assert (document["pools"], len(document["errors"])) == ([], 1)
+
+
+VALIDATORS = {name: Draft202012Validator(document_schema(name)) for name in set(SCHEMA_NAMES.values())}
+
+
+@pytest.mark.parametrize("name", sorted(VALIDATORS))
+def test_schema_when_made_of_the_shapes_then_the_ones_that_are_shipped_and_documented(name: str) -> None:
+    Draft202012Validator.check_schema(document_schema(name))
+    for folder in FOLDERS:
+        assert (folder / f"{name}.schema.json").read_text("utf-8") == schemas()[name], "run tools.document_schemas"
+
+
+@pytest.mark.parametrize("name", sorted(VALIDATORS))
+def test_schema_when_read_then_every_key_is_described(name: str) -> None:
+    schema = json.loads(json.dumps(document_schema(name)))
+    for shape in (schema, *schema["$defs"].values()):
+        assert all(key["description"] for key in shape["properties"].values())
+        assert shape["description"]
+
+
+def test_schema_when_a_document_is_wrong_then_it_says_so() -> None:
+    document = json.loads(json.dumps(plan_document([PLAN], [])))
+    pool = document["clusters"][0]["pools"][0]
+    assert not list(VALIDATORS["plan"].iter_errors(document))
+    for key, value in (("action", "explode"), ("changes", None), ("devices", {})):
+        wrong = {**document, "clusters": [{**document["clusters"][0], "pools": [{**pool, key: value}]}]}
+        assert list(VALIDATORS["plan"].iter_errors(wrong)), key
+    assert list(VALIDATORS["diff"].iter_errors(document))  # a plan is no diff
+
+
+def test_plan_document_when_something_is_lost_then_what_it_costs_and_the_flags_it_needs() -> None:
+    live = make_observed(WANTED, fields={**WANTED.fields, "disk.sizeGiB": 100})
+    declared = replace(WANTED, fields={**WANTED.fields, "disk.sizeGiB": 200})
+    plan = replace(plan_pool(PROVIDER, declared, (live,)), loss=Loss(1, 8.0, ("ml/train-0",)), capacity={"a": 1})
+    (pool,) = plan_document([ClusterPlan(CLUSTER, facts=FACTS, pools=(plan,))], [])["clusters"][0]["pools"]
+    assert pool["loss"] == {"nodes": 1, "gpus": 8.0, "pods": ["ml/train-0"]}
+    assert (pool["needs"], pool["devices"]["now"]) == (["--allow-disruption"], {"a": 1})
+
+
+NEEDS: dict[str, tuple[PoolPlan, list[str]]] = {
+    "create": (plan_pool(PROVIDER, WANTED, ()), []),
+    "no-op": (plan_pool(PROVIDER, WANTED, (LIVE,)), []),
+    "label": (plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, "labels[a]": "b"}),)), []),
+    "replace": (
+        plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, "instanceType": "other"}),)),
+        ["--replace recreate"],
+    ),
+    "delete": (plan_removal(PROVIDER, CLUSTER, LIVE), ["--prune"]),
+    "not ours": (plan_pool(PROVIDER, WANTED, (make_observed(WANTED, owner="", pool=""),)), ["--adopt"]),
+    "adopted": (plan_pool(PROVIDER, WANTED, (make_observed(WANTED, owner="", pool=""),), adopt=True), ["--adopt"]),
+    "another's": (plan_pool(PROVIDER, WANTED, (make_observed(WANTED, owner="them", pool="x"),)), []),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_plan_document_when_an_action_needs_a_flag_then_it_is_named(name: str) -> None:
+    plan, flags = NEEDS[name]
+    (pool,) = plan_document([ClusterPlan(CLUSTER, pools=(plan,))], [])["clusters"][0]["pools"]
+    assert pool["needs"] == flags
+
+
+def test_plan_document_when_user_data_is_sent_then_its_digest_only() -> None:
+    secret = {
+        "launchTemplateData": {"UserData": "password=hunter2", "ImageId": "ami-1"},
+        "list": [{"user-data": "hunter2"}],
+    }
+    plan = replace(plan_pool(PROVIDER, WANTED, ()), requests=(Request("eks", "create", secret),))
+    text = json.dumps(plan_document([ClusterPlan(CLUSTER, pools=(plan,))], []))
+    assert "hunter2" not in text
+    assert '"UserData": "(16 bytes, sha256:' in text
+    assert '"ImageId": "ami-1"' in text
+
+
+def test_plan_document_when_counted_then_actions_and_physical_gpus() -> None:
+    gone = make_observed(WANTED, name="old", pool="old", nodes=2)
+    pools = (plan_pool(PROVIDER, WANTED, ()), plan_removal(PROVIDER, CLUSTER, gone))
+    document = plan_document([ClusterPlan(CLUSTER, pools=pools), ClusterPlan(CLUSTER, error=CloudError("no"))], [])
+    assert document["summary"]["actions"] == {"create": 1, "delete": 1}
+    assert document["summary"]["gpus"] == {"before": 16.0, "min": 8.0, "max": 24.0}
+    assert plan_summary(document) == "1 to create, 1 to delete, 1 cluster could not be planned"
+
+
+def test_plan_document_when_a_live_count_is_not_known_then_neither_is_the_sum() -> None:
+    unsaid = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, nodes=None),))
+    document = plan_document([ClusterPlan(CLUSTER, pools=(unsaid,))], [])
+    assert document["summary"]["gpus"]["before"] is None
+
+
+def node(ready: str, gpus: str) -> NodeView:
+    labels = {"gpukube.io/owner": TARGET.owner, "gpukube.io/pool": TARGET.pool}
+    return NodeView("n1", labels, (), {}, {"nvidia.com/gpu": gpus}, {"Ready": ready}, "", "2026-01-01T00:00:00Z")
+
+
+def test_plan_document_when_a_node_is_not_ready_then_shown_as_health_and_no_difference() -> None:
+    same = plan_pool(PROVIDER, WANTED, (LIVE,))
+    plan = ClusterPlan(CLUSTER, facts=FACTS, pools=(same,), seen=Sighting(nodes=(node("False", "8"),)))
+    document = plan_document([plan], [])
+    health = document["clusters"][0]["pools"][0]["health"]
+    assert health is not None
+    assert (document["differs"], health["status"]) == (False, "waiting")
+    assert {finding["step"] for finding in health["findings"]} <= {"node", "ready", "count"}
+
+
+def test_plan_document_when_the_promise_itself_changes_then_live_nodes_are_not_held_to_it() -> None:
+    moved = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, "nodes.autoscaling.max": 9}),))
+    plan = ClusterPlan(CLUSTER, facts=FACTS, pools=(moved,), seen=Sighting(nodes=(node("False", "0"),)))
+    assert plan_document([plan], [])["clusters"][0]["pools"][0]["health"] is None
+
+
+class Lines:
+    """A locator of a pool in a file."""
+
+    def at(self, path: str) -> Where:
+        return Where("pools.yaml", {"name": 7, "labels": 9}.get(path, 8), 3)
+
+
+def test_plan_document_when_the_spec_is_a_file_then_pools_and_changes_carry_their_lines() -> None:
+    written = replace(WANTED, target=replace(TARGET, locator=Lines()))
+    live = make_observed(WANTED, fields={**WANTED.fields, "labels[team]": "vision"})
+    (pool,) = plan_document([ClusterPlan(CLUSTER, pools=(plan_pool(PROVIDER, written, (live,)),))], [])["clusters"][0][
+        "pools"
+    ]
+    assert pool["declared"] == {"file": "pools.yaml", "line": 7, "column": 3}
+    assert [change["declared"] for change in pool["changes"]] == [{"file": "pools.yaml", "line": 9, "column": 3}]
+
+
+def test_list_document_when_pods_ask_for_devices_then_used_and_slices() -> None:
+    plan = ClusterPlan(CLUSTER, facts=FACTS, live=(LIVE,), seen=Sighting(nodes=(node("True", "56"),)))
+    usage = {CLUSTER.key: {"n1": {"nvidia.com/gpu": 3}, "other": {"nvidia.com/gpu": 9}}}
+    (pool,) = list_document([plan], usage)["clusters"][0]["pools"]
+    assert (pool["allocatable"], pool["used"], pool["slicesPerGpu"]) == (
+        {"nvidia.com/gpu": 56},
+        {"nvidia.com/gpu": 3},
+        7,
+    )
+    (unasked,) = list_document([plan])["clusters"][0]["pools"]
+    assert unasked["used"] is None
+
+
+def test_event_document_when_made_then_utc_and_valid() -> None:
+    document = event_document(Event(1_800_000_000.25, "train-aks", "", "release", "installed"))
+    assert document["at"] == "2027-01-15T08:00:00.250Z"
+    assert document["pool"] is None
+    assert not list(VALIDATORS["event"].iter_errors(document))
+
+
+def test_documents_when_made_then_valid_by_their_schemas() -> None:
+    failed = PoolReport("b", "b", "failed", "was not proven", error=CapacityError("none", fix="zone 2"), resume="again")
+    started = PoolReport("c", "c", "started", "asked for")
+    reports = [ClusterReport(CLUSTER, (PoolReport("a", "a", "done", "created"), failed, started), "release: 1")]
+    documents = [
+        plan_document([PLAN], []),
+        plan_document([PLAN], [], kind="Diff"),
+        list_document([PLAN]),
+        pool_document([PLAN], "a100mig"),
+        *(report_document(reports, kind=kind) for kind, name in SCHEMA_NAMES.items() if name == "report"),
+    ]
+    for document in documents:
+        validator = VALIDATORS[SCHEMA_NAMES[str(document["kind"])]]
+        assert not list(validator.iter_errors(json.loads(json.dumps(document))))

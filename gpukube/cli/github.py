@@ -1,0 +1,129 @@
+"""A diff as GitHub's workflow commands: annotations beside the lines of the spec, and one line that sums up.
+
+Source: docs.github.com "Workflow commands for GitHub Actions"; escapes as in actions/toolkit
+packages/core/src/command.ts; 10 annotations per level and step: community discussion 26680.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cli.rendering.lines import value_words
+from gpukube.cli.rendering.words import cost_words, release_acts
+from gpukube.engine.documents.summary import plan_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.engine.documents.shapes.parts import Change, Diagnostic, Position
+    from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
+
+__all__ = ["github_lines"]
+
+SHOWN: Final = 10
+"""Annotations of one level that GitHub shows per step; it drops the others without a word."""
+
+Level = Literal["error", "warning", "notice"]
+_LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
+_ACTION_LEVELS: Final[dict[str, Level]] = {
+    "replace": "error",
+    "delete": "error",
+    "conflict": "error",
+    "update": "warning",
+    "create": "warning",
+    "adopt": "notice",
+}
+_CHANGE_LEVELS: Final[dict[str, Level]] = {"replace": "error", "refused": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    level: Level
+    title: str
+    text: str
+    position: Position | None = None
+
+
+def github_lines(document: PlanDocument) -> Iterator[str]:
+    """Write what differs as annotations, the gravest first, then the sum as plain text."""
+    notes = [note for cluster in document["clusters"] for note in _cluster(cluster)]
+    notes += [_diagnostic(found, "spec") for found in document["warnings"]]
+    for level in _LEVELS:
+        yield from _capped([note for note in notes if note.level == level], level)
+    said = "differs from the spec" if document["differs"] else "no differences"
+    yield f"gpukube: {said}: {_data(plan_summary(document))}"
+
+
+def _capped(notes: list[_Note], level: Level) -> Iterator[str]:
+    """Annotate as many as GitHub shows; the rest goes to the log, and the last annotation says so."""
+    fits = notes if len(notes) <= SHOWN else notes[: SHOWN - 1]
+    yield from map(_command, fits)
+    rest = notes[len(fits) :]
+    if rest:
+        yield _command(_Note(level, "gpukube", f"{len(rest)} more of this level are in the log of this step"))
+    for note in rest:
+        yield f"{level}: {_data(note.title)}: {_data(note.text)}"
+
+
+def _command(note: _Note) -> str:
+    place = note.position
+    parts = {"title": note.title}
+    if place and place["file"] != "-":
+        parts = {"file": place["file"], "line": str(place["line"]), "col": str(place["column"]), **parts}
+    properties = ",".join(f"{name}={_property(value)}" for name, value in parts.items())
+    return f"::{note.level} {properties}::{_data(note.text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _cluster(cluster: ClusterPart) -> Iterator[_Note]:
+    key = cluster["cluster"]
+    for found in (*(cluster["error"] or ()), *cluster["diagnostics"]):
+        yield _diagnostic(found, key)
+    if cluster["unknown"]:
+        yield _Note("warning", key, f"inside the cluster: unknown: {cluster['unknown']}")
+    for pool in cluster["pools"]:
+        yield from _pool(key, pool)
+    release = cluster["release"]
+    if release and release_acts(release):
+        lines = [f"{release['action']} release {release['namespace']}/{release['name']}: {release['why']}"]
+        yield _Note("warning", key, "\n".join([*lines, *release["drift"]]))
+    for repair in cluster["nodeRepairs"]:
+        text = f"{repair['key']} is {value_words(repair['live'])}, not {value_words(repair['wanted'])}"
+        yield _Note("warning", f"{key}/{repair['pool']}", f"node {repair['node']}: {text}")
+    for extra in cluster["undeclared"]:
+        text = f'belongs to "{extra["owner"]}" but the spec does not declare it'
+        yield _Note("warning", f"{key}/{extra['pool']}", text)
+
+
+def _pool(key: str, pool: PoolPart) -> Iterator[_Note]:
+    if pool["action"] == "no-op":
+        return
+    title = f"{key}/{pool['pool']}: {pool['action']}"
+    costs = f"\ncosts {cost_words(pool['loss'])}" if pool["loss"] else ""
+    if not pool["changes"] and not pool["diagnostics"]:
+        yield _Note(_ACTION_LEVELS[pool["action"]], title, pool["why"] + costs, pool["declared"])
+    for change in pool["changes"]:
+        yield _change(title, change, costs if change["kind"] in ("replace", "disruptive") else "")
+    yield from (_diagnostic(found, title, pool["declared"]) for found in pool["diagnostics"])
+
+
+def _change(title: str, change: Change, costs: str) -> _Note:
+    text = f"{change['field']}: {value_words(change['old'])} -> {value_words(change['new'])} [{change['kind']}]"
+    level = _CHANGE_LEVELS.get(change["kind"], "warning")
+    return _Note(level, title, f"{text}\n{change['sentence']}{costs}", change["declared"])
+
+
+def _diagnostic(found: Diagnostic, title: str, declared: Position | None = None) -> _Note:
+    tail = [f"{name}: {text}" for name, text in (("why", found["why"]), ("fix", found["fix"])) if text]
+    head = found["message"] if found["position"] else f"{found['where']}: {found['message']}"
+    return _Note(
+        found["severity"], f"{title} [{found['code']}]", "\n".join([head, *tail]), found["position"] or declared
+    )

@@ -1,0 +1,272 @@
+"""Plans, diffs, lists and reports as GitHub-flavoured Markdown: made to be posted on a pull request.
+
+Values stand in code spans, so that they neither format nor mention anybody; prose is escaped. What is long is folded
+into <details>. A comment of GitHub holds 65,536 characters: what would not fit is left out, and the text says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from gpukube.cli.rendering.lines import gpu_words, node_words, value_words
+from gpukube.cli.rendering.listing import LIST_COLUMNS, list_rows
+from gpukube.cli.rendering.report import outcome_words
+from gpukube.cli.rendering.words import cost_words, gpu_line, needs_line, release_acts, short_devices
+from gpukube.engine.documents.summary import plan_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from gpukube.engine.documents.shapes.listing import ListDocument
+    from gpukube.engine.documents.shapes.parts import Diagnostic
+    from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
+    from gpukube.engine.documents.shapes.report import PoolOutcome, ReportDocument
+
+__all__ = ["code", "markdown", "prose"]
+
+ROOM: Final = 60_000
+"""Characters a comment may have, with room left for what others put around it."""
+
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|~#])")
+_SIGNS: Final = {
+    "create": "🟢",
+    "update": "🟡",
+    "adopt": "🟡",
+    "replace": "🔴",
+    "delete": "🔴",
+    "conflict": "❌",
+}
+_GRAVE: Final = ("replace", "delete")
+_OUTCOMES: Final = {
+    "done": "✅",
+    "unchanged": "✅",
+    "started": "⏳",
+    "differs": "✏️",
+    "failed": "❌",
+    "not-attempted": "⏸️",
+}
+
+
+def markdown(document: Mapping[str, Any]) -> Iterator[str]:
+    """Render a document; without its folded parts where it would be too long for a comment."""
+    make = _MAKERS[document["kind"]]
+    lines = list(make(document, whole=True))
+    if sum(len(line) + 1 for line in lines) > ROOM:
+        lines = [*make(document, whole=False), "", "The details are too long for a comment; `-o json` has them."]
+    yield from lines
+
+
+def code(value: str, *, cell: bool = False) -> str:
+    """Quote a value, whatever stands in it.
+
+    Args:
+        value: Put on one line.
+        cell: Whether it stands in a table, where a pipe would end the cell even so.
+    """
+    text = " ".join(value.split())
+    if not text:
+        return ""
+    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    shown = f"{fence}{pad}{text}{pad}{fence}"
+    return shown.replace("|", "\\|") if cell else shown
+
+
+def prose(text: str) -> str:
+    """Escape a sentence: nothing in it formats, opens HTML, or mentions anybody."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("@", "@\u200b").replace("&", "&amp;")
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(titles) + " |"
+    yield "|" + " --- |" * len(titles)
+    for row in rows:
+        yield "| " + " | ".join(cell or " " for cell in row) + " |"
+
+
+def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f"<details><summary>{title}</summary>"
+    yield ""
+    yield from lines
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def _fenced(value: object) -> Iterator[str]:
+    text = json.dumps(value, indent=2)
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    yield f"{fence}json"
+    yield from text.splitlines()
+    yield fence
+
+
+def _plan(document: PlanDocument, *, whole: bool) -> Iterator[str]:
+    diff = document["kind"] == "Diff"
+    said = "differs from the spec" if document["differs"] else "no differences"
+    yield f"### gpukube {'diff: ' + said if diff else 'plan: ' + plan_summary(document)}"
+    yield ""
+    yield prose(f"{plan_summary(document)}. {gpu_line(document)}." if diff else f"{gpu_line(document)}.")
+    yield ""
+    yield from _costs(document)
+    rows = [_pool_row(c, pool) for c in document["clusters"] for pool in c["pools"] if not diff or _acts(pool)]
+    if rows:
+        yield from _table(("", "Cluster", "Pool", "Action", "Type", "Nodes", "Devices now → after", "Why"), rows)
+        yield ""
+    for cluster in document["clusters"]:
+        yield from _cluster(cluster, whole=whole)
+    yield from _diagnostics(document["warnings"])
+    if needs := needs_line(document):
+        yield ""
+        yield prose(needs.partition(": ")[0]) + ": " + code(needs.partition(": ")[2])
+
+
+def _acts(pool: PoolPart) -> bool:
+    return pool["action"] != "no-op"
+
+
+def _costs(document: PlanDocument) -> Iterator[str]:
+    """Put what is destroyed before everything else."""
+    lost = [
+        f"> - {code(cluster['cluster'] + '/' + pool['pool'])} {pool['action']}: {prose(cost_words(pool['loss']))}"
+        for cluster in document["clusters"]
+        for pool in cluster["pools"]
+        if pool["loss"] and pool["action"] in _GRAVE
+    ]
+    if lost:
+        yield "> [!CAUTION]"
+        yield from lost
+        yield ""
+
+
+def _pool_row(cluster: ClusterPart, pool: PoolPart) -> tuple[str, ...]:
+    action = f"**{pool['action']}**" if pool["action"] in _GRAVE else pool["action"]
+    gpus = gpu_words(pool["gpu"])
+    machine = code(pool["instanceType"] or "", cell=True) + (f" {prose(gpus)}" if gpus else "")
+    size = node_words(pool["nodes"]) if pool["nodes"] else ""
+    name = code(pool["name"], cell=True)
+    sign = _SIGNS.get(pool["action"], "")
+    devices = short_devices(pool).replace("->", "→")
+    key = code(cluster["cluster"], cell=True)
+    return (sign, key, name, action, machine, size, prose(devices), prose(pool["why"]))
+
+
+def _cluster(cluster: ClusterPart, *, whole: bool) -> Iterator[str]:
+    key = code(cluster["cluster"])
+    if cluster["unknown"]:
+        yield f"- {key}: inside the cluster: unknown: {prose(cluster['unknown'])}"
+    release = cluster["release"]
+    if release and release_acts(release):
+        name = code(f"{release['namespace']}/{release['name']}")
+        yield f"- {key}: {release['action']} release {name}: {prose(release['why'])}"
+        yield from (f"  - drift: {prose(line)}" for line in release["drift"])
+    for repair in cluster["nodeRepairs"]:
+        live, wanted = code(value_words(repair["live"])), code(value_words(repair["wanted"]))
+        yield f"- {key}: node {code(repair['node'])}: {code(repair['key'])} is {live}, not {wanted}"
+    for extra in cluster["undeclared"]:
+        yield f"- {key}: {code(extra['name'])} belongs to {code(extra['owner'])} but the spec does not declare it"
+    yield from _diagnostics((*(cluster["error"] or ()), *cluster["diagnostics"]))
+    yield ""
+    for pool in cluster["pools"]:
+        yield from _diagnostics(pool["diagnostics"])
+        if whole and (pool["changes"] or pool["requests"]):
+            yield from _folded(_title(cluster, pool), _pool_details(pool))
+
+
+def _title(cluster: ClusterPart, pool: PoolPart) -> str:
+    count = len(pool["changes"])
+    changes = f", {count} change{'' if count == 1 else 's'}" if count else ""
+    return f"{_html(cluster['cluster'])}/{_html(pool['name'])}: {pool['action']}{changes}"
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "@\u200b")
+
+
+def _pool_details(pool: PoolPart) -> Iterator[str]:
+    if pool["changes"]:
+        yield from _table(
+            ("Field", "Live", "Declared", "Effect", ""),
+            (
+                (
+                    code(change["field"], cell=True),
+                    code(value_words(change["old"]), cell=True),
+                    code(value_words(change["new"]), cell=True),
+                    change["kind"],
+                    prose(change["sentence"]),
+                )
+                for change in pool["changes"]
+            ),
+        )
+        yield ""
+    if pool["driver"]:
+        yield f"Driver: {pool['driver']}; device plugin: {pool['devicePlugin']}."
+    for feature, how in pool["fidelity"].items():
+        by = f" ({prose(how['substitute'])})" if how["substitute"] else ""
+        yield f"- {prose(feature)}: {how['fidelity']}{by}"
+    for request in pool["requests"]:
+        yield ""
+        yield f"{prose(request['service'])}: {code(request['operation'])}"
+        yield ""
+        yield from _fenced(request["params"])
+
+
+def _diagnostics(found: Iterable[Diagnostic]) -> Iterator[str]:
+    for one in found:
+        label = f"{one['severity']}[{one['code']}]"
+        yield f"- {code(one['where'])} **{prose(label)}**: {prose(one['message'])}"
+        for name, text in (("why", one["why"]), ("fix", one["fix"])):
+            if text:
+                yield f"  - {name}: {prose(text)}"
+
+
+def _list(document: ListDocument, *, whole: bool) -> Iterator[str]:
+    pools = list_rows(document)
+    yield f"### gpukube pools: {len(pools)}"
+    yield ""
+    if pools:
+        yield from _table(
+            [title for title, _ in LIST_COLUMNS], ([prose(cell(pool)) for _, cell in LIST_COLUMNS] for pool in pools)
+        )
+        yield ""
+    for cluster in document["clusters"]:
+        yield from _diagnostics(cluster["error"] or ())
+
+
+def _report(document: ReportDocument, *, whole: bool) -> Iterator[str]:
+    yield f"### gpukube {document['kind'].lower()}: {outcome_words(document)}"
+    yield ""
+    rows = [(c["cluster"], pool) for c in document["clusters"] for pool in c["pools"]]
+    if rows:
+        yield from _table(("", "Cluster", "Pool", "Outcome", ""), (_outcome_row(*row) for row in rows))
+        yield ""
+    for cluster in document["clusters"]:
+        if cluster["release"]:
+            yield f"- {code(cluster['cluster'])}: {prose(cluster['release'])}"
+        yield from _diagnostics(cluster["error"] or ())
+        for pool in cluster["pools"]:
+            yield from _diagnostics(pool["error"] or ())
+            if pool["resume"]:
+                name = code(f"{cluster['cluster']}/{pool['pool']}")
+                yield f"- {name} to resume: {code(pool['resume'])}"
+
+
+def _outcome_row(cluster: str, pool: PoolOutcome) -> tuple[str, ...]:
+    said = pool["message"] + (f"; {pool['proof']['summary']}" if pool["proof"] else "")
+    outcome = pool["outcome"]
+    return (_OUTCOMES[outcome], code(cluster, cell=True), code(pool["pool"], cell=True), outcome, prose(said))
+
+
+_MAKERS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {  # each takes the shape of its own kind
+    "Plan": _plan,
+    "Diff": _plan,
+    "PoolList": _list,
+    "Create": _report,
+    "Apply": _report,
+    "Scale": _report,
+    "Delete": _report,
+    "Wait": _report,
+    "Verify": _report,
+}

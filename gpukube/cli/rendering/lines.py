@@ -1,0 +1,181 @@
+"""What all screens are made of: lines, their styles, and the words for values, counts and devices.
+
+Must not live here: what a document holds (the modules beside this one), streams and terminals (output).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gpukube.engine.documents.shapes.parts import Change, Diagnostic, GpuModel, NodeRange
+
+__all__ = [
+    "ACTION_STYLES",
+    "INDENT",
+    "WIDE",
+    "Hung",
+    "Line",
+    "View",
+    "add_row",
+    "change_lines",
+    "clean",
+    "device_words",
+    "fact",
+    "finding_lines",
+    "gpu_words",
+    "headline",
+    "node_words",
+    "number",
+    "plural",
+    "short",
+    "table_of",
+    "value_words",
+]
+
+INDENT: Final = " " * 13
+"""Where the facts below a headline begin."""
+WIDE: Final = 132
+"""Columns from which on a terminal gets tables."""
+
+ACTION_STYLES: Final = {
+    "create": ("+", "green"),
+    "install": ("+", "green"),
+    "update": ("~", "yellow"),
+    "upgrade": ("~", "yellow"),
+    "repair": ("~", "yellow"),
+    "adopt": ("~", "yellow"),
+    "replace": ("!", "bold red"),
+    "delete": ("-", "bold red"),
+    "conflict": ("x", "red"),
+    "unknown": ("?", "yellow"),
+    "extra": ("?", "yellow"),
+    "no-op": ("=", "dim"),
+    "none": ("=", "dim"),
+}
+_CHANGE_STYLES: Final = {"replace": "red", "refused": "red"}
+_CONTROL: Final = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+"""Control characters, which a hostile value could move the cursor with."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How somebody looks at a document.
+
+    Attributes:
+        verbose: Causes and exact requests too.
+        width: Columns of the terminal; 0 in a pipe, where a line is a record and as long as it is.
+        wide: More columns, as -o wide asks for.
+    """
+
+    verbose: bool = False
+    width: int = 0
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hung:
+    """A line whose further rows, where it must be broken, begin below its body."""
+
+    prefix: Text
+    body: Text
+
+
+Line = str | Text | Table | Hung
+
+
+def clean(text: Text) -> Text:
+    """Replace control characters; what clouds and clusters answer must not steer the terminal."""
+    text.plain = text.plain.translate(_CONTROL)
+    return text
+
+
+def headline(action: str, *words: str) -> Line:
+    """Say what happens to a thing."""
+    sign, style = ACTION_STYLES[action]
+    return Hung(Text.assemble("  ", (f"{sign} {action:<8}", style), " "), Text("  ".join(filter(None, words))))
+
+
+def fact(name: str, value: str, style: str = "", *, indent: str = INDENT) -> Line:
+    """Name a fact below a headline."""
+    return Hung(Text.assemble(indent, (f"{name:<8}", "dim")), Text(value, style=style))
+
+
+def change_lines(change: Change, *, indent: str = INDENT) -> Iterator[Line]:
+    """Show a changed field and what that does."""
+    style = _CHANGE_STYLES.get(change["kind"], "yellow")
+    text = f"{change['field']}: {value_words(change['old'])} -> {value_words(change['new'])}"
+    yield Hung(Text.assemble(indent, ("~ ", style)), Text.assemble(text, (f"  [{change['kind']}]", style)))
+    yield Hung(Text(f"{indent}  "), Text(change["sentence"], style="dim"))
+
+
+def finding_lines(found: Iterable[Diagnostic], *, indent: str = "  ") -> Iterator[Line]:
+    """Show findings with their reasons and remedies."""
+    for finding in found:
+        style = "red" if finding["severity"] == "error" else "yellow"
+        label = f"{finding['severity']}[{finding['code']}]"
+        said = Text.assemble(f"{finding['where']}: ", (label, style), f": {finding['message']}")
+        yield Hung(Text(indent), said)
+        for name, text in (("why", finding["why"]), ("fix", finding["fix"])):
+            if text:
+                yield Hung(Text(f"{indent}    {name}: "), Text(text))
+
+
+def table_of(titles: Sequence[str], *, padding: int = 2) -> Table:
+    """Make a table that breaks long cells and cuts none."""
+    table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="bold")
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    return table
+
+
+def add_row(table: Table, *cells: str | Text) -> None:
+    """Fill a row. A string would be read as markup, in which labels[team] says something else."""
+    table.add_row(*(clean(Text(cell) if isinstance(cell, str) else cell) for cell in cells))
+
+
+def plural(count: float, noun: str) -> str:
+    """Count things: 1 node, 2 nodes."""
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def number(count: float) -> str:
+    """Write a number without a needless fraction."""
+    return str(int(count)) if count == int(count) else f"{count:.3g}"
+
+
+def node_words(nodes: NodeRange) -> str:
+    """Say how many nodes."""
+    return f"{nodes['min']} to {nodes['max']} nodes" if nodes["autoscaled"] else plural(nodes["count"], "node")
+
+
+def gpu_words(gpu: GpuModel | None) -> str:
+    """Say which GPUs a node has; nothing when it is not known."""
+    return f"{number(gpu['count'])} x {gpu['model']}" if gpu else ""
+
+
+def short(resource: str) -> str:
+    """Leave out the domain that all devices share."""
+    return resource.removeprefix("nvidia.com/")
+
+
+def device_words(devices: Mapping[str, int] | None) -> str:
+    """List devices; "-" when not known."""
+    if devices is None:
+        return "-"
+    return ", ".join(f"{name}: {count}" for name, count in devices.items()) or "none"
+
+
+def value_words(value: object) -> str:
+    """Write a value of a field on one line."""
+    if value is None:
+        return "(absent)"
+    if isinstance(value, list):
+        return "[" + ", ".join(str(item) for item in value) + "]"
+    return f'"{" ".join(value.split())}"' if isinstance(value, str) else str(value)

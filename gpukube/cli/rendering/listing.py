@@ -1,0 +1,165 @@
+"""Live pools for people: a table of all, one pool in full, or their names alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from gpukube.cli.rendering.lines import (
+    Hung,
+    add_row,
+    device_words,
+    finding_lines,
+    gpu_words,
+    number,
+    short,
+    table_of,
+    value_words,
+)
+from gpukube.gpu.capacity import GPU_RESOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.engine.documents.shapes.listing import ListDocument, LivePool, PoolDetail, PoolDocument
+
+    Column = tuple[str, Callable[[LivePool], str]]
+
+__all__ = ["LIST_COLUMNS", "list_names", "list_rows", "render_list", "render_pool"]
+
+NARROW: Final = 100
+"""Columns below which cells stand closer together."""
+NARROW_TITLES: Final = {"ALLOCATABLE": "ALLOC"}
+WIDE_TABLE: Final = 160
+"""Columns from which on the wide list fits as a table."""
+
+
+def _nodes(pool: LivePool) -> str:
+    count = "-" if pool["nodeCount"] is None else str(pool["nodeCount"])
+    low, high = pool["autoscaling"]
+    return count if low is None else f"{count} ({low}-{high})"
+
+
+def _counts(devices: Mapping[str, int] | None) -> str:
+    """Write devices; the number alone when all are nvidia.com/gpu, as most are."""
+    if devices is not None and list(devices) == [GPU_RESOURCE]:
+        return str(devices[GPU_RESOURCE])
+    return device_words(devices and {short(name): count for name, count in devices.items()})
+
+
+def _gpus(pool: LivePool) -> str:
+    return f"{number(pool['gpu']['count'])}x {pool['gpu']['model']}" if pool["gpu"] else "-"
+
+
+def _owner(pool: LivePool) -> str:
+    return pool["owner"] or "-"
+
+
+def _slices(pool: LivePool) -> str:
+    return "-" if pool["slicesPerGpu"] is None else number(pool["slicesPerGpu"])
+
+
+def _all_gpus(pool: LivePool) -> str:
+    return "-" if pool["gpus"] is None else number(pool["gpus"])
+
+
+LIST_COLUMNS: Final[Sequence[Column]] = (
+    ("CLUSTER", lambda pool: pool["cluster"]),
+    ("NAME", lambda pool: pool["name"]),
+    ("OWNER", _owner),
+    ("STATUS", lambda pool: pool["status"]),
+    ("NODES", _nodes),
+    ("GPUS", _gpus),
+    ("ALLOCATABLE", lambda pool: _counts(pool["allocatable"])),
+    ("USED", lambda pool: _counts(pool["used"])),
+    ("SLICES", _slices),
+)
+"""Title and cell of each column; SLICES is devices per physical GPU."""
+
+WIDE_COLUMNS: Final[Sequence[Column]] = (
+    ("PROVIDER", lambda pool: pool["provider"]),
+    ("POOL", lambda pool: pool["pool"] or "-"),
+    ("TYPE", lambda pool: pool["instanceType"]),
+    ("GPUS IN ALL", _all_gpus),
+    ("PROTECTED", lambda pool: "yes" if pool["protected"] else "no"),
+    ("FAILURE", lambda pool: pool["failure"] or "-"),
+)
+
+
+def list_rows(document: ListDocument | PoolDocument) -> list[LivePool]:
+    """Give the pools of a list, or of a document of one pool."""
+    if document["kind"] == "Pool":
+        return list(document["pools"])
+    return [pool for cluster in document["clusters"] for pool in cluster["pools"]]
+
+
+def render_list(document: ListDocument, view: View) -> Iterator[Line]:
+    """Show the live GPU pools as a table."""
+    yield from _table(document, view)
+    for cluster in document["clusters"]:
+        if cluster["error"]:
+            yield from finding_lines(cluster["error"])
+        elif cluster["unknown"] and (view.verbose or view.wide):
+            yield Hung(Text(""), Text(f"{cluster['cluster']}: allocatable is not known: {cluster['unknown']}"))
+
+
+def render_pool(document: PoolDocument, view: View) -> Iterator[Line]:
+    """Show one pool on each cluster that has it; as a table when it shall be wide."""
+    if view.wide:
+        yield from _table(document, view)
+    else:
+        for pool in document["pools"]:
+            yield from _detail(pool)
+    for failure in document["errors"]:
+        yield from finding_lines(failure)
+
+
+def list_names(document: ListDocument | PoolDocument) -> Iterator[str]:
+    """Name every pool as cluster/name, for xargs: the name that `get`, `scale` and `delete` take."""
+    for pool in list_rows(document):
+        yield f"{pool['cluster']}/{pool['pool'] or pool['name']}"
+
+
+def _table(document: ListDocument | PoolDocument, view: View) -> Iterator[Line]:
+    rows = list_rows(document)
+    columns = [*LIST_COLUMNS, *(WIDE_COLUMNS if view.wide else ())]
+    if not rows:
+        yield "no GPU pools"
+    elif view.wide and 0 < view.width < WIDE_TABLE:
+        for pool in rows:
+            yield from _record(pool, columns)
+    else:
+        narrow = 0 < view.width < NARROW
+        titles = [NARROW_TITLES.get(title, title) if narrow else title for title, _ in columns]
+        table = table_of(titles, padding=1 if narrow else 2)
+        for pool in rows:
+            add_row(table, *(cell(pool) for _, cell in columns))
+        yield table
+
+
+def _record(pool: LivePool, columns: Sequence[Column]) -> Iterator[Line]:
+    """Show a row that has more columns than the terminal has room for."""
+    yield Text(f"{pool['cluster']}/{pool['name']}", style="bold")
+    for title, cell in columns[2:]:
+        yield Hung(Text(f"  {title.lower():<13}"), Text(cell(pool)))
+
+
+def _detail(pool: PoolDetail) -> Iterator[Line]:
+    yield Text(f"{pool['cluster']}/{pool['pool'] or pool['name']}", style="bold")
+    gpus = gpu_words(pool["gpu"])
+    facts = {
+        "name": pool["name"],
+        "owner": f"{pool['owner'] or '-'}{' (protected)' if pool['protected'] else ''}",
+        "status": pool["status"] + (f": {pool['failure']}" if pool["failure"] else ""),
+        "type": pool["instanceType"] + (f" ({gpus})" if gpus else ""),
+        "devices": f"{_counts(pool['used'])} used of {_counts(pool['allocatable'])}",
+    }
+    for name, said in facts.items():
+        yield Hung(Text(f"  {name:<13}"), Text(said))
+    for name, value in pool["fields"].items():
+        yield Hung(Text("  "), Text(f"{name}: {value_words(value)}"))
+    for node in pool["nodes"]:
+        state = "ready" if node["ready"] else "not ready"
+        yield Hung(Text("  "), Text(f"node {node['name']}  {state}  {device_words(node['devices'])}"))

@@ -1,0 +1,217 @@
+"""Plan and Diff for people: stacked facts, or on wide terminals a table with the details below it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from gpukube.cli.rendering.lines import (
+    ACTION_STYLES,
+    INDENT,
+    WIDE,
+    Hung,
+    add_row,
+    change_lines,
+    fact,
+    finding_lines,
+    gpu_words,
+    headline,
+    node_words,
+    table_of,
+    value_words,
+)
+from gpukube.cli.rendering.words import (
+    cost_words,
+    device_change,
+    gpu_line,
+    needs_line,
+    release_acts,
+    short_devices,
+)
+from gpukube.engine.documents.summary import plan_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rich.table import Table
+
+    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.engine.documents.shapes.parts import Request
+    from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, Release
+
+__all__ = ["render_diff", "render_plan"]
+
+DETAIL: Final = "    "
+"""Where details begin that stand below a table."""
+
+
+def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
+    """Show every pool with what will happen, what it will offer, what it costs and why; then the sums."""
+    for cluster in document["clusters"]:
+        yield from _head(cluster)
+        yield from _cluster_table(cluster, view) if view.width >= WIDE else _stacked(cluster["pools"], view)
+        yield from _inside(cluster, view)
+        yield ""
+    yield Hung(Text("plan: "), Text(plan_summary(document)))
+    if document["clusters"]:
+        yield gpu_line(document)
+    yield from _needs(document)
+
+
+def render_diff(document: PlanDocument, view: View) -> Iterator[Line]:
+    """Show only what differs, field by field; and what is not as promised, which is no difference."""
+    for cluster in document["clusters"]:
+        lines = list(_differences(cluster, view))
+        if lines or cluster["error"] or cluster["unknown"]:
+            yield from _head(cluster)
+            yield from lines
+            yield ""
+    summary = document["summary"]
+    part = summary["clustersFailed"] or summary["clustersUnknown"]
+    same = "no differences in what could be compared" if part else "no differences"
+    yield "differs from the spec" if document["differs"] else same
+
+
+def _head(cluster: ClusterPart) -> Iterator[Line]:
+    version = f"Kubernetes {cluster['kubernetesVersion']}" if cluster["kubernetesVersion"] else ""
+    facts = [cluster["provider"], cluster["location"], cluster["status"], version]
+    yield Text.assemble((cluster["cluster"], "bold"), "  ", (" · ".join(f for f in facts if f), "dim"))
+    if cluster["error"]:
+        yield from finding_lines(cluster["error"])
+    elif cluster["unknown"]:
+        yield Hung(Text("  "), Text(f"inside the cluster: unknown: {cluster['unknown']}"))
+
+
+def _stacked(pools: Iterable[PoolPart], view: View) -> Iterator[Line]:
+    for pool in pools:
+        where = f"in {', '.join(pool['zones'])}" if pool["zones"] else ""
+        size = node_words(pool["nodes"]) if pool["nodes"] else ""
+        yield headline(pool["action"], pool["name"], pool["instanceType"] or "", size, where)
+        yield fact("devices", device_change(pool))
+        yield from _details(pool, view, indent=INDENT, why=True)
+
+
+def _cluster_table(cluster: ClusterPart, view: View) -> Iterator[Line]:
+    table = table_of(("  ACTION", "POOL", "TYPE", "NODES", "GPUS A NODE", "DEVICES NOW -> AFTER", "WHY"))
+    for pool in cluster["pools"]:
+        _add_pool(table, pool)
+    if table.row_count:
+        yield table
+    for pool in cluster["pools"]:
+        lines = list(_details(pool, view, indent=DETAIL, why=False))
+        if lines:
+            yield Text(f"  {pool['name']}", style="bold")
+            yield from lines
+
+
+def _add_pool(table: Table, pool: PoolPart) -> None:
+    sign, style = ACTION_STYLES[pool["action"]]
+    size = node_words(pool["nodes"]) if pool["nodes"] else "-"
+    where = f" in {', '.join(pool['zones'])}" if pool["zones"] else ""
+    add_row(
+        table,
+        Text(f"  {sign} {pool['action']}", style=style),
+        pool["name"],
+        pool["instanceType"] or "-",
+        size + where,
+        gpu_words(pool["gpu"]) or "-",
+        short_devices(pool),
+        pool["why"],
+    )
+
+
+def _details(pool: PoolPart, view: View, *, indent: str, why: bool) -> Iterator[Line]:
+    quiet = pool["action"] == "no-op" and not why and not view.verbose
+    if pool["driver"] and not quiet:
+        entry = f", entry {pool['configEntry']}" if pool["configEntry"] else ""
+        yield fact("driver", f"{pool['driver']}; device plugin: {pool['devicePlugin']}{entry}", indent=indent)
+    for feature, how in () if quiet else pool["fidelity"].items():
+        by = f" ({how['substitute']})" if how["substitute"] else ""
+        yield fact("how", f"{feature}: {how['fidelity']}{by}", indent=indent)
+    if view.verbose and pool["ownership"]:
+        yield fact("owner", pool["ownership"], indent=indent)
+    if why and pool["why"] not in {found["message"] for found in pool["diagnostics"]}:
+        yield fact("why", pool["why"])
+    yield from _consequences(pool, view, indent=indent)
+    if view.verbose:
+        for request in pool["requests"]:
+            yield from _native(request, indent)
+
+
+def _consequences(pool: PoolPart, view: View, *, indent: str) -> Iterator[Line]:
+    """Show what changes, what that costs, what it takes, and what stands against it."""
+    if pool["loss"]:
+        style = "bold red" if pool["action"] in ("replace", "delete") else "yellow"
+        yield fact("costs", cost_words(pool["loss"], whole=view.verbose), style, indent=indent)
+    if pool["needs"]:
+        yield fact("needs", ", ".join(pool["needs"]), indent=indent)
+    for change in pool["changes"]:
+        yield from change_lines(change, indent=indent)
+    yield from _health(pool, indent)
+    yield from finding_lines(pool["diagnostics"], indent=indent)
+
+
+def _health(pool: PoolPart, indent: str) -> Iterator[Line]:
+    live, health = pool["live"], pool["health"]
+    if live and live["state"] == "failed" and live["failure"]:
+        yield fact("health", f"{live['status']}: {live['failure']}", "yellow", indent=indent)
+    for finding in health["findings"] if health else ():
+        if finding["weight"] != "note":
+            yield fact("health", f"{finding['where']}: {finding['seen']}", "yellow", indent=indent)
+
+
+def _native(request: Request, indent: str) -> Iterator[Line]:
+    yield f"{indent}{request['service']}: {request['operation']}"
+    for line in json.dumps(request["params"], indent=2).splitlines():
+        margin = len(line) - len(line.lstrip())
+        yield Hung(Text(f"{indent}  {line[:margin]}"), Text(line[margin:]))
+
+
+def _inside(cluster: ClusterPart, view: View) -> Iterator[Line]:
+    if cluster["release"]:
+        yield from _release(cluster["release"], view)
+    for repair in cluster["nodeRepairs"]:
+        yield headline("repair", f"node {repair['node']}", f"of {repair['pool']}")
+        yield fact("why", f"{repair['key']} is {value_words(repair['live'])}, not {value_words(repair['wanted'])}")
+    yield from finding_lines(cluster["diagnostics"])
+    for pool in cluster["undeclared"]:
+        yield headline("extra", pool["name"])
+        yield fact("why", f'belongs to "{pool["owner"]}" but the spec does not declare it')
+        ways = f"gpukube pool delete {pool['pool']} -f SPEC, or gpukube pool apply -f SPEC {' '.join(pool['needs'])}"
+        yield fact("fix", f"declare it again, or: {ways}")
+
+
+def _release(release: Release, view: View) -> Iterator[Line]:
+    if release["action"] == "none" and not release["entries"]:
+        return
+    yield headline(release["action"], f"release {release['namespace']}/{release['name']}")
+    if release_acts(release):
+        yield fact("chart", f"{release['chart']} {release['version']}, entries {', '.join(release['entries'])}")
+    yield fact("why", release["why"])
+    for line in release["drift"]:
+        yield fact("drift", line)
+    if view.verbose or release["action"] == "upgrade":
+        for change in release["changes"]:
+            text = f"{change['path']}: {value_words(change['old'])} -> {value_words(change['new'])}"
+            yield Hung(Text(f"{INDENT}~ "), Text(text))
+
+
+def _differences(cluster: ClusterPart, view: View) -> Iterator[Line]:
+    for pool in cluster["pools"]:
+        if pool["action"] != "no-op":
+            yield headline(pool["action"], pool["name"])
+            yield fact("why", pool["why"])
+            yield from _consequences(pool, view, indent=INDENT)
+        elif health := list(_health(pool, INDENT)):
+            yield headline("no-op", pool["name"])
+            yield from health
+    quiet = cluster["release"] is None or not release_acts(cluster["release"])
+    kept: ClusterPart = {**cluster, "release": None} if quiet else cluster
+    yield from _inside(kept, view)
+
+
+def _needs(document: PlanDocument) -> Iterator[Line]:
+    if said := needs_line(document):
+        yield Hung(Text(""), Text(said, style="yellow"))

@@ -1,0 +1,80 @@
+"""What was done, for people: every pool with its outcome, cause, remedy and the command that resumes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from gpukube.cli.rendering.lines import Hung, change_lines, device_words, finding_lines, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.engine.documents.shapes.report import PoolOutcome, Proof, ReportDocument, ValidationDocument
+
+__all__ = ["outcome_words", "render_report", "render_validation"]
+
+OUTCOME_STYLES: Final = {
+    "done": "green",
+    "unchanged": "green",
+    "started": "cyan",
+    "differs": "yellow",
+    "failed": "red",
+    "not-attempted": "yellow",
+}
+
+
+def render_report(document: ReportDocument, view: View) -> Iterator[Line]:
+    """Show what became of every pool: done, failed with cause and remedy, not attempted; then the counts."""
+    for cluster in document["clusters"]:
+        if cluster["error"]:
+            yield from finding_lines(cluster["error"])
+        if cluster["release"]:
+            yield Hung(Text(f"{cluster['cluster']}  "), Text(cluster["release"], style="dim"))
+        for pool in cluster["pools"]:
+            yield from _pool(cluster["cluster"], pool, view)
+    if sum(document["summary"].values()) > 1:
+        yield Hung(Text(""), Text(f"{document['kind'].lower()}: {outcome_words(document)}", style="bold"))
+
+
+def outcome_words(document: ReportDocument) -> str:
+    """Count the outcomes."""
+    counts = (f"{count} {outcome.replace('-', ' ')}" for outcome, count in document["summary"].items())
+    return ", ".join(counts) or "nothing to do"
+
+
+def render_validation(document: ValidationDocument, view: View) -> Iterator[Line]:
+    """Say that the spec is right."""
+    yield f"ok: {plural(document['pools'], 'pool')} on {plural(document['clusters'], 'cluster')}"
+
+
+def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
+    outcome = pool["outcome"]
+    head = Text.assemble((f"{outcome:<13}", OUTCOME_STYLES[outcome]), " ")
+    yield Hung(head, Text(f"{cluster}/{pool['pool']}  {pool['message']}"))
+    for change in pool["changes"]:
+        yield from change_lines(change, indent="    ")
+    if pool["proof"]:
+        yield from _proof(pool["proof"], view)
+    if pool["error"]:
+        yield from finding_lines(pool["error"], indent="    ")
+    if pool["resume"]:
+        yield Hung(Text("    to resume: "), Text(pool["resume"]))
+
+
+def _proof(proof: Proof, view: View) -> Iterator[Line]:
+    if proof["status"] in ("proven", "empty"):
+        yield Hung(Text("    "), Text(proof["summary"]))
+    for node in proof["nodes"]:
+        right = all(node["allocatable"].get(name) == count for name, count in node["expected"].items())
+        sign, style = ("=", "green") if right else ("!", "red")
+        yield Hung(
+            Text.assemble("    ", (sign, style), " "), Text(f"node {node['node']}  {device_words(node['allocatable'])}")
+        )
+        if not right:
+            yield Hung(Text("      "), Text(f"promised {device_words(node['expected'])}"))
+        for finding in node["findings"]:
+            if view.verbose or finding["weight"] == "note":
+                yield Hung(Text("      "), Text(f"{finding['weight']}: {finding['seen']}"))

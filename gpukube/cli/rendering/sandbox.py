@@ -1,0 +1,29 @@
+"""The emulated clusters for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.cli.rendering.lines import Line, View
+
+__all__ = ["render_sandbox"]
+
+_TYPES = ("vmSize", "instanceType", "machineType")
+
+
+def render_sandbox(document: Mapping[str, Any], view: View) -> Iterator[Line]:
+    """Show the emulated clusters with their pools and nodes."""
+    if not document["clusters"]:
+        yield "no clusters; gpukube sandbox up -f SPEC makes those of a spec"
+    for cluster in document["clusters"]:
+        yield Text.assemble((cluster["name"], "bold"), f"  {cluster['provider']}  {cluster['state']}")
+        for pool in cluster["pools"]:
+            machine = next((pool[key] for key in _TYPES if key in pool), "?")
+            yield f"  pool {pool['name']}  {pool['state']}  {pool['count']} x {machine}"
+            for node in pool["nodes"] if view.verbose else ():
+                yield f"    node {node}"

@@ -1,0 +1,100 @@
+"""The facts of a plan in words, the same on the terminal, in Markdown and in GitHub's annotations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cli.rendering.lines import gpu_words, number, plural, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.engine.documents.shapes.plan import Devices, Loss, PlanDocument, PoolPart, Release
+
+__all__ = [
+    "cost_words",
+    "device_change",
+    "gpu_line",
+    "needs_line",
+    "release_acts",
+    "short_devices",
+]
+
+PODS_SHOWN: Final = 6
+
+
+def release_acts(release: Release) -> bool:
+    """Say whether anything would be done to the release."""
+    return release["action"] in ("install", "upgrade")
+
+
+def cost_words(loss: Loss, *, whole: bool = False) -> str:
+    """Say what goes away: nodes, GPUs, pods (the first few by name, all if `whole`)."""
+    parts = [
+        "an unknown number of nodes" if loss["nodes"] is None else plural(loss["nodes"], "node"),
+        "an unknown number of GPUs" if loss["gpus"] is None else plural(loss["gpus"], "GPU"),
+    ]
+    if loss["pods"] is None:
+        return ", ".join([*parts, "pods not known"])
+    shown = loss["pods"] if whole else loss["pods"][:PODS_SHOWN]
+    more = len(loss["pods"]) - len(shown)
+    names = ", ".join(shown) + (f" and {more} more" if more else "")
+    pods = plural(len(loss["pods"]), "running pod") if loss["pods"] else "no running pods"
+    return ", ".join([*parts, pods]) + (f": {names}" if names else "")
+
+
+def device_change(pool: PoolPart) -> str:
+    """Say which devices the pool shows now, if that is something else, and which it will."""
+    devices = pool["devices"]
+    words = [f"{name}: {_from(devices, name)}{_to(devices, name)}" for name in devices["perNode"]]
+    words += [f"{name}: {count} now, none after" for name, count in _leaving(devices)]
+    gpus = gpu_words(pool["gpu"])
+    return (", ".join(words) or "none") + (f" ({gpus})" if gpus else "")
+
+
+def short_devices(pool: PoolPart) -> str:
+    """Say the same in a cell: `gpu 8 -> 56`."""
+    devices = pool["devices"]
+    words = [f"{short(name)} {_now(devices, name)} -> {_total(devices, name)}" for name in devices["perNode"]]
+    words += [f"{short(name)} {count} -> 0" for name, count in _leaving(devices)]
+    return ", ".join(words) or "-"
+
+
+def gpu_line(document: PlanDocument) -> str:
+    """Sum the physical GPUs before and after."""
+    gpus = document["summary"]["gpus"]
+    low, high = number(gpus["min"]), number(gpus["max"])
+    before = "not known" if gpus["before"] is None else number(gpus["before"])
+    return f"GPUs: {before} now, {low if low == high else f'{low} to {high}'} after"
+
+
+def needs_line(document: PlanDocument) -> str:
+    """Name the flags that an apply of the whole must be given; nothing when it needs none."""
+    pools = [pool for cluster in document["clusters"] for pool in cluster["pools"]]
+    flags = dict.fromkeys(flag for pool in pools for flag in pool["needs"])
+    return f"to apply all of it, add: {' '.join(flags)}" if flags else ""
+
+
+def _leaving(devices: Devices) -> Iterator[tuple[str, int]]:
+    for name, count in (devices["now"] or {}).items():
+        if name not in devices["perNode"] and count:
+            yield name, count
+
+
+def _now(devices: Devices, name: str) -> str:
+    return "?" if devices["now"] is None else str(devices["now"].get(name, 0))
+
+
+def _total(devices: Devices, name: str) -> str:
+    low, high = devices["min"][name], devices["max"][name]
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _from(devices: Devices, name: str) -> str:
+    """Say what is there now; nothing when that is nothing, or exactly what shall be."""
+    now = (devices["now"] or {}).get(name, 0)
+    return f"{now} now -> " if now and str(now) != _total(devices, name) else ""
+
+
+def _to(devices: Devices, name: str) -> str:
+    return f"{devices['perNode'][name]} per node, {_total(devices, name)} in all"

@@ -1,0 +1,137 @@
+"""Live pools -> the documents of list and get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.engine.documents.parts import error_part, gpu_part, plain
+from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
+from gpukube.errors import SpecError, Where
+from gpukube.gpu.catalogue import find_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpukube.cluster.views import NodeView
+    from gpukube.core.values import ClusterRef, Observed
+    from gpukube.engine.documents.shapes.listing import ListDocument, LiveNode, LivePool, PoolDetail, PoolDocument
+    from gpukube.engine.planning import ClusterPlan
+
+    Usage = Mapping[str, Mapping[str, Mapping[str, int]]]
+
+__all__ = ["list_document", "pool_document"]
+
+
+def list_document(plans: Sequence[ClusterPlan], usage: Usage | None = None) -> ListDocument:
+    """Describe the live GPU pools of all owners.
+
+    Args:
+        plans: Clusters as they were looked at.
+        usage: Cluster key -> node -> devices that pods request there; clusters that were not asked are left out.
+    """
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "PoolList",
+        "clusters": [
+            {
+                "cluster": plan.cluster.key,
+                "provider": plan.cluster.provider,
+                "error": error_part(plan.error),
+                "unknown": plan.unknown,
+                "pools": [_live_pool(pool, plan, usage or {}) for pool in plan.live if _has_gpus(plan, pool)],
+            }
+            for plan in plans
+        ],
+    }
+
+
+def pool_document(plans: Sequence[ClusterPlan], name: str, usage: Usage | None = None) -> PoolDocument:
+    """Describe one pool with all its fields and nodes, on every cluster that has it.
+
+    Args:
+        plans: Clusters as they were looked at.
+        name: In the spec, or the cloud's.
+        usage: As for `list_document`.
+
+    Raises:
+        SpecError: No cluster that answered has such a pool.
+    """
+    found = [_detail(pool, plan, usage or {}) for plan in plans for pool in plan.live if name in (pool.pool, pool.name)]
+    failed = [failure for failure in (error_part(plan.error) for plan in plans) if failure]
+    if not found and not failed:
+        raise SpecError(
+            f'no pool "{name}" is live on {", ".join(plan.cluster.key for plan in plans)}',
+            where=Where(name),
+            fix="gpukube pool list shows what is there",
+            code="no-pool",
+        )
+    return {"schemaVersion": SCHEMA_VERSION, "kind": "Pool", "pools": found, "errors": failed}
+
+
+def _detail(pool: Observed, plan: ClusterPlan, usage: Usage) -> PoolDetail:
+    nodes: list[LiveNode] = [
+        {"name": node.name, "ready": node.ready, "devices": node.devices, "taints": [str(t) for t in node.taints]}
+        for node in _pool_nodes(plan, pool)
+    ]
+    fields = {key: plain(value) for key, value in sorted(pool.fields.items())}
+    return {**_live_pool(pool, plan, usage), "fields": fields, "nodes": nodes}
+
+
+def _live_pool(pool: Observed, plan: ClusterPlan, usage: Usage) -> LivePool:
+    cluster: ClusterRef = plan.cluster
+    machine = find_machine(cluster.provider, pool.instance_type)
+    nodes = _pool_nodes(plan, pool)
+    known = plan.seen is not None and bool(pool.owner)
+    allocatable = _added(node.devices for node in nodes) if known else None
+    asked = usage.get(cluster.key)
+    used = _added(asked.get(node.name, {}) for node in nodes) if known and asked is not None else None
+    return {
+        "cluster": cluster.key,
+        "provider": cluster.provider,
+        "name": pool.name,
+        "pool": pool.pool,
+        "owner": pool.owner,
+        "status": pool.status,
+        "state": pool.state,
+        "failure": pool.failure,
+        "instanceType": pool.instance_type,
+        "gpu": gpu_part(machine),
+        "nodeCount": pool.nodes,
+        "autoscaling": [_bound(pool, "min"), _bound(pool, "max")],
+        "protected": pool.protected,
+        "gpus": machine.gpus * pool.nodes if machine and pool.nodes is not None else None,
+        "allocatable": allocatable,
+        "used": used,
+        "slicesPerGpu": _slices(allocatable, machine.gpus * len(nodes)) if machine and allocatable else None,
+    }
+
+
+def _bound(pool: Observed, end: str) -> int | None:
+    value = pool.fields.get(f"nodes.autoscaling.{end}")
+    return value if isinstance(value, int) else None
+
+
+def _slices(allocatable: Mapping[str, int], gpus: float) -> float | None:
+    """Divide devices by physical GPUs; None while the nodes show none."""
+    devices = sum(allocatable.values())
+    return round(devices / gpus, 2) if gpus and devices else None
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for each in counts:
+        for name, count in each.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def _pool_nodes(plan: ClusterPlan, pool: Observed) -> tuple[NodeView, ...]:
+    """Find the live nodes of a pool of gpukube by our marks, which the cloud puts on every node of the pool."""
+    nodes = plan.seen.nodes if plan.seen else ()
+    marks = (pool.owner, pool.pool)
+    return tuple(n for n in nodes if (n.labels.get(OWNER_LABEL), n.labels.get(POOL_LABEL)) == marks)
+
+
+def _has_gpus(plan: ClusterPlan, pool: Observed) -> bool:
+    return bool(pool.owner) or find_machine(plan.cluster.provider, pool.instance_type) is not None

@@ -1,0 +1,121 @@
+"""What documents of several kinds are made of: findings, changes, calls, plain values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube.core.values import ClassifiedChange, Locator, Nodes
+    from gpukube.core.values import Request as NativeRequest
+    from gpukube.engine.documents.shapes.parts import Change, Diagnostic, GpuModel, NodeRange, Position, Request
+    from gpukube.errors import Diagnostic as FoundDiagnostic
+    from gpukube.errors import GpukubeError, Where
+    from gpukube.gpu.catalogue import Machine
+
+__all__ = [
+    "Document",
+    "change_part",
+    "counted",
+    "diagnostic_document",
+    "error_part",
+    "gpu_part",
+    "node_range",
+    "plain",
+    "position_of",
+    "request_part",
+]
+
+Document = Mapping[str, object]
+"""Any document; its shape is in shapes/."""
+
+_USER_DATA: Final = frozenset({"userdata", "customdata", "startupscript"})
+"""Names of fields (letters only, lower case) that scripts of the user may stand in, with whatever secrets they hold."""
+
+
+def diagnostic_document(diagnostic: FoundDiagnostic) -> Diagnostic:
+    """Describe one finding."""
+    return {
+        "severity": diagnostic.severity,
+        "code": diagnostic.code,
+        "where": str(diagnostic.where),
+        "position": position_of(diagnostic.where),
+        "message": diagnostic.message,
+        "why": diagnostic.why,
+        "fix": diagnostic.fix,
+    }
+
+
+def error_part(error: GpukubeError | None) -> list[Diagnostic] | None:
+    """Describe an error by all that it found."""
+    return [diagnostic_document(d) for d in error.diagnostics] if error else None
+
+
+def position_of(where: Where) -> Position | None:
+    """Give the place in a file; None for resources and for values of the command line."""
+    return {"file": where.source, "line": where.line, "column": where.column} if where.line else None
+
+
+def change_part(classified: ClassifiedChange, locator: Locator | None = None) -> Change:
+    """Describe one changed field, with its place in the spec where that is known."""
+    change = classified.change
+    return {
+        "field": change.field,
+        "old": plain(change.old),
+        "new": plain(change.new),
+        "kind": classified.row.kind,
+        "sentence": classified.row.sentence,
+        "declared": position_of(locator.at(change.field.partition("[")[0])) if locator else None,
+    }
+
+
+def request_part(request: NativeRequest) -> Request:
+    """Describe a native call; user data goes as its digest, for it may hold secrets of the user's."""
+    return {"service": request.service, "operation": request.operation, "params": _digested(plain(request.params))}
+
+
+def _digested(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _digest(inner) if _is_user_data(key, inner) else _digested(inner) for key, inner in value.items()}
+    return [_digested(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _is_user_data(key: str, value: object) -> bool:
+    return isinstance(value, str) and "".join(filter(str.isalpha, key)).lower() in _USER_DATA
+
+
+def _digest(text: object) -> str:
+    raw = str(text).encode()
+    return f"({len(raw)} bytes, sha256:{hashlib.sha256(raw).hexdigest()[:16]})"
+
+
+def gpu_part(machine: Machine | None) -> GpuModel | None:
+    """Describe the GPUs of a machine."""
+    return {"model": str(machine.model), "count": machine.gpus} if machine else None
+
+
+def node_range(nodes: Nodes) -> NodeRange:
+    """Describe how many nodes."""
+    return {"count": nodes.count, "min": nodes.minimum, "max": nodes.maximum, "autoscaled": nodes.autoscaled}
+
+
+def counted(words: Iterable[str]) -> dict[str, int]:
+    """Count equal words, in the order they are first seen."""
+    counts: dict[str, int] = {}
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+    return counts
+
+
+def plain(value: object) -> object:
+    """Turn tuples and mappings of any kind into lists and dicts, sets into sorted lists."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(str(inner) for inner in value)
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    return value

@@ -1,0 +1,272 @@
+"""Plans of clusters -> the documents Plan and Diff."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
+
+from gpukube.cluster.verify import prove_pool
+from gpukube.engine.documents.parts import (
+    change_part,
+    counted,
+    diagnostic_document,
+    error_part,
+    gpu_part,
+    node_range,
+    plain,
+    position_of,
+    request_part,
+)
+from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
+from gpukube.engine.fidelity import inexact
+from gpukube.gpu.catalogue import find_machine
+from gpukube.provider import load_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.core.values import Desired, Observed, PoolPlan
+    from gpukube.engine.documents.shapes.parts import GpuModel, NodeRange, Position
+    from gpukube.engine.documents.shapes.plan import (
+        ClusterPart,
+        Devices,
+        Fidelity,
+        GpuSum,
+        Health,
+        LiveState,
+        Loss,
+        NodeRepair,
+        PlanDocument,
+        PoolPart,
+        Release,
+        Summary,
+    )
+    from gpukube.engine.planning import ClusterPlan
+    from gpukube.errors import Diagnostic
+
+__all__ = ["plan_document"]
+
+_PROMISED: Final = ("nodes.", "sharing.", "instanceType", "devicePlugin", "driver")
+"""Fields whose change changes what the nodes promise: until it is made, the live ones are not held to it."""
+
+_OF_NODES: Final = frozenset({"node", "ready", "plugin-pod", "features", "geometry", "count", "stale-name"})
+"""Steps that nodes pass and fail by themselves; the others are drift, and stand with the release or the repairs."""
+
+
+class _Wanted(TypedDict):
+    """The part of a pool that only a declared one has."""
+
+    declared: Position | None
+    instanceType: str | None
+    gpu: GpuModel | None
+    nodes: NodeRange | None
+    zones: list[str]
+    driver: str | None
+    devicePlugin: str | None
+    configEntry: str | None
+    ownership: str | None
+    fidelity: dict[str, Fidelity]
+
+
+def plan_document(
+    plans: Sequence[ClusterPlan], warnings: Sequence[Diagnostic], *, kind: Literal["Plan", "Diff"] = "Plan"
+) -> PlanDocument:
+    """Describe a plan, or with kind "Diff" the differences."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": kind,
+        "differs": any(plan.differs for plan in plans),
+        "summary": _summary(plans),
+        "clusters": [_cluster(plan) for plan in plans],
+        "warnings": [diagnostic_document(d) for d in warnings],
+    }
+
+
+def _summary(plans: Sequence[ClusterPlan]) -> Summary:
+    releases = [plan.release.action for plan in plans if plan.release]
+    return {
+        "actions": counted(pool.action for plan in plans for pool in plan.pools),
+        "releases": counted(action for action in releases if action not in ("none", "unknown")),
+        "nodeRepairs": sum(len(_repairs(plan)) for plan in plans),
+        "undeclared": sum(len(plan.undeclared) for plan in plans),
+        "clusters": len(plans),
+        "clustersFailed": sum(plan.error is not None for plan in plans),
+        "clustersUnknown": sum(bool(plan.unknown) for plan in plans),
+        "gpus": _gpu_sum([pool for plan in plans for pool in plan.pools if pool.action != "conflict"]),
+    }
+
+
+def _gpu_sum(pools: Sequence[PoolPlan]) -> GpuSum:
+    live = [_live_gpus(pool.cluster.provider, pool.observed) for pool in pools if pool.observed]
+    known = [gpus for gpus in live if gpus is not None]
+    wanted = [pool.desired.target for pool in pools if pool.desired]
+    return {
+        "before": sum(known) if len(known) == len(live) else None,
+        "min": sum(target.machine.gpus * target.nodes.minimum for target in wanted),
+        "max": sum(target.machine.gpus * target.nodes.maximum for target in wanted),
+    }
+
+
+def _live_gpus(provider: str, observed: Observed) -> float | None:
+    machine = find_machine(provider, observed.instance_type)
+    return machine.gpus * observed.nodes if machine and observed.nodes is not None else None
+
+
+def _cluster(plan: ClusterPlan) -> ClusterPart:
+    facts = plan.facts
+    return {
+        "cluster": plan.cluster.key,
+        "provider": plan.cluster.provider,
+        "name": plan.cluster.name,
+        "kubernetesVersion": facts.kubernetes_version if facts else None,
+        "location": facts.location if facts else None,
+        "status": facts.status if facts else None,
+        "error": error_part(plan.error),
+        "unknown": plan.unknown,
+        "release": _release(plan.release) if plan.release else None,
+        "nodeRepairs": _repairs(plan),
+        "pools": [_pool(pool, plan.seen) for pool in plan.pools],
+        "undeclared": [
+            {"name": o.name, "pool": o.pool, "owner": o.owner, "needs": ["--prune"]} for o in plan.undeclared
+        ],
+        "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
+    }
+
+
+def _release(plan: ReleasePlan) -> Release:
+    return {
+        "action": plan.action,
+        "why": plan.reason,
+        "name": plan.name,
+        "namespace": plan.namespace,
+        "chart": plan.chart,
+        "version": plan.version,
+        "entries": list(plan.keys),
+        "changes": [{"path": c.path, "old": plain(c.old), "new": plain(c.new)} for c in plan.changes],
+        "drift": [str(line) for line in getattr(plan, "drift", ())],
+    }
+
+
+def _repairs(plan: ClusterPlan) -> list[NodeRepair]:
+    return [
+        {"node": r.node, "pool": r.pool, "key": r.key, "wanted": r.wanted, "live": r.live}
+        for r in getattr(plan, "repairs", ())
+    ]
+
+
+def _pool(plan: PoolPlan, seen: Sighting | None) -> PoolPart:
+    desired, observed = plan.desired, plan.observed
+    locator = desired.target.locator if desired else None
+    return {
+        "pool": plan.pool,
+        "name": plan.name,
+        "action": plan.action,
+        "why": plan.why,
+        "needs": _needs(plan),
+        **(_wanted(desired) if desired else _unwanted(plan)),
+        "devices": _devices(plan),
+        "live": _live(observed) if observed else None,
+        "loss": _loss(plan),
+        "changes": [change_part(c, locator) for c in plan.changes],
+        "health": _health(plan, seen),
+        "requests": [request_part(r) for r in plan.requests],
+        "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
+    }
+
+
+def _needs(plan: PoolPlan) -> list[str]:
+    """List the flags that an apply of this action must be given; none helps against a refused change."""
+    if plan.action == "replace":
+        return ["--replace recreate"]
+    if plan.action == "update":
+        return ["--allow-disruption"] if plan.disruptive else []
+    if plan.action == "conflict":
+        adoptable = plan.observed is not None and not plan.observed.owner
+        return ["--adopt"] if adoptable and any(d.code == "foreign-pool" for d in plan.diagnostics) else []
+    return {"delete": ["--prune"], "adopt": ["--adopt"]}.get(plan.action, [])
+
+
+def _wanted(desired: Desired) -> _Wanted:
+    target, owner = desired.target, desired.ownership
+    return {
+        "declared": position_of(target.locator.at("name")),
+        "instanceType": target.machine.name,
+        "gpu": gpu_part(target.machine),
+        "nodes": node_range(target.nodes),
+        "zones": list(target.zones),
+        "driver": owner.driver,
+        "devicePlugin": owner.advertiser,
+        "configEntry": owner.config_key,
+        "ownership": owner.reason,
+        "fidelity": {
+            feature: {"fidelity": ability.fidelity, "substitute": ability.substitute, "reason": ability.reason}
+            for feature, ability in inexact(target, load_provider(target.cluster.provider).abilities()).items()
+        },
+    }
+
+
+def _unwanted(plan: PoolPlan) -> _Wanted:
+    """Describe a pool that is deleted by what lives."""
+    machine = find_machine(plan.cluster.provider, plan.observed.instance_type) if plan.observed else None
+    return {
+        "declared": None,
+        "instanceType": plan.observed.instance_type if plan.observed else None,
+        "gpu": gpu_part(machine),
+        "nodes": None,
+        "zones": [],
+        "driver": None,
+        "devicePlugin": None,
+        "configEntry": None,
+        "ownership": None,
+        "fidelity": {},
+    }
+
+
+def _devices(plan: PoolPlan) -> Devices:
+    now = dict(plan.capacity) if plan.capacity is not None else None
+    if plan.observed is None:
+        now = {}
+    if plan.desired is None:
+        return {"now": now, "perNode": {}, "min": {}, "max": {}}
+    promise, nodes = plan.desired.promise, plan.desired.target.nodes
+    return {
+        "now": now,
+        "perNode": dict(promise.per_node),
+        "min": promise.total(nodes.minimum),
+        "max": promise.total(nodes.maximum),
+    }
+
+
+def _live(observed: Observed) -> LiveState:
+    return {
+        "status": observed.status,
+        "state": observed.state,
+        "failure": observed.failure,
+        "nodes": observed.nodes,
+        "owner": observed.owner,
+        "protected": observed.protected,
+    }
+
+
+def _loss(plan: PoolPlan) -> Loss | None:
+    if plan.loss is None:
+        return None
+    pods = None if plan.loss.pods is None else list(plan.loss.pods)
+    return {"nodes": plan.loss.nodes, "gpus": plan.loss.gpus, "pods": pods}
+
+
+def _health(plan: PoolPlan, seen: Sighting | None) -> Health | None:
+    """Hold the live nodes to the promise, where it is the one they were made for."""
+    same = plan.action in ("no-op", "adopt", "update")
+    moved = any(c.change.field.startswith(_PROMISED) for c in plan.changes)
+    if seen is None or plan.desired is None or plan.observed is None or not same or moved:
+        return None
+    found = [f for f in prove_pool(plan.desired, seen).all_findings if f.step in _OF_NODES]
+    weights = {f.weight for f in found}
+    return {
+        "status": "broken" if "broken" in weights else "waiting" if "waiting" in weights else "well",
+        "findings": [
+            {"where": f.where, "step": f.step, "weight": f.weight, "seen": f.seen, "fix": f.fix} for f in found
+        ],
+    }

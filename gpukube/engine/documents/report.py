@@ -1,0 +1,123 @@
+"""What was done -> the documents of create, apply, scale, delete, wait, verify and validate, and lines of the log."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from gpukube.engine.documents.parts import change_part, counted, diagnostic_document, error_part
+from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
+from gpukube.engine.proving import summarise
+from gpukube.engine.report import exit_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.proof import Finding as FoundFinding
+    from gpukube.cluster.proof import PoolProof
+    from gpukube.engine.documents.shapes.report import (
+        EventDocument,
+        Finding,
+        PoolOutcome,
+        Proof,
+        ReportDocument,
+        ReportKind,
+        ValidationDocument,
+    )
+    from gpukube.engine.events import Event
+    from gpukube.engine.prepare import Prepared
+    from gpukube.engine.report import ClusterReport, PoolReport
+
+__all__ = ["event_document", "report_document", "validation_document"]
+
+
+def report_document(reports: Sequence[ClusterReport], *, kind: str) -> ReportDocument:
+    """Describe what a command did.
+
+    Args:
+        reports: Of all clusters.
+        kind: One of ReportKind.
+    """
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": cast("ReportKind", kind),
+        "exitCode": int(exit_code(reports)),
+        "summary": counted(pool.outcome for report in reports for pool in report.pools),
+        "clusters": [
+            {
+                "cluster": report.cluster.key,
+                "release": report.release,
+                "error": error_part(report.error),
+                "pools": [_pool(pool) for pool in report.pools],
+            }
+            for report in reports
+        ],
+    }
+
+
+def validation_document(prepared: Prepared) -> ValidationDocument:
+    """Describe a spec that is right, with its warnings."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "Validation",
+        "clusters": len(prepared.clusters),
+        "pools": sum(len(pools) for pools in prepared.desired.values()),
+        "warnings": [diagnostic_document(d) for d in prepared.warnings],
+    }
+
+
+def event_document(event: Event) -> EventDocument:
+    """Describe one event of a run."""
+    moment = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="milliseconds")
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "Event",
+        "at": moment.replace("+00:00", "Z"),
+        "cluster": event.cluster,
+        "pool": event.pool or None,
+        "phase": event.phase,
+        "message": event.message,
+    }
+
+
+def _pool(report: PoolReport) -> PoolOutcome:
+    return {
+        "pool": report.pool,
+        "name": report.name,
+        "outcome": report.outcome,
+        "message": report.message,
+        "changes": [change_part(c) for c in report.changes],
+        "proof": _proof(report.proof) if report.proof else None,
+        "error": error_part(report.error),
+        "resume": report.resume,
+    }
+
+
+def _proof(proof: PoolProof) -> Proof:
+    return {
+        "status": proof.status,
+        "summary": summarise(proof),
+        "expected": {name: list(bounds) for name, bounds in proof.expected.items()},
+        "allocatable": dict(proof.total),
+        "nodes": [
+            {
+                "node": node.node,
+                "expected": dict(node.expected),
+                "allocatable": dict(node.seen),
+                "findings": [_finding(f) for f in node.findings],
+            }
+            for node in proof.per_node
+        ],
+        "findings": [_finding(f) for f in proof.findings],
+    }
+
+
+def _finding(finding: FoundFinding) -> Finding:
+    return {
+        "where": finding.where,
+        "step": finding.step,
+        "weight": finding.weight,
+        "seen": finding.seen,
+        "means": finding.means,
+        "fix": finding.fix,
+    }

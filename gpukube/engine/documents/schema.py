@@ -1,0 +1,36 @@
+"""The published JSON Schemas of the documents, as shipped. They are made by `python -m tools.document_schemas`."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Final
+
+__all__ = ["SCHEMA_NAMES", "document_schema"]
+
+SCHEMA_NAMES: Final = {
+    "Plan": "plan",
+    "Diff": "diff",
+    "PoolList": "list",
+    "Pool": "pool",
+    "Create": "report",
+    "Apply": "report",
+    "Scale": "report",
+    "Delete": "report",
+    "Wait": "report",
+    "Verify": "report",
+    "Validation": "validation",
+    "Event": "event",
+}
+"""Kind of a document -> name of its schema."""
+
+
+def document_schema(name: str) -> dict[str, object]:
+    """Give the JSON Schema (2020-12) of a document.
+
+    Args:
+        name: A value of SCHEMA_NAMES.
+    """
+    text = (files(__package__) / "schemas" / f"{name}.schema.json").read_text("utf-8")
+    schema: dict[str, object] = json.loads(text)
+    return schema

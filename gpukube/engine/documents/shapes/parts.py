@@ -1,0 +1,89 @@
+"""What documents of several kinds are made of: places, findings, changes, calls, devices."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+__all__ = ["SCHEMA_VERSION", "Change", "Diagnostic", "GpuModel", "NodeRange", "Position", "Request"]
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class Position(TypedDict):
+    """A place in a file of the user."""
+
+    file: str
+    """As it was named on the command line; - for standard input."""
+    line: int
+    """1-based."""
+    column: int
+    """1-based."""
+
+
+class Diagnostic(TypedDict):
+    """A finding for people."""
+
+    severity: Literal["error", "warning"]
+    """Errors stop a run before anything is changed; warnings do not."""
+    code: str
+    """Stable and documented in docs/codes.md."""
+    where: str
+    """file:line:column, or a resource such as train-aks/a100mig."""
+    position: Position | None
+    """The same as parts, where it is a place in a file."""
+    message: str
+    """What is wrong, with the value seen."""
+    why: str
+    """The rule behind it; empty where it is plain."""
+    fix: str
+    """What to write or run."""
+
+
+class Change(TypedDict):
+    """One field of a pool that differs."""
+
+    field: str
+    """In the terms of the spec: nodes.count, labels[team]."""
+    old: object
+    """Live value; null where it is absent."""
+    new: object
+    """Declared value; null where it is absent."""
+    kind: Literal["in-place", "disruptive", "replace", "refused"]
+    """What the change does: disruptive is in place, but running pods suffer."""
+    sentence: str
+    """The same for people."""
+    declared: Position | None
+    """Where the spec declares the field, or its nearest parent that is written."""
+
+
+class Request(TypedDict):
+    """A native call, exactly as it would be sent; the texts of user data are replaced by their digests."""
+
+    service: str
+    """Provider."""
+    operation: str
+    """Operation of the cloud's SDK."""
+    params: object
+    """Arguments in the cloud's own names."""
+
+
+class GpuModel(TypedDict):
+    """The GPUs of one machine."""
+
+    model: str
+    """Name in the catalogue."""
+    count: float
+    """Per node; a fraction where a machine has a share of a GPU."""
+
+
+class NodeRange(TypedDict):
+    """How many nodes, as pool totals."""
+
+    count: int
+    """Fixed size, or the size at creation of an autoscaled pool."""
+    min: int
+    """Fewest."""
+    max: int
+    """Most."""
+    autoscaled: bool
+    """Whether the cloud's autoscaler owns the number."""

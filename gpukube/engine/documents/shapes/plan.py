@@ -1,0 +1,299 @@
+"""The shape of plans and diffs."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
+    Change,
+    Diagnostic,
+    GpuModel,
+    NodeRange,
+    Position,
+    Request,
+)
+
+__all__ = [
+    "ClusterPart",
+    "Devices",
+    "Fidelity",
+    "GpuSum",
+    "Health",
+    "HealthFinding",
+    "LiveState",
+    "Loss",
+    "NodeRepair",
+    "PlanDocument",
+    "PoolPart",
+    "Release",
+    "Summary",
+    "Undeclared",
+    "ValueChange",
+]
+
+
+class Loss(TypedDict):
+    """What goes away with a pool that is replaced or deleted, or suffers from a disruptive change."""
+
+    nodes: int | None
+    """Live nodes; null when neither the cloud nor the cluster says."""
+    gpus: float | None
+    """Physical GPUs on them; null when the machine is not in the catalogue."""
+    pods: list[str] | None
+    """Running pods that would be moved, namespace/name, those of DaemonSets left out; null when not known."""
+
+
+class Devices(TypedDict):
+    """Devices by resource name (nvidia.com/gpu, nvidia.com/mig-1g.5gb), before and after."""
+
+    now: dict[str, int] | None
+    """Allocatable on the live nodes; null when the inside of the cluster is not known."""
+    perNode: dict[str, int]
+    """Promised by each node; empty for a pool that is deleted."""
+    min: dict[str, int]
+    """Promised by the fewest nodes."""
+    max: dict[str, int]
+    """Promised by the most nodes."""
+
+
+class Fidelity(TypedDict):
+    """How a cloud does a feature that it does not do exactly as declared."""
+
+    fidelity: Literal["exact", "emulated", "missing"]
+    """emulated: by a substitute."""
+    substitute: str
+    """What stands in."""
+    reason: str
+    """Why."""
+
+
+class LiveState(TypedDict):
+    """The live pool as its cloud sees it."""
+
+    status: str
+    """The cloud's own word."""
+    state: Literal["ready", "busy", "failed", "deleting"]
+    """The same in ours."""
+    failure: str
+    """The cloud's last failure message; empty when there is none."""
+    nodes: int | None
+    """Present count; null when the cloud does not say."""
+    owner: str
+    """Owner by its mark; empty when it has none."""
+    protected: bool
+    """Whether the live mark refuses replace and delete."""
+
+
+class HealthFinding(TypedDict):
+    """Something about live nodes that is not as promised."""
+
+    where: str
+    """Node or object."""
+    step: str
+    """Which step is missing."""
+    weight: Literal["note", "waiting", "broken"]
+    """note: hinders nothing; waiting: usually passes by itself; broken: does not."""
+    seen: str
+    """What was seen."""
+    fix: str
+    """What to run; empty when waiting is all there is to do."""
+
+
+class Health(TypedDict):
+    """Live nodes against the promise. Shown, never a difference: nodes boot and reboot; `pool verify` judges them."""
+
+    status: Literal["well", "waiting", "broken"]
+    """waiting: usually passes by itself; broken: does not."""
+    findings: list[HealthFinding]
+    """What is not as promised."""
+
+
+class PoolPart(TypedDict):
+    """What would happen to one pool."""
+
+    pool: str
+    """Name in the spec, or the live mark of a pool that is deleted."""
+    name: str
+    """The cloud's name."""
+    action: Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
+    """What would happen; conflict: something stands in the way that gpukube does not touch."""
+    why: str
+    """One line, for no-op too."""
+    needs: list[str]
+    """Flags without which `pool apply` refuses this action."""
+    declared: Position | None
+    """Where the spec declares the pool."""
+    instanceType: str | None
+    """The cloud's name; null when it is not known."""
+    gpu: GpuModel | None
+    """GPUs of each node; null when the machine is not in the catalogue."""
+    nodes: NodeRange | None
+    """Declared size; null for a pool that is deleted."""
+    zones: list[str]
+    """Declared zones; empty: the cloud's choice."""
+    devices: Devices
+    """Devices before and after."""
+    driver: str | None
+    """Who installs the driver; null for a pool that is deleted."""
+    devicePlugin: str | None
+    """Who advertises nvidia.com/* on the nodes; null for a pool that is deleted."""
+    configEntry: str | None
+    """Key of the plugin configuration; empty when the advertiser is not ours."""
+    ownership: str | None
+    """Why driver and plugin are owned so."""
+    fidelity: dict[str, Fidelity]
+    """Features of this pool that its cloud does not do exactly, by name."""
+    live: LiveState | None
+    """The pool as it lives; null when nothing is there."""
+    loss: Loss | None
+    """What it costs; null for actions that cost nothing."""
+    changes: list[Change]
+    """Fields that differ."""
+    health: Health | None
+    """Live nodes against the promise; null when there is nothing to compare, or the promise itself changes."""
+    requests: list[Request]
+    """The exact calls, in order."""
+    diagnostics: list[Diagnostic]
+    """Warnings, and the errors that would stop the run."""
+
+
+class ValueChange(TypedDict):
+    """One chart value that differs."""
+
+    path: str
+    """Dotted."""
+    old: object
+    """Live; null where it is absent."""
+    new: object
+    """Wanted; null where it is absent."""
+
+
+class Release(TypedDict):
+    """The one Helm release of a cluster."""
+
+    action: Literal["install", "upgrade", "none", "conflict", "unknown"]
+    """What would happen to it."""
+    why: str
+    """One line, for none too."""
+    name: str
+    """Of the release."""
+    namespace: str
+    """Where it is."""
+    chart: str
+    """Name of the chart."""
+    version: str
+    """Chart version after."""
+    entries: list[str]
+    """Plugin configurations after, by key."""
+    changes: list[ValueChange]
+    """Values that differ."""
+    drift: list[str]
+    """What in the cluster is unlike what the release installed; one line each."""
+
+
+class NodeRepair(TypedDict):
+    """One label or taint of a live node that is not as declared, and would be set again."""
+
+    node: str
+    """Name of the node."""
+    pool: str
+    """Pool, as the spec names it."""
+    key: str
+    """Label or taint."""
+    wanted: str | None
+    """Declared; null: none."""
+    live: str | None
+    """Seen; null: none."""
+
+
+class Undeclared(TypedDict):
+    """A live pool of the same owner that the spec does not declare."""
+
+    name: str
+    """The cloud's name."""
+    pool: str
+    """By its mark."""
+    owner: str
+    """By its mark."""
+    needs: list[str]
+    """Flags with which `pool apply` would delete it."""
+
+
+class ClusterPart(TypedDict):
+    """One cluster."""
+
+    cluster: str
+    """Key in the spec."""
+    provider: str
+    """Cloud."""
+    name: str
+    """The cloud's name."""
+    kubernetesVersion: str | None
+    """Of the control plane; null when it could not be asked, as the next two."""
+    location: str | None
+    """Region or zone."""
+    status: str | None
+    """The cloud's own word."""
+    error: list[Diagnostic] | None
+    """Why it could not be planned at all."""
+    unknown: str
+    """Why its inside is not known; empty when it is. Nothing is proposed there then."""
+    release: Release | None
+    """The Helm release; null when the inside is not known."""
+    nodeRepairs: list[NodeRepair]
+    """Labels and taints of nodes that drifted."""
+    pools: list[PoolPart]
+    """Declared pools, then those to delete."""
+    undeclared: list[Undeclared]
+    """Pools of this owner that are live and not declared, and stay."""
+    diagnostics: list[Diagnostic]
+    """Findings that concern more than one pool."""
+
+
+class GpuSum(TypedDict):
+    """Physical GPUs of the pools of this plan."""
+
+    before: float | None
+    """On live nodes; null when a count or machine is not known."""
+    min: float
+    """After, with the fewest nodes."""
+    max: float
+    """After, with the most nodes."""
+
+
+class Summary(TypedDict):
+    """The whole in numbers."""
+
+    actions: dict[str, int]
+    """Pools by action; actions that no pool has are left out."""
+    releases: dict[str, int]
+    """Releases by action, none and unknown left out."""
+    nodeRepairs: int
+    """Drifted labels and taints of nodes."""
+    undeclared: int
+    """Live pools of the owner that are not declared."""
+    clusters: int
+    """Clusters looked at."""
+    clustersFailed: int
+    """Clusters that could not be planned."""
+    clustersUnknown: int
+    """Clusters whose inside is not known."""
+    gpus: GpuSum
+    """Physical GPUs; pools that are not ours left out."""
+
+
+class PlanDocument(TypedDict):
+    """What would happen (kind Plan), or what differs between declared and live (kind Diff)."""
+
+    schemaVersion: Literal[1]
+    """The meaning of a key never changes within a version; new keys may come."""
+    kind: Literal["Plan", "Diff"]
+    """Plan: `pool plan`; Diff: `pool plan diff`."""
+    differs: bool
+    """Whether anything declared differs from what is live, inside the clusters too where that is known."""
+    summary: Summary
+    """The whole in numbers."""
+    clusters: list[ClusterPart]
+    """In the order of the spec."""
+    warnings: list[Diagnostic]
+    """Findings on the spec itself."""

@@ -1,0 +1,154 @@
+"""The shape of reports on what was done, of the answer of validate, and of lines of the event log."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
+    Change,
+    Diagnostic,
+)
+
+__all__ = [
+    "ClusterOutcome",
+    "EventDocument",
+    "Finding",
+    "NodeProof",
+    "PoolOutcome",
+    "Proof",
+    "ReportDocument",
+    "ReportKind",
+    "ValidationDocument",
+]
+
+ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Wait", "Verify"]
+
+
+class Finding(TypedDict):
+    """A step that is missing on a node or in a cluster."""
+
+    where: str
+    """Node or object."""
+    step: str
+    """Which step."""
+    weight: Literal["note", "waiting", "broken"]
+    """note: hinders nothing; waiting: usually passes by itself; broken: does not."""
+    seen: str
+    """What was seen."""
+    means: str
+    """What that usually comes from; empty when it is plain."""
+    fix: str
+    """What to run; empty when waiting is all there is to do."""
+
+
+class NodeProof(TypedDict):
+    """One node: devices by resource name."""
+
+    node: str
+    """Its name."""
+    expected: dict[str, int]
+    """Promised."""
+    allocatable: dict[str, int]
+    """Seen."""
+    findings: list[Finding]
+    """What is missing on it."""
+
+
+class Proof(TypedDict):
+    """What the live nodes of a pool show."""
+
+    status: Literal["proven", "waiting", "broken", "empty"]
+    """empty: no nodes, as the bounds allow, in a cluster that is ready for them."""
+    summary: str
+    """One line."""
+    expected: dict[str, list[int]]
+    """Resource -> devices promised by the fewest and by the most nodes."""
+    allocatable: dict[str, int]
+    """Resource -> devices seen on all nodes."""
+    nodes: list[NodeProof]
+    """Each node."""
+    findings: list[Finding]
+    """What is missing of the pool as a whole."""
+
+
+class PoolOutcome(TypedDict):
+    """What became of one pool."""
+
+    pool: str
+    """Name in the spec."""
+    name: str
+    """The cloud's name."""
+    outcome: Literal["done", "unchanged", "started", "differs", "failed", "not-attempted"]
+    """started: asked for and not waited for; differs: is ours, unlike the spec, and was left alone."""
+    message: str
+    """One line."""
+    changes: list[Change]
+    """Differences: those that were made, or that were left alone."""
+    proof: Proof | None
+    """What the nodes show; null when it was not looked at."""
+    error: list[Diagnostic] | None
+    """Why it failed, with the remedy."""
+    resume: str
+    """Command that takes it up again; empty when there is nothing to resume."""
+
+
+class ClusterOutcome(TypedDict):
+    """What became of one cluster."""
+
+    cluster: str
+    """Key in the spec."""
+    release: str
+    """One line on the Helm release; empty when it was not looked at."""
+    error: list[Diagnostic] | None
+    """What stopped the whole cluster before any pool was touched."""
+    pools: list[PoolOutcome]
+    """In the order of the spec."""
+
+
+class ReportDocument(TypedDict):
+    """What a command did."""
+
+    schemaVersion: Literal[1]
+    """The meaning of a key never changes within a version; new keys may come."""
+    kind: ReportKind
+    """The command."""
+    exitCode: int
+    """Of the process, unless it was interrupted (130)."""
+    summary: dict[str, int]
+    """Pools by outcome; outcomes that no pool has are left out."""
+    clusters: list[ClusterOutcome]
+    """In the order of the spec."""
+
+
+class ValidationDocument(TypedDict):
+    """A spec that is right."""
+
+    schemaVersion: Literal[1]
+    """The meaning of a key never changes within a version; new keys may come."""
+    kind: Literal["Validation"]
+    """`validate`."""
+    clusters: int
+    """Declared."""
+    pools: int
+    """Declared, counted once per cluster."""
+    warnings: list[Diagnostic]
+    """What may be meant otherwise."""
+
+
+class EventDocument(TypedDict):
+    """One line of the event log."""
+
+    schemaVersion: Literal[1]
+    """The meaning of a key never changes within a version; new keys may come."""
+    kind: Literal["Event"]
+    """Always this."""
+    at: str
+    """RFC 3339, UTC, milliseconds."""
+    cluster: str
+    """Key in the spec."""
+    pool: str | None
+    """Name in the spec; null when it concerns the whole cluster."""
+    phase: str
+    """Where the work is: check, release, create, update, delete, wait, verify, done, failed; others may come."""
+    message: str
+    """One line."""

@@ -1,0 +1,39 @@
+"""A plan in one line: what would happen, counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gpukube.engine.documents.shapes.plan import PlanDocument
+
+__all__ = ["plan_summary"]
+
+_ACTIONS: Final = {
+    "no-op": "unchanged",
+    "create": "to create",
+    "update": "to update",
+    "replace": "to replace",
+    "delete": "to delete",
+    "adopt": "to adopt",
+    "conflict": "in conflict",
+}
+_RELEASES: Final = {"install": "to install", "upgrade": "to upgrade", "conflict": "in conflict"}
+
+
+def plan_summary(document: PlanDocument) -> str:
+    """Count what would happen: "1 to create, 2 unchanged, 1 release to install"."""
+    summary = document["summary"]
+    said = [f"{count} {_ACTIONS[action]}" for action, count in summary["actions"].items()]
+    said += [f"{_plural(count, 'release')} {_RELEASES[action]}" for action, count in summary["releases"].items()]
+    if summary["nodeRepairs"]:
+        said.append(f"{_plural(summary['nodeRepairs'], 'mark')} on nodes to repair")
+    if summary["undeclared"]:
+        said.append(f"{summary['undeclared']} not declared")
+    if summary["clustersFailed"]:
+        said.append(f"{_plural(summary['clustersFailed'], 'cluster')} could not be planned")
+    return ", ".join(said) or "nothing declared"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

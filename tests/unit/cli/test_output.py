@@ -1,0 +1,111 @@
+"""Formats, streams and widths: what each command can write, and that nothing hostile gets through."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from rich.console import Console
+from rich.text import Text
+
+from gpukube.cli.output import FORMATS, RENDERERS, require_format, show, show_on_stderr, write_lines
+from gpukube.cli.rendering.lines import Hung, add_row, clean, number, plural, table_of, value_words
+from gpukube.engine.documents import SCHEMA_NAMES, list_document, plan_document
+from gpukube.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from gpukube.cli.rendering.lines import Line
+
+EMPTY_PLAN = plan_document([], [])
+EMPTY_LIST = list_document([])
+
+
+def written(*lines: Line, width: int = 40, wrap: bool = True) -> list[str]:
+    stream = io.StringIO()
+    write_lines(lines, Console(file=stream, width=width, highlight=False, emoji=False), wrap=wrap)
+    return stream.getvalue().splitlines()
+
+
+def test_kinds_when_listed_then_each_has_formats_a_screen_and_a_schema() -> None:
+    assert FORMATS.keys() == RENDERERS.keys()
+    assert FORMATS.keys() - {"Sandbox"} == SCHEMA_NAMES.keys() - {"Event"}
+    for formats in FORMATS.values():
+        assert formats[0] == "table"
+        assert {"json", "yaml"} <= set(formats)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_format_when_the_command_does_not_write_it_then_four_and_the_possible_ones(kind: str) -> None:
+    for good in FORMATS[kind]:
+        require_format(good, kind)
+    with pytest.raises(SpecError) as refused:
+        require_format("xml", kind)
+    (found,) = refused.value.diagnostics
+    assert (refused.value.exit_code, found.code, found.where.source) == (
+        ExitCode.BAD_INPUT,
+        "output-format",
+        "--output",
+    )
+    assert found.fix == f"write one of {', '.join(FORMATS[kind])}"
+
+
+def test_format_when_another_command_writes_it_then_refused_all_the_same() -> None:
+    with pytest.raises(SpecError, match='"github" is no output format of this command'):
+        show(EMPTY_LIST, "github")
+    require_format("github")
+
+
+def test_json_and_yaml_when_shown_then_the_same_data(capsys: pytest.CaptureFixture[str]) -> None:
+    show(EMPTY_PLAN, "json")
+    as_json = json.loads(capsys.readouterr().out)
+    show(EMPTY_PLAN, "yaml")
+    assert yaml.safe_load(capsys.readouterr().out) == as_json == EMPTY_PLAN
+
+
+def test_question_when_it_shows_a_plan_then_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    show_on_stderr(EMPTY_PLAN)
+    assert capsys.readouterr() == ("", "plan: nothing declared\n")
+
+
+def test_line_when_too_long_for_a_terminal_then_its_rows_hang_below_its_body() -> None:
+    assert written(Hung(Text("  why  "), Text("one two three four five six seven")), width=24) == [
+        "  why  one two three",
+        "       four five six",
+        "       seven",
+    ]
+
+
+def test_line_when_in_a_pipe_then_a_record() -> None:
+    long = "word " * 60
+    assert written(Hung(Text("why "), Text(long)), "x" * 300, wrap=False) == [f"why {long}", "x" * 300]
+
+
+def test_line_when_one_word_is_longer_than_the_row_then_folded_and_whole() -> None:
+    rows = written(Hung(Text("> "), Text("abcdefghij" * 5)), width=22)
+    assert "".join(row[2:] for row in rows) == "abcdefghij" * 5
+    assert max(map(len, rows)) <= 22
+
+
+HOSTILE = "a\x1b[2Jb\x07c\x9bd"
+
+
+def test_value_when_it_would_steer_the_terminal_then_it_cannot() -> None:
+    table = table_of(("X",))
+    add_row(table, HOSTILE)
+    for shown in (written(HOSTILE), written(Hung(Text(HOSTILE), Text(HOSTILE))), written(table)):
+        assert not {"\x1b", "\x07", "\x9b"} & set("".join(shown))
+    assert clean(Text(HOSTILE)).plain == "a\ufffd[2Jbc\ufffdd"  # rich drops the bell itself
+
+
+def test_cell_when_it_looks_like_markup_then_it_is_kept() -> None:
+    table = table_of(("FIELD",))
+    add_row(table, "labels[team] [red]x[/red]")
+    assert written(table)[1].strip() == "labels[team] [red]x[/red]"
+
+
+def test_words_when_counted_then_plain() -> None:
+    assert (plural(1, "node"), plural(0, "node"), number(8.0), number(0.125)) == ("1 node", "0 nodes", "8", "0.125")
+    assert [value_words(v) for v in (None, "a\n b", ["x", 1], 3)] == ["(absent)", '"a b"', "[x, 1]", "3"]

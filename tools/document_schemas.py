@@ -1,0 +1,92 @@
+"""Write the JSON Schemas of the documents from their types: `python -m tools.document_schemas`.
+
+They go into the package, where programs find them, and to docs/schemas, where people do. A test compares.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gpukube.engine.documents.shapes import listing, parts, plan, report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import ModuleType
+
+__all__ = ["FOLDERS", "schemas"]
+
+ROOT: Final = Path(__file__).parent.parent
+FOLDERS: Final = (ROOT / "gpukube" / "engine" / "documents" / "schemas", ROOT / "docs" / "schemas")
+MODULES: Final[tuple[ModuleType, ...]] = (parts, plan, report, listing)
+DOCUMENTS: Final[Mapping[str, tuple[type, tuple[str, ...]]]] = {
+    "plan": (plan.PlanDocument, ("Plan",)),
+    "diff": (plan.PlanDocument, ("Diff",)),
+    "report": (report.ReportDocument, ()),
+    "list": (listing.ListDocument, ()),
+    "pool": (listing.PoolDocument, ()),
+    "event": (report.EventDocument, ()),
+    "validation": (report.ValidationDocument, ()),
+}
+"""Name of the schema -> shape, and the kinds it is narrowed to where the shape serves several."""
+
+
+def schemas() -> dict[str, str]:
+    """Render every schema, by name."""
+    texts = {shape: text for module in MODULES for shape, text in _descriptions(module).items()}
+    return {name: json.dumps(_schema(name, *row, texts), indent=2) + "\n" for name, row in DOCUMENTS.items()}
+
+
+def _schema(
+    name: str, shape: type, kinds: tuple[str, ...], texts: Mapping[str, Mapping[str, str]]
+) -> dict[str, object]:
+    _, components = msgspec.json.schema_components([shape], schema_hook=_anything, ref_template="#/$defs/{name}")
+    described = {key: _described(made, texts[key]) for key, made in components.items()}
+    top = described.pop(shape.__name__)
+    if kinds:
+        top["properties"]["kind"]["enum"] = list(kinds)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:gpukube:{name}:1"}
+    return head | top | {"title": f"gpukube {name}", "$defs": dict(sorted(described.items()))}
+
+
+def _anything(_shape: type) -> dict[str, Any]:
+    """Give the schema of `object`, the only type in the shapes that the library does not know."""
+    return {"type": ["null", "boolean", "number", "string", "array", "object"]}
+
+
+def _described(made: dict[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Add to each key its description."""
+    keys = {key: value | {"description": texts[key]} for key, value in made["properties"].items()}
+    return {**made, "properties": keys}
+
+
+def _descriptions(module: ModuleType) -> dict[str, dict[str, str]]:
+    """Read the texts below the keys of all shapes of a module, those of the shape it extends included."""
+    found: dict[str, dict[str, str]] = {}
+    for shape in ast.parse(inspect.getsource(module)).body:
+        if isinstance(shape, ast.ClassDef):
+            own = dict(_texts(shape.body))
+            inherited = [found[base.id] for base in shape.bases if isinstance(base, ast.Name) and base.id in found]
+            found[shape.name] = {key: text for texts in (*inherited, own) for key, text in texts.items()}
+    return found
+
+
+def _texts(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for key, below in pairwise(body):
+        if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name) and isinstance(below, ast.Expr):
+            yield key.target.id, inspect.cleandoc(str(ast.literal_eval(below.value)))
+
+
+if __name__ == "__main__":
+    for folder in FOLDERS:
+        folder.mkdir(exist_ok=True)
+        for name, text in schemas().items():
+            (folder / f"{name}.schema.json").write_text(text, "utf-8")
+    sys.stdout.write(f"wrote {len(DOCUMENTS)} schemas\n")
