@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from botocore.session import Session
 
 from gpukube.engine.saved.records import schema
 from gpukube.engine.saved.sightings import digest
 from gpukube.sandbox import daemon
+from gpukube.sandbox.eks.identity import access_key
+from gpukube_eks import access
 from tests.cli.harness import EXAMPLES, ROOT, Cluster, Gpukube, edited_spec, pool_states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from gpukube.sandbox.daemon import SandboxInfo
@@ -29,6 +32,28 @@ POOL = "train-aks/t4shared"
 @pytest.fixture
 def plan_file(tmp_path: Path) -> Path:
     return tmp_path / "plan.json"
+
+
+@pytest.fixture
+def other_aws_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Log in to another account than the spec's: whose keys the emulated AWS is asked with."""
+    log_in = Session.set_credentials
+
+    def _elsewhere(session: Session, _key: str, secret: str) -> None:
+        log_in(session, access_key("999999999999"), secret)
+
+    def _switch() -> None:
+        _forget_sessions()
+        monkeypatch.setattr(Session, "set_credentials", _elsewhere)
+
+    yield _switch
+    _forget_sessions()
+
+
+def _forget_sessions() -> None:
+    """Drop the sessions that one process keeps for all its runs."""
+    access._shared_clients.cache_clear()
+    access._session.cache_clear()
 
 
 def saved(gpukube: Gpukube, plan_file: Path, *words: str | Path) -> dict[str, Any]:
@@ -182,6 +207,43 @@ def test_apply_when_logged_in_to_another_account_then_the_clouds_refusal_and_fiv
     assert "stale" not in refused.err
 
 
+def test_apply_when_logged_in_to_another_aws_account_then_told_which_and_five(
+    gpukube: Gpukube, plan_file: Path, other_aws_account: Callable[[], None]
+) -> None:
+    daemon.add_eks_cluster(gpukube.info, "111122223333", "us-east-1", "train")
+    saved(gpukube, plan_file, "-f", EXAMPLES / "eks-timeslicing.yaml")
+    other_aws_account()
+    refused = gpukube("pool", "apply", plan_file)
+    assert (refused.code, gpukube.writes()) == (5, [])
+    assert "of account 999999999999, not of 111122223333" in refused.err
+
+
+def test_apply_when_the_autoscaler_added_nodes_since_then_applied(gpukube: Gpukube, plan_file: Path) -> None:
+    spec = ("-f", EXAMPLES / "aks-spot-autoscaling.yaml")
+    gpukube.made(*spec)
+    saved(gpukube, plan_file, *spec, "--set", "pools.a100spot.nodes.autoscaling.max=6")
+    daemon.tamper(gpukube.info, "train", "a100spot", count=3)
+    done = gpukube("pool", "apply", plan_file)
+    assert done.code == 0, done.out + done.err
+
+
+def test_apply_when_a_pool_is_pruned_then_that_one_and_refused_when_another_came(
+    gpukube: Gpukube, plan_file: Path, tmp_path: Path
+) -> None:
+    both = edited_spec("aks-timeslicing", tmp_path, lambda d: d["pools"].append({**d["pools"][0], "name": "old"}))
+    gpukube.made("-f", both)
+    prune = ("-f", SLICED, "--prune")
+    document = saved(gpukube, plan_file, *prune)
+    assert [pool["action"] for pool in document["clusters"][0]["pools"]] == ["no-op", "delete"]
+    assert gpukube("pool", "apply", plan_file).code == 0
+    assert "old" not in pool_states(gpukube.info)
+    saved(gpukube, plan_file, *prune)
+    gpukube.made("-f", both)
+    refused = gpukube("pool", "apply", plan_file)
+    assert (refused.code, gpukube.writes()) == (1, [])
+    assert "train-aks/old: error[stale-plan]: pool old is new: it would be deleted" in refused.err
+
+
 def test_apply_when_the_file_was_edited_then_four_even_with_a_harmless_value(gpukube: Gpukube, plan_file: Path) -> None:
     document = saved(gpukube, plan_file, "-f", SLICED)
     plan_file.write_text(json.dumps({**document, "created": "2030-01-01T00:00:00Z"}))
@@ -240,10 +302,12 @@ def test_plan_when_three_clouds_are_in_it_then_one_file_applies_to_all(gpukube: 
     assert [cluster["provider"] for cluster in document["clusters"]] == ["eks", "aks", "gke"]
     done = gpukube("pool", "apply", plan_file)
     assert done.code == 0, done.out + done.err
-    again = saved(gpukube, plan_file, "-f", THREE)
-    assert {pool["action"] for cluster in again["clusters"] for pool in cluster["pools"]} == {"no-op"}
-    quiet = gpukube("pool", "apply", plan_file)
-    assert quiet.code == 0, quiet.out + quiet.err
+    again = saved(gpukube, plan_file, "-f", THREE, "--set", "pools.t4slices.labels.team=vision")
+    actions = [[pool["action"] for pool in cluster["pools"]] for cluster in again["clusters"]]
+    assert actions == [["no-op", "update"]] * 3
+    changed = gpukube("pool", "apply", plan_file)
+    assert changed.code == 0, changed.out + changed.err
+    assert gpukube("pool", "plan", "diff", "-f", THREE, "--set", "pools.t4slices.labels.team=vision").code == 0
 
 
 def test_schema_when_published_then_the_one_of_the_files() -> None:
