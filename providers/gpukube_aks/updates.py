@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from gpukube.core.values import UpdateRow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gpukube.core.values import Change, UpdateKind
 
-__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "ROLLING", "find_row"]
+__all__ = ["BY_VALUE", "INTENT_ROWS", "NATIVE_ROWS", "ROLLING", "find_row"]
 
 _PUT = "agent_pools.begin_create_or_update"
 _CONFIG_LABEL = "labels[nvidia.com/device-plugin.config]"
@@ -47,7 +47,7 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
         "the VM size of a scale set pool is set at creation only",
         "Azure/bicep-registry-modules#7130, docs: aks/resize-node-pool",
     ),
-    ("nodes.count", "in-place", "AKS adds or removes nodes", "docs: aks/scale-cluster"),
+    ("nodes.count", "in-place", "AKS adds nodes", "docs: aks/scale-node-pools"),
     ("nodes.autoscaling.min", "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
     ("nodes.autoscaling.max", "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
     ("capacity.type", "replace", "Spot or regular is set at creation only", "docs: aks/spot-node-pool, azurerm"),
@@ -139,7 +139,7 @@ _OS_FAMILIES = ("Ubuntu", "AzureLinux")
 def find_row(change: Change) -> UpdateRow:
     """Say what this change does; a field that no row covers is refused, never guessed."""
     row = _row_of(change.field)
-    adjust = _BY_VALUE.get(row.field)
+    adjust = BY_VALUE.get(row.field)
     return adjust(change, row) if adjust else row
 
 
@@ -208,10 +208,11 @@ def _items(value: object) -> set[str]:
     return {str(item) for item in value} if isinstance(value, tuple) else set()
 
 
-_BY_VALUE = {
+BY_VALUE: Mapping[str, Callable[[Change, UpdateRow], UpdateRow]] = {
     "nodes.count": _count,
     "taints": _taints,
     _ADVERTISER_LABEL: _advertiser,
     "aks.osSKU": _os,
     "aks.orchestratorVersion": _version,
 }
+"""Rows where the old and the new value decide as well -> how."""
