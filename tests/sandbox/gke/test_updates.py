@@ -87,7 +87,7 @@ def test_upgrade_settings_when_updated_then_as_a_whole_and_no_node_moves(gke: Gk
 def test_roll_when_there_is_a_surge_then_never_fewer_nodes(gke: Gke, surge: int, unavailable: int) -> None:
     gke.create(l4_pool(2) | {"upgrade_settings": {"max_surge": surge, "max_unavailable": unavailable}})
     before = names(gke)
-    daemon.configure(gke.info, gkePace={"boot_s": 3000})
+    daemon.configure(gke.info, gkePace={"boot_s": 3000, "drain_s": 3000})
     running = gke.sdk.update_node_pool(request={"name": POOL, "disk_size_gb": 200})
     counts = set()
     while gke.sdk.get_operation(name=f"{LOCATION}/operations/{running.name}").status.name != "DONE":
