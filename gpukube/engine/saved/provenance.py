@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from gpukube import __version__
-from gpukube.cluster.chart import chart_digest
+from gpukube.cluster.chart import chart_digest, local_chart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,15 +46,14 @@ def provenance(run: Run) -> Provenance:
     """Read the circumstances of a run; reads a local chart.
 
     Raises:
-        OSError: The local chart cannot be read.
+        HelmError: There is no chart at the local place.
     """
-    settings = run.settings
-    local = run.chart.kind == "local"
+    settings, chart = run.settings, run.chart
     return Provenance(
         sandbox=settings.sandbox,
         endpoints={} if settings.sandbox else {name: _host(url) for name, url in settings.endpoints.items()},
         created=datetime.fromtimestamp(run.clock.now(), UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        chart_digest=_digest(Path(run.chart.location)) if local else "",
+        chart_digest=_digest(local_chart(Path(chart.location)).path) if chart.kind == "local" else "",
     )
 
 

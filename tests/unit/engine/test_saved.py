@@ -30,7 +30,7 @@ from gpukube.engine.saved import (
 )
 from gpukube.engine.saved.records import schema
 from gpukube.engine.saved.sightings import digest
-from gpukube.errors import CloudError, Diagnostic, GpukubeError, SpecError, StalePlan, Where
+from gpukube.errors import CloudError, Diagnostic, GpukubeError, HelmError, SpecError, StalePlan, Where
 from gpukube.spec.load import load_specs
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER, make_observed
@@ -391,6 +391,7 @@ def test_provenance_when_in_the_sandbox_then_no_ports_which_change_with_it() -> 
 
 def test_provenance_when_the_chart_is_a_directory_then_any_change_below_it_shows(tmp_path: Path) -> None:
     (tmp_path / "templates").mkdir()
+    (tmp_path / "Chart.yaml").write_text("{name: nvidia-device-plugin, version: 0.20.0}")
     (tmp_path / "templates" / "a.yaml").write_text("a: 1")
     before = provenance(_run(str(tmp_path))).chart_digest
     assert before == provenance(_run(str(tmp_path))).chart_digest
@@ -400,6 +401,11 @@ def test_provenance_when_the_chart_is_a_directory_then_any_change_below_it_shows
     renamed = provenance(_run(str(tmp_path))).chart_digest
     assert len({before, changed, renamed}) == 3
     assert provenance(_run("oci://charts.example/nvidia-device-plugin")).chart_digest == ""
+
+
+def test_provenance_when_the_chart_is_not_there_then_said_so(tmp_path: Path) -> None:
+    with pytest.raises(HelmError, match="there is no Helm chart here"):
+        provenance(_run(str(tmp_path / "none.tgz")))
 
 
 def test_facts_when_a_plan_knows_them_then_recorded(tmp_path: Path) -> None:
