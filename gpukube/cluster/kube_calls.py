@@ -22,6 +22,7 @@ from lightkube.types import PatchType
 from gpukube.cluster.api_types import ApiType
 from gpukube.cluster.jsontree import Tree, text, tree
 from gpukube.cluster.kube_failures import explain
+from gpukube.cluster.kube_types import prepare_type
 from gpukube.errors import AccessError, ClusterError, Where
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def global_kind(kind: ApiType) -> type[GenericGlobalResource]:
     """Describe a type to lightkube, once: its registry refuses one that two threads, or the core twice, describe."""
     with _REGISTRY:
         if kind not in _GLOBAL:
-            _GLOBAL[kind] = create_global_resource(kind.group, kind.version, _listed(kind), kind.plural)
+            described = create_global_resource(kind.group, kind.version, _listed(kind), kind.plural)
+            prepare_type(described)
+            _GLOBAL[kind] = described
         return _GLOBAL[kind]
 
 
@@ -55,7 +58,9 @@ def namespaced_kind(kind: ApiType) -> type[GenericNamespacedResource]:
     """As global_kind, for a type whose objects live in namespaces."""
     with _REGISTRY:
         if kind not in _NAMESPACED:
-            _NAMESPACED[kind] = create_namespaced_resource(kind.group, kind.version, _listed(kind), kind.plural)
+            described = create_namespaced_resource(kind.group, kind.version, _listed(kind), kind.plural)
+            prepare_type(described)
+            _NAMESPACED[kind] = described
         return _NAMESPACED[kind]
 
 

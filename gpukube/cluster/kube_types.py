@@ -17,7 +17,7 @@ from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, ResourceQuota, Secret
 
-__all__ = ["DECODED", "prepare_types"]
+__all__ = ["DECODED", "prepare_type", "prepare_types"]
 
 DECODED: Final = (
     ConfigMap,
@@ -40,7 +40,17 @@ def prepare_types() -> None:
     """Decode every type once, 17 ms in all that the first calls would take otherwise; later calls do nothing."""
     with _lock:
         for resource in DECODED:
-            if resource not in _prepared:
-                decode_list(b'{"items":[],"metadata":{}}', resource)
-                _prepared.add(resource)
+            _prepare(resource)
         decode_status(b"{}")
+
+
+def prepare_type(resource: type) -> None:
+    """Decode one more type once: one that was described at run time, before the first thread lists its objects."""
+    with _lock:
+        _prepare(resource)
+
+
+def _prepare(resource: type) -> None:
+    if resource not in _prepared:
+        decode_list(b'{"items":[],"metadata":{}}', resource)
+        _prepared.add(resource)

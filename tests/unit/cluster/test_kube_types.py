@@ -36,6 +36,35 @@ for thread in threads:
 """
 
 
+DESCRIBED_AT_ONCE = """
+import sys, threading
+from lightkube.core.decoders import decode_list
+from gpukube.cluster.api_types import ApiType
+from gpukube.cluster.kube_calls import global_kind
+
+sys.setswitchinterval(1e-6)
+THREADS, KINDS = 8, 150
+start = threading.Barrier(THREADS)
+answer = b'{"items": [{"metadata": {"name": "n"}}], "metadata": {}}'
+
+def decode():
+    for at in range(KINDS):
+        start.wait()
+        decode_list(answer, global_kind(ApiType("example.com", "v1", f"k{at}", f"k{at}", namespaced=False)))
+
+threads = [threading.Thread(target=decode) for _ in range(THREADS)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads_when_a_type_is_described_at_run_time_then_the_process_lives() -> None:
+    ended = subprocess.run([sys.executable, "-c", DESCRIBED_AT_ONCE], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_threads_when_types_are_prepared_then_the_process_lives() -> None:
     ended = subprocess.run([sys.executable, "-c", ALL_AT_ONCE, "prepare"], check=False, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
