@@ -171,13 +171,7 @@ def _recreate(plan: PoolPlan, session: Session, run: Run) -> None:
     """Delete the pool, wait until it is gone, make it again. Killed in between, the next run creates it."""
     desired = plan.desired
     assert desired is not None  # noqa: S101 - a replacement is declared
-    loss = plan.loss
-    run.tell(
-        "replace",
-        f"deletes it first{f': {loss.nodes} nodes' if loss and loss.nodes else ''}",
-        plan.cluster.key,
-        plan.pool,
-    )
+    run.tell("replace", "deletes it first", plan.cluster.key, plan.pool)
     remove_pool(plan, session, run)
     make_pool(plan_pool(session.provider, desired, ()), session, run)
 
