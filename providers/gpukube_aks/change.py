@@ -136,7 +136,11 @@ def _protection(properties: Properties, change: Change, _: Mapping[str, object])
 
 
 def _tag(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
-    _set_entry(properties, "tags", _key(change.field), change.new)
+    """Azure compares names of tags without case, and refuses two that differ in nothing else."""
+    key = _key(change.field)
+    read = _mapping(properties.get("tags"))
+    properties["tags"] = {k: v for k, v in read.items() if k.casefold() != key.casefold()}
+    _set_entry(properties, "tags", key, change.new)
 
 
 def _taints(properties: Properties, change: Change, _: Mapping[str, object]) -> None:

@@ -158,6 +158,14 @@ _TABLE: tuple[_Row, ...] = (
         r"nodeProvisioningProfile",
     ),
     _Row("OperationNotAllowed", CloudError, "AKS does not allow this", "change what it names", "refused"),
+    # Two minor versions below the control plane, never above it (docs: aks/upgrade-node-pools)
+    _Row(
+        "NodePoolMcVersionIncompatible",
+        CloudError,
+        "the Kubernetes version does not fit the control plane's",
+        "write an aks.orchestratorVersion up to two minor versions below the control plane, or upgrade that first",
+        "refused",
+    ),
     # docs: azure-resource-manager, common deployment errors
     _Row(
         "SubscriptionNotFound|InvalidSubscriptionId",

@@ -122,6 +122,11 @@ EDITS: dict[str, tuple[Observed, Target, dict[str, object]]] = {
         replace(PLAIN, tags={"cost": "2"}),
         {"tags": {"cost": "2", "policy": "p"}},
     ),
+    "tag in another case": (
+        live(PLAIN, tags={"Cost": "1", "policy": "p"}),
+        replace(PLAIN, tags={"cost": "1"}),
+        {"tags": {"cost": "1", "policy": "p"}},
+    ),
     "one upgrade setting": (
         live(PLAIN),
         replace(PLAIN, native={"upgradeSettings": {"maxSurge": "1"}}),

@@ -50,6 +50,7 @@ BASES: Mapping[str, Target] = {
     "autoscaled": replace(PLAIN, nodes=Nodes(1, 1, 3, autoscaled=True)),
     "spot": replace(PLAIN, capacity=Capacity("spot", 0.5)),
     "mig": make_target(sharing=Sharing(MigCut("1g.5gb", "single"))),
+    "managed": make_target(T4, plugin_owner="cloud"),
 }
 
 
@@ -110,6 +111,8 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
         Edit("labels[team]", changed(labels={})),
         Edit("labels[tier]", changed(labels={"team": "vision", "tier": ""})),
         Edit("labels[tier]", changed(labels={"team": "vision", "tier": "a"}), base="spot"),
+        Edit("labels[tier]", changed(labels={"tier": "a"}), base="mig"),
+        Edit("labels[tier]", changed(labels={"tier": "a"}), base="managed"),
         Edit("labels[gpukube.io/pool]", changed(pool="renamed")),
     ),
     f"labels[{CONFIG}]": (
@@ -132,7 +135,10 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
     ),
     "deletionProtection": (Edit("deletionProtection", changed(protect=True)),),
     "driver": (Edit("driver", live={"gpuProfile": {"driver": "None"}}),),
-    "devicePlugin": (Edit("devicePlugin", changed(plugin_owner="cloud")),),
+    "devicePlugin": (
+        Edit("devicePlugin", changed(plugin_owner="cloud")),
+        Edit("devicePlugin", changed(plugin_owner="auto"), base="managed"),
+    ),
 }
 """Row of `updates.INTENT_ROWS` -> edits that it covers."""
 

@@ -188,6 +188,15 @@ def test_update_when_another_pool_of_the_cluster_changes_then_busy_and_later_don
     assert converge(cloud, follow, AFTER) == 1
 
 
+def test_upgrade_when_above_the_control_plane_then_refused_with_the_remedy(cloud: AksCloud, live: Observed) -> None:
+    with pytest.raises(CloudError) as caught:
+        cloud.send(first_request(replace(BEFORE, native={"orchestratorVersion": "1.35"}), live))
+
+    (problem,) = caught.value.diagnostics
+    assert (problem.code, "control plane" in problem.fix) == ("refused", True)
+    assert find(cloud) == live
+
+
 def test_update_when_the_pool_is_gone_then_moved_and_the_next_look_says_so(
     cloud: AksCloud, live: Observed, sandbox: SandboxInfo
 ) -> None:
