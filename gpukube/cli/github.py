@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cli.rendering.lines import value_words
-from gpukube.cli.rendering.words import cost_words, release_acts
+from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, repair_words
 from gpukube.engine.documents.summary import plan_summary
 
 if TYPE_CHECKING:
@@ -94,10 +94,9 @@ def _cluster(cluster: ClusterPart) -> Iterator[_Note]:
     release = cluster["release"]
     if release and release_acts(release):
         lines = [f"{release['action']} release {release['namespace']}/{release['name']}: {release['why']}"]
-        yield _Note("warning", key, "\n".join([*lines, *release["drift"]]))
+        yield _Note("warning", key, "\n".join([*lines, *map(drift_words, release["drift"])]))
     for repair in cluster["nodeRepairs"]:
-        text = f"{repair['key']} is {value_words(repair['live'])}, not {value_words(repair['wanted'])}"
-        yield _Note("warning", f"{key}/{repair['pool']}", f"node {repair['node']}: {text}")
+        yield _Note("warning", f"{key}/{repair['pool']}", f"node {repair['node']}: {repair_words(repair)}")
     for extra in cluster["undeclared"]:
         text = f'belongs to "{extra["owner"]}" but the spec does not declare it'
         yield _Note("warning", f"{key}/{extra['pool']}", text)

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 from gpukube.cli.rendering.lines import gpu_words, node_words, value_words
 from gpukube.cli.rendering.listing import LIST_COLUMNS, list_rows
 from gpukube.cli.rendering.report import outcome_words
-from gpukube.cli.rendering.words import cost_words, gpu_line, needs_line, release_acts, short_devices
+from gpukube.cli.rendering.words import (
+    cost_words,
+    drift_words,
+    gpu_line,
+    needs_line,
+    release_acts,
+    repair_words,
+    short_devices,
+)
 from gpukube.engine.documents.summary import plan_summary
 
 if TYPE_CHECKING:
@@ -161,10 +169,9 @@ def _cluster(cluster: ClusterPart, *, whole: bool) -> Iterator[str]:
     if release and release_acts(release):
         name = code(f"{release['namespace']}/{release['name']}")
         yield f"- {key}: {release['action']} release {name}: {prose(release['why'])}"
-        yield from (f"  - drift: {prose(line)}" for line in release["drift"])
+        yield from (f"  - {prose(drift_words(drift))}" for drift in release["drift"])
     for repair in cluster["nodeRepairs"]:
-        live, wanted = code(value_words(repair["live"])), code(value_words(repair["wanted"]))
-        yield f"- {key}: node {code(repair['node'])}: {code(repair['key'])} is {live}, not {wanted}"
+        yield f"- {key}: node {code(repair['node'])}: {prose(repair_words(repair))}"
     for extra in cluster["undeclared"]:
         yield f"- {key}: {code(extra['name'])} belongs to {code(extra['owner'])} but the spec does not declare it"
     yield from _diagnostics((*(cluster["error"] or ()), *cluster["diagnostics"]))

@@ -13,16 +13,19 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from jsonschema import Draft202012Validator
 from lightkube import Client, KubeConfig
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
 from lightkube.types import PatchType
 
 from gpukube.__main__ import main
+from gpukube.engine.documents import SCHEMA_NAMES, document_schema
 from gpukube.sandbox import daemon
 from gpukube.sandbox.environment import kubeconfig
 
@@ -64,7 +67,12 @@ CONFIG_MAP = "gpukube-nvidia-device-plugin-configs"
 PATIENCE_S = 15.0
 _READING_POSTS = ("/listClusterUserCredential", "/listClusterAdminCredential", "/selfsubjectaccessreviews")
 
-Document = dict[str, Any]  # what -o json prints; its shape is engine/documents.py
+Document = dict[str, Any]  # what -o json prints; its shape is engine/documents/shapes
+
+
+@cache
+def _validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(document_schema(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +84,11 @@ class Result:
     err: str
 
     def json(self) -> Document:
-        """Read stdout as one JSON document, which is all that may be there."""
+        """Read stdout as one JSON document, which is all that may be there, and as its schema has it."""
         document = json.loads(self.out)
         assert isinstance(document, dict)
+        if document["schemaVersion"]:
+            _validator(SCHEMA_NAMES[document["kind"]]).validate(document)
         return document
 
     def pools(self) -> list[Document]:

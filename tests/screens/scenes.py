@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.drift import Drift
+from gpukube.cluster.nodes_drift import NodeRepair
 from gpukube.cluster.proof import Finding, NodeProof, PoolProof
 from gpukube.cluster.release_plan import ReleasePlan, ValueChange
 from gpukube.cluster.sighting import Sighting
@@ -187,6 +189,14 @@ RELEASE: Final = ReleasePlan(
         ValueChange("gfd.enabled", False, True),  # noqa: FBT003 - a value
     ),
     revision=3,
+    drift=(
+        Drift("ConfigMap gpukube-nvidia-device-plugin-configs", "data[c-1a2b3c4d5e]", "version: v1\n", "version: v2\n"),
+        Drift("DaemonSet gpukube-nvidia-device-plugin-gpu-feature-discovery", "", {"kind": "DaemonSet"}, None),
+    ),
+)
+REPAIRS: Final = (
+    NodeRepair("aks-t4elastic-0", "t4elastic", "label", "nvidia.com/device-plugin.config", "c-1a2b3c4d5e", None),
+    NodeRepair("aks-t4elastic-0", "t4elastic", "taint", "nvidia.com/gpu", "present", "absent", "NoSchedule"),
 )
 SEEN: Final = Sighting(nodes=(node("aks-t4elastic-0", "t4elastic", {"nvidia.com/gpu": "0"}, ready=False),))
 UNREACHABLE: Final = ClusterError("the API server did not answer in 20 s", where="batch-aks")
@@ -198,6 +208,7 @@ PLANS: Final = (
         undeclared=(live("t4stray"),),
         seen=SEEN,
         release=RELEASE,
+        repairs=REPAIRS,
         diagnostics=(
             Diagnostic(
                 "foreign-advertiser",

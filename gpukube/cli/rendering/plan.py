@@ -25,9 +25,11 @@ from gpukube.cli.rendering.lines import (
 from gpukube.cli.rendering.words import (
     cost_words,
     device_change,
+    drift_words,
     gpu_line,
     needs_line,
     release_acts,
+    repair_words,
     short_devices,
 )
 from gpukube.engine.documents.summary import plan_summary
@@ -174,7 +176,7 @@ def _inside(cluster: ClusterPart, view: View) -> Iterator[Line]:
         yield from _release(cluster["release"], view)
     for repair in cluster["nodeRepairs"]:
         yield headline("repair", f"node {repair['node']}", f"of {repair['pool']}")
-        yield fact("why", f"{repair['key']} is {value_words(repair['live'])}, not {value_words(repair['wanted'])}")
+        yield Hung(Text(f"{INDENT}~ "), Text(repair_words(repair)))
     yield from finding_lines(cluster["diagnostics"])
     for pool in cluster["undeclared"]:
         yield headline("extra", pool["name"])
@@ -190,8 +192,8 @@ def _release(release: Release, view: View) -> Iterator[Line]:
     if release_acts(release):
         yield fact("chart", f"{release['chart']} {release['version']}, entries {', '.join(release['entries'])}")
     yield fact("why", release["why"])
-    for line in release["drift"]:
-        yield fact("drift", line)
+    for drift in release["drift"]:
+        yield Hung(Text(f"{INDENT}~ "), Text(drift_words(drift)))
     if view.verbose or release["action"] == "upgrade":
         for change in release["changes"]:
             text = f"{change['path']}: {value_words(change['old'])} -> {value_words(change['new'])}"

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cli.rendering.lines import gpu_words, number, plural, short
+from gpukube.cli.rendering.lines import gpu_words, number, plural, short, value_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.engine.documents.shapes.plan import Devices, Loss, PlanDocument, PoolPart, Release
+    from gpukube.engine.documents.shapes.plan import Devices, Drift, Loss, NodeRepair, PlanDocument, PoolPart, Release
 
 __all__ = [
     "cost_words",
     "device_change",
+    "drift_words",
     "gpu_line",
     "needs_line",
     "release_acts",
+    "repair_words",
     "short_devices",
 ]
 
@@ -26,6 +28,18 @@ PODS_SHOWN: Final = 6
 def release_acts(release: Release) -> bool:
     """Say whether anything would be done to the release."""
     return release["action"] in ("install", "upgrade")
+
+
+def drift_words(drift: Drift) -> str:
+    """Say what of an object is not as the release made it."""
+    if not drift["field"]:
+        return f"{drift['object']} is gone"
+    return f"{drift['object']}: {drift['field']}: {value_words(drift['old'])} -> {value_words(drift['new'])}"
+
+
+def repair_words(repair: NodeRepair) -> str:
+    """Say which label or taint a node has lost."""
+    return f"{repair['field']}: {value_words(repair['old'])} -> {value_words(repair['new'])}"
 
 
 def cost_words(loss: Loss, *, whole: bool = False) -> str:

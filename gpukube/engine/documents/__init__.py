@@ -13,6 +13,7 @@ from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import event_document, report_document, validation_document
 from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
 from gpukube.engine.documents.summary import plan_summary
+from gpukube.engine.documents.usage import used_devices
 
 __all__ = [
     "SCHEMA_NAMES",
@@ -25,5 +26,6 @@ __all__ = [
     "plan_summary",
     "pool_document",
     "report_document",
+    "used_devices",
     "validation_document",
 ]

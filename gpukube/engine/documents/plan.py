@@ -88,7 +88,7 @@ def _summary(plans: Sequence[ClusterPlan]) -> Summary:
     return {
         "actions": counted(pool.action for plan in plans for pool in plan.pools),
         "releases": counted(action for action in releases if action not in ("none", "unknown")),
-        "nodeRepairs": sum(len(_repairs(plan)) for plan in plans),
+        "nodeRepairs": sum(len(plan.repairs) for plan in plans),
         "undeclared": sum(len(plan.undeclared) for plan in plans),
         "clusters": len(plans),
         "clustersFailed": sum(plan.error is not None for plan in plans),
@@ -144,15 +144,14 @@ def _release(plan: ReleasePlan) -> Release:
         "version": plan.version,
         "entries": list(plan.keys),
         "changes": [{"path": c.path, "old": plain(c.old), "new": plain(c.new)} for c in plan.changes],
-        "drift": [str(line) for line in getattr(plan, "drift", ())],
+        "drift": [
+            {"object": d.object, "field": d.field, "old": plain(d.live), "new": plain(d.wanted)} for d in plan.drift
+        ],
     }
 
 
 def _repairs(plan: ClusterPlan) -> list[NodeRepair]:
-    return [
-        {"node": r.node, "pool": r.pool, "key": r.key, "wanted": r.wanted, "live": r.live}
-        for r in getattr(plan, "repairs", ())
-    ]
+    return [{"node": r.node, "pool": r.pool, "field": r.field, "old": r.live, "new": r.wanted} for r in plan.repairs]
 
 
 def _pool(plan: PoolPlan, seen: Sighting | None) -> PoolPart:

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import NodeView
+from gpukube.cluster.views import NodeView, PodView
 from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.resolve import promise_of
@@ -23,6 +23,7 @@ from gpukube.engine.documents import (
     plan_summary,
     pool_document,
     report_document,
+    used_devices,
 )
 from gpukube.engine.events import Event
 from gpukube.engine.planning import ClusterPlan
@@ -263,6 +264,23 @@ def test_list_document_when_pods_ask_for_devices_then_used_and_slices() -> None:
     )
     (unasked,) = list_document([plan])["clusters"][0]["pools"]
     assert unasked["used"] is None
+
+
+def pod(name: str, gpus: int, *, node: str = "n1", phase: str = "Running", scheduled: bool = True) -> PodView:
+    asked = {"nvidia.com/gpu": gpus} if gpus else {}
+    return PodView(name, "ml", {}, node, scheduled, phase, True, "", (), "Job", "train", asked)  # noqa: FBT003
+
+
+def test_used_devices_when_pods_hold_them_then_summed_by_node() -> None:
+    pods = [
+        pod("a", 1),
+        pod("b", 2, phase="Pending"),
+        pod("c", 4, node="n2"),
+        pod("ended", 8, phase="Succeeded"),
+        pod("unplaced", 8, scheduled=False),
+        pod("no-gpu", 0, node="n3"),
+    ]
+    assert used_devices(pods) == {"n1": {"nvidia.com/gpu": 3}, "n2": {"nvidia.com/gpu": 4}}
 
 
 def test_event_document_when_made_then_utc_and_valid() -> None:

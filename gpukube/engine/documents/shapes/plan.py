@@ -16,6 +16,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
 __all__ = [
     "ClusterPart",
     "Devices",
+    "Drift",
     "Fidelity",
     "GpuSum",
     "Health",
@@ -168,6 +169,19 @@ class ValueChange(TypedDict):
     """Wanted; null where it is absent."""
 
 
+class Drift(TypedDict):
+    """One field of an object in the cluster that is not as the release made it."""
+
+    object: str
+    """Kind and name."""
+    field: str
+    """Dotted, items of lists by their key; empty when the whole object is gone."""
+    old: object
+    """Live; null where it is absent."""
+    new: object
+    """As the release made it; null where it made none."""
+
+
 class Release(TypedDict):
     """The one Helm release of a cluster."""
 
@@ -187,8 +201,8 @@ class Release(TypedDict):
     """Plugin configurations after, by key."""
     changes: list[ValueChange]
     """Values that differ."""
-    drift: list[str]
-    """What in the cluster is unlike what the release installed; one line each."""
+    drift: list[Drift]
+    """Objects of the release that were changed by hand or are gone, and would be restored."""
 
 
 class NodeRepair(TypedDict):
@@ -198,12 +212,12 @@ class NodeRepair(TypedDict):
     """Name of the node."""
     pool: str
     """Pool, as the spec names it."""
-    key: str
-    """Label or taint."""
-    wanted: str | None
-    """Declared; null: none."""
-    live: str | None
-    """Seen; null: none."""
+    field: str
+    """As fields of pools are named: labels[team], taints[dedicated:NoSchedule]."""
+    old: str | None
+    """On the node; null where it is not there."""
+    new: str
+    """Declared."""
 
 
 class Undeclared(TypedDict):
