@@ -1,0 +1,333 @@
+"""Every row of the updatability table, tried: one edit of a live pool is one change of its class, then all is quiet.
+
+A row without an edit here is a failure, and so is a native member without one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from gpukube.core.diff import diff_fields
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
+from gpukube.core.plan import plan_pool
+from gpukube.core.values import Capacity, Change, Disk, Nodes, Settings, Taint
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube.sandbox import daemon
+from gpukube_eks import EksProvider
+from gpukube_eks.native import EXCLUSIVE, NATIVE
+from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG
+from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, UNTAG, UPDATE_VERSION, find_row
+from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.core.values import Desired, Observed, Request, Target, UpdateKind
+    from gpukube.provider import Cloud
+    from gpukube.sandbox.daemon import SandboxInfo
+
+PROVIDER = EksProvider()
+SPEED = 4000.0
+DEADLINE_S = 20.0
+CALLS = 5
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/another"
+
+T4 = eks_target("g4dn.xlarge", labels={"team": "vision"}, tags={"cost": "a"}, disk=Disk(100, "gp3"))
+SLICED = replace(T4, sharing=Sharing(None, Slicing("time-slicing", 4)))
+CUT = eks_target(sharing=Sharing(MigCut("1g.5gb", "single")))
+ROCKET = replace(T4, image="bottlerocket")
+ROCKET_CUT = eks_target(image="bottlerocket", sharing=Sharing(MigCut("1g.5gb", "single")))
+GPU_TAG = f"{RESOURCE_TAG}nvidia.com/gpu"
+GPU_FIELD = f"{RESOURCE_FIELD}[nvidia.com/gpu]"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit: of the spec, or of the live pool by somebody else.
+
+    Attributes:
+        kind: What it must be classified as.
+        field: The field that changes; the row's own name when empty.
+        before, after: The pool as made, and as declared next.
+        tamper: What somebody changes in the live pool in between.
+        along: Fields that follow from this one, as a tag tells the autoscaler of what sharing makes.
+        call: The last operation where it is not the row's: a tag is taken away by another one.
+    """
+
+    kind: UpdateKind
+    before: Target
+    after: Target
+    field: str = ""
+    tamper: Mapping[str, object] | None = None
+    along: tuple[str, ...] = ()
+    call: str = ""
+
+
+def fixed(count: int) -> Target:
+    return replace(T4, nodes=Nodes(count, count, count, autoscaled=False))
+
+
+def ranged(least: int, most: int) -> Target:
+    return replace(T4, nodes=Nodes(1, least, most, autoscaled=True))
+
+
+def tainted(*taints: Taint) -> Target:
+    return replace(T4, taints=(*T4.taints, *taints))
+
+
+def sliced(mode: str, replicas: int, *, rename: bool = False, one: bool | None = None) -> Target:
+    slicing = Slicing(mode, replicas, rename=rename, fail_requests_greater_than_one=one)  # type: ignore[arg-type]  # literals
+    return replace(ROCKET, sharing=Sharing(None, slicing))
+
+
+def native(name: str, old: object, new: object, kind: UpdateKind = "in-place") -> Edit:
+    """One native member changes, among others that stay."""
+    top, _, inner = name.partition(".")
+    before, after = ({inner: value} if inner else value for value in (old, new))
+    return Edit(kind, replace(T4, native={top: before}), replace(T4, native={top: after}))
+
+
+DEDICATED = Taint("dedicated", "vision", "NoSchedule")
+FIVE = {"minSize": 1, "maxSize": 5}
+REPAIR = "nodeRepairConfig"
+OVERRIDE = {
+    "nodeMonitoringCondition": "AcceleratedHardwareReady",
+    "nodeUnhealthyReason": "NvidiaXID13Error",
+    "minRepairWaitTimeMins": 5,
+    "repairAction": "Reboot",
+}
+
+IN_PLACE: Mapping[str, Edit] = {
+    "nodes.count": Edit("in-place", fixed(1), fixed(3)),
+    "nodes.count|fewer": Edit("disruptive", fixed(3), fixed(1)),
+    "nodes.autoscaling.min": Edit("in-place", ranged(1, 5), ranged(3, 5)),
+    "nodes.autoscaling.min|lower": Edit("in-place", ranged(1, 5), ranged(0, 5)),
+    "nodes.autoscaling.max": Edit("in-place", ranged(1, 3), ranged(1, 5)),
+    "nodes.autoscaling.max|lower": Edit(
+        "disruptive", ranged(1, 5), ranged(1, 2), tamper={"scalingConfig": {**FIVE, "desiredSize": 4}}
+    ),
+    "nodes.autoscaling.resources[*]": Edit(
+        "in-place", SLICED, SLICED, GPU_FIELD, tamper={"tags": {"cost": "a", GPU_TAG: "9"}}
+    ),
+    "nodes.autoscaling.resources[*]|left behind": Edit(
+        "in-place", T4, T4, GPU_FIELD, tamper={"tags": {"cost": "a", GPU_TAG: "9"}}, call=UNTAG
+    ),
+    "labels[*]": Edit("in-place", T4, replace(T4, labels={"team": "speech"}), "labels[team]"),
+    "labels[*]|added": Edit("in-place", T4, replace(T4, labels={**T4.labels, "tier": "gold"}), "labels[tier]"),
+    "labels[*]|removed": Edit("in-place", T4, replace(T4, labels={}), "labels[team]"),
+    f"labels[{CONFIG_LABEL}]": Edit("disruptive", SLICED, replace(SLICED, sharing=Sharing(
+        None, Slicing("time-slicing", 4, fail_requests_greater_than_one=True))
+    )),
+    f"labels[{MIG_CONFIG_LABEL}]": Edit("disruptive", CUT, CUT, tamper={"label": (MIG_CONFIG_LABEL, "all-balanced")}),
+    f"labels[{ADVERTISER_LABEL}]": Edit("in-place", T4, T4, tamper={"label": (ADVERTISER_LABEL, None)}),
+    f"labels[{ADVERTISER_LABEL}]|another": Edit("disruptive", T4, T4, tamper={"label": (ADVERTISER_LABEL, "x")}),
+    "taints": Edit("in-place", T4, tainted(DEDICATED)),
+    "taints|evicts": Edit("disruptive", T4, tainted(replace(DEDICATED, effect="NoExecute"))),
+    "taints|another value": Edit("in-place", tainted(DEDICATED), tainted(replace(DEDICATED, value="speech"))),
+    "taints|removed": Edit("in-place", tainted(DEDICATED), T4),
+    "tags[*]": Edit("in-place", T4, replace(T4, tags={"cost": "b"}), "tags[cost]"),
+    "tags[*]|added": Edit("in-place", T4, replace(T4, tags={"cost": "a", "team": "x"}), "tags[team]"),
+    "deletionProtection": Edit("in-place", T4, replace(T4, protect=True)),
+    "deletionProtection|off": Edit("in-place", replace(T4, protect=True), T4),
+    "disk.sizeGiB": Edit("disruptive", T4, replace(T4, disk=Disk(200, "gp3"))),
+    "disk.sizeGiB|on Bottlerocket": Edit(
+        "disruptive", ROCKET, replace(ROCKET, disk=Disk(200, "gp3")), "disk.sizeGiB"
+    ),
+    "disk.type": Edit("disruptive", T4, replace(T4, disk=Disk(100, "gp2"))),
+    "sharing.*": Edit(
+        "disruptive", sliced("time-slicing", 4, one=False), sliced("time-slicing", 4, one=True),
+        "sharing.timeSlicing.failRequestsGreaterThanOne",
+    ),
+    "sharing.*|replicas": Edit(
+        "disruptive", sliced("time-slicing", 4), sliced("time-slicing", 8), "sharing.timeSlicing.replicas",
+        along=(GPU_FIELD,),
+    ),
+    "sharing.*|renamed": Edit(
+        "disruptive", sliced("mps", 4), sliced("mps", 4, rename=True), "sharing.mps.renameByDefault",
+        along=(GPU_FIELD, f"{GPU_FIELD[:-1]}.shared]"),
+    ),
+    "sharing.*|profile": Edit(
+        "disruptive", ROCKET_CUT, replace(ROCKET_CUT, sharing=Sharing(MigCut("2g.10gb", "single"))),
+        "sharing.mig.profile", along=(GPU_FIELD,),
+    ),
+    "sharing.*|no more": Edit(
+        "disruptive", ROCKET_CUT, replace(ROCKET_CUT, sharing=Sharing()), "sharing.mig.profile", along=(GPU_FIELD,)
+    ),
+    "eks.releaseVersion": native("releaseVersion", "1.34.2-20260401", "1.34.2-20260714", "disruptive"),
+    "eks.updateConfig.maxUnavailable": native("updateConfig.maxUnavailable", 1, 3),
+    "eks.updateConfig.maxUnavailable|for a percentage": Edit(
+        "in-place", replace(T4, native={"updateConfig": {"maxUnavailablePercentage": 10}}),
+        replace(T4, native={"updateConfig": {"maxUnavailable": 2}}), "eks.updateConfig.maxUnavailable",
+    ),
+    "eks.updateConfig.maxUnavailablePercentage": native("updateConfig.maxUnavailablePercentage", 10, 20),
+    "eks.updateConfig.updateStrategy": Edit(
+        "in-place", replace(T4, native={"updateConfig": {"maxUnavailable": 2, "updateStrategy": "MINIMAL"}}),
+        replace(T4, native={"updateConfig": {"updateStrategy": "DEFAULT"}}),
+    ),
+    f"eks.{REPAIR}.enabled": native(f"{REPAIR}.enabled", *(False, True)),
+    f"eks.{REPAIR}.maxUnhealthyNodeThresholdCount": native(f"{REPAIR}.maxUnhealthyNodeThresholdCount", 1, 2),
+    f"eks.{REPAIR}.maxUnhealthyNodeThresholdPercentage": native(f"{REPAIR}.maxUnhealthyNodeThresholdPercentage", 1, 2),
+    f"eks.{REPAIR}.maxParallelNodesRepairedCount": native(f"{REPAIR}.maxParallelNodesRepairedCount", 1, 2),
+    f"eks.{REPAIR}.maxParallelNodesRepairedPercentage": native(f"{REPAIR}.maxParallelNodesRepairedPercentage", 1, 2),
+    f"eks.{REPAIR}.nodeRepairConfigOverrides": native(
+        f"{REPAIR}.nodeRepairConfigOverrides", [OVERRIDE], [{**OVERRIDE, "repairAction": "Replace"}]
+    ),
+}  # fmt: skip
+"""Row, and after a bar which way it is edited -> the edit."""
+
+SUBNETS = ["subnet-0123456789abcdef0"]
+OTHERWISE: Mapping[str, Edit] = {
+    "instanceType": Edit("replace", T4, replace(T4, machine=eks_target("g4dn.2xlarge").machine)),
+    "image": Edit("replace", T4, ROCKET),
+    "capacity.type": Edit("replace", T4, replace(T4, capacity=Capacity("spot"))),
+    "zones": Edit("replace", replace(T4, zones=("us-east-1a",)), replace(T4, zones=("us-east-1b",))),
+    "eks.subnets": Edit("replace", T4, replace(T4, native={"subnets": SUBNETS})),
+    "eks.nodeRole": Edit("replace", T4, replace(T4, native={"nodeRole": ROLE})),
+    "eks.releaseVersion|older": native("releaseVersion", "1.34.2-20260714", "1.34.2-20260401", "refused"),
+}
+"""Likewise, of what does not change in place."""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    state_dir = tmp_path_factory.mktemp("sandbox")
+    info = daemon.up(state_dir, SPEED)
+    daemon.add_eks_cluster(info, ACCOUNT, REGION, "train", options={"groupQuota": 500})
+    yield info
+    daemon.down(state_dir)
+
+
+@pytest.fixture(scope="module")
+def cloud(running: SandboxInfo) -> Iterator[Cloud]:
+    cloud = PROVIDER.connect(CLUSTER, Settings({"eks": running.aws_url}, sandbox=True))
+    yield cloud
+    cloud.close()
+
+
+def named(target: Target, edit: str, table: Mapping[str, Edit]) -> Target:
+    name = f"e{list(table).index(edit)}{'i' if table is IN_PLACE else 'o'}"
+    return replace(target, name=name, pool=name)
+
+
+def find(cloud: Cloud, target: Target) -> Observed:
+    found = cloud.pool(target.name)
+    assert found is not None
+    return found
+
+
+def finish(cloud: Cloud, request: Request) -> None:
+    operation, until = cloud.send(request), time.monotonic() + DEADLINE_S
+    while not (progress := cloud.poll(operation)).done:
+        assert progress.error is None, progress.error
+        assert time.monotonic() < until, progress
+        time.sleep(0.01)
+
+
+def nodes(info: SandboxInfo, target: Target) -> list[str]:
+    clusters = cast("list[dict[str, list[dict[str, object]]]]", daemon.status(info)["clusters"])
+    (pool,) = [pool for pool in clusters[0]["pools"] if pool["name"] == target.name]
+    return cast("list[str]", pool["nodes"])
+
+
+def tampered(info: SandboxInfo, cloud: Cloud, edit: Edit, target: Target) -> None:
+    """Change the live pool behind our back, as the edit says."""
+    for member, value in (edit.tamper or {}).items():
+        if member == "label":
+            key, given = cast("tuple[str, str | None]", value)
+            labels = {**find(cloud, target).labels, key: given}
+            daemon.tamper(info, "train", target.name, labels={k: v for k, v in labels.items() if v is not None})
+        else:
+            change = {"cluster": "train", "pool": target.name, "delete": False, "set": {member: value}}
+            daemon.call(info, "POST", "tamper", change)
+
+
+def made(info: SandboxInfo, cloud: Cloud, edit: Edit, target: Target) -> Observed:
+    """Make the pool as it is before the edit; its diff is empty until somebody meddles."""
+    desired = cloud.complete(desired_of(target))
+    finish(cloud, desired.create)
+    assert diff_fields(desired.fields, find(cloud, target).fields) == ()
+    tampered(info, cloud, edit, target)
+    return find(cloud, target)
+
+
+def bring_about(cloud: Cloud, desired: Desired) -> list[str]:
+    """Do what the engine does until nothing differs; gives the operations."""
+    sent: list[str] = []
+    while changes := diff_fields(desired.fields, find(cloud, desired.target).fields):
+        assert len(sent) < CALLS, changes
+        request = PROVIDER.update_requests(desired, find(cloud, desired.target), changes)[0]
+        finish(cloud, request)
+        sent.append(request.operation)
+    return sent
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_field_when_edited_is_one_change_of_its_class_and_then_quiet(
+    running: SandboxInfo, cloud: Cloud, name: str
+) -> None:
+    edit = IN_PLACE[name]
+    before = made(running, cloud, edit, named(edit.before, name, IN_PLACE))
+    desired = desired_of(named(edit.after, name, IN_PLACE))
+    machines = nodes(running, desired.target)
+
+    changes = diff_fields(desired.fields, before.fields)
+
+    field = edit.field or name.partition("|")[0]
+    assert sorted(change.field for change in changes) == sorted((field, *edit.along))
+    row = find_row(next(change for change in changes if change.field == field))
+    assert row.kind == edit.kind
+    assert plan_pool(PROVIDER, desired, [before]).action == "update"
+
+    sent = bring_about(cloud, desired)
+
+    after = find(cloud, desired.target)
+    assert sent[-1] == (edit.call or row.call)
+    assert edit.along or len(sent) == 1
+    gone = {f"eks.{one}" for pair in EXCLUSIVE for one in pair if f"eks.{one}" != field}
+    assert others(after, {field, *edit.along, *gone}) == others(before, {field, *edit.along, *gone})
+    check_nodes(nodes(running, desired.target), machines, field, rolled=row.call == UPDATE_VERSION)
+
+
+def others(observed: Observed, names: set[str]) -> dict[str, object]:
+    return {name: value for name, value in observed.fields.items() if name not in names}
+
+
+def check_nodes(now: list[str], before: list[str], field: str, *, rolled: bool) -> None:
+    """Machines are other ones after a new version, and the same ones after anything else but another size."""
+    if rolled:
+        assert len(now) == len(before)
+        assert not set(now) & set(before)
+    elif not field.startswith(("nodes.count", "nodes.autoscaling.m")):
+        assert now == before
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_field_when_it_cannot_change_in_place_is_classified_so(running: SandboxInfo, cloud: Cloud, name: str) -> None:
+    edit = OTHERWISE[name]
+    before = made(running, cloud, edit, named(edit.before, name, OTHERWISE))
+    desired = desired_of(named(edit.after, name, OTHERWISE))
+
+    plan = plan_pool(PROVIDER, desired, [before])
+
+    (classified,) = [one for one in plan.changes if one.change.field == name.partition("|")[0]]
+    assert classified.row.kind == edit.kind
+    if edit.kind == "replace":
+        assert [request.operation for request in plan.requests] == ["delete_nodegroup", "create_nodegroup"]
+    else:
+        assert (plan.requests, [problem.code for problem in plan.diagnostics]) == ((), ["refused-change"])
+
+
+def test_member_when_unknown_is_refused() -> None:
+    assert find_row(Change("eks.surprise", 1, 2)).kind == "refused"
+
+
+def test_rows_when_counted_have_an_edit_each() -> None:
+    members = {f"eks.{path}" for path in NATIVE}
+    tried = {name.partition("|")[0] for name in (*IN_PLACE, *OTHERWISE)}
+
+    assert {f"eks.{member.split('.')[1]}" for member in members} == NATIVE_ROWS.keys()
+    assert tried == INTENT_ROWS.keys() | members, "write an edit for the row above, or take it away"
