@@ -180,11 +180,15 @@ def apply(  # noqa: PLR0913 - what an apply is made of
         return apply_pools(plans, sessions, run)
 
 
-def wait(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
-    """Wait until the clouds have finished with the declared pools, and prove the devices."""
+def wait(prepared: Prepared, run: Run, names: Sequence[str] = ()) -> tuple[ClusterReport, ...]:
+    """Wait until the clouds have finished with the declared pools, or those named, and prove the declared ones.
+
+    Raises:
+        SpecError: There is no pool of some name.
+    """
     with open_sessions(prepared.clusters.values(), run.settings) as sessions:
         plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=True))
-        return wait_for_pools(plans, sessions, run)
+        return wait_for_pools(plans, sessions, run, names)
 
 
 def verify(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:

@@ -198,10 +198,14 @@ def scale(
 @app.command()
 def wait(
     context: typer.Context,
+    names: Annotated[
+        list[str],
+        typer.Argument(default_factory=list, show_default=False, help="Pools; all of the spec when left out."),
+    ],
     *,
     files: FileOption,
     sets: SetOption,
-    clusters: ClusterOption,
+    clusters: PlaceOption,
     pools: PoolOption,
     events: EventsOption,
     output: OutputOption,
@@ -212,7 +216,8 @@ def wait(
 ) -> None:
     """Wait until the clouds have finished with the pools of the spec, then prove the GPUs on their nodes.
 
-    For what a former command began: with --no-wait, or before it was interrupted. Begins nothing itself.
+    For what a former command began: with --no-wait, or before it was interrupted. Begins nothing itself. Without a
+    spec, pools of the clusters given by address are waited for and not proven.
     """
     from gpukube.cli import running
 

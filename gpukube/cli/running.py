@@ -77,7 +77,10 @@ def apply(choices: Choices) -> None:
 
 def wait(choices: Choices) -> None:
     """Follow what was begun before, to its proof."""
-    _report(choices, "Wait", lambda job: api.wait(job.prepared, job.run))
+    if not choices.files and not choices.names:
+        fix = "add the pools' names, or -f pools.yaml"
+        raise SpecError("nothing to wait for is named", where=Where("--cluster"), fix=fix, code="no-names")
+    _report(choices, "Wait", lambda job: api.wait(job.prepared, job.run, choices.names))
 
 
 def verify(choices: Choices) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Desired, Observed
     from gpukube.engine.planning import ClusterPlan
 
-__all__ = ["absent_pools", "declared_as", "find_pools"]
+__all__ = ["absent_pools", "declared_as", "find_pools", "no_such_pool"]
 
 
 def find_pools(
@@ -38,13 +38,20 @@ def find_pools(
     seen = {name for pools in found.values() for pool in pools for name in (pool.pool, pool.name)}
     for name in names:
         if name not in seen and not any(declared_as(plan, name) for plan in plans):
-            raise SpecError(
-                f'no pool "{name}" is live on {", ".join(found)}, and the spec declares none',
-                where=Where(name),
-                fix="gpukube pool list shows what is there",
-                code="no-pool",
-            )
+            raise no_such_pool(name, plans)
     return found
+
+
+def no_such_pool(name: str, plans: Sequence[ClusterPlan]) -> SpecError:
+    """Make the error for a name that nobody knows."""
+    keys = ", ".join(plan.cluster.key for plan in plans)
+    declared = ", and the spec declares none" if any(plan.desired for plan in plans) else ""
+    return SpecError(
+        f'no pool "{name}" is live on {keys}{declared}',
+        where=Where(name),
+        fix="gpukube pool list shows what is there",
+        code="no-pool",
+    )
 
 
 def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
@@ -63,10 +70,11 @@ def declared_as(plan: ClusterPlan, name: str) -> Desired | None:
 
 def _require_ours(cluster: ClusterRef, pool: Observed, owners: Sequence[str]) -> None:
     if pool.owner not in owners:
+        claim = f"add --owner {pool.owner} if that is you" if pool.owner and not owners else ""
         raise Conflict(
             f'it belongs to "{pool.owner}"' if pool.owner else "it carries no mark of gpukube",
             where=Where(f"{cluster.key}/{pool.name}"),
             why="gpukube changes and deletes only pools of the spec's own owner",
-            fix="use the spec or the tool that made it",
+            fix=claim or "use the spec or the tool that made it",
             code="not-ours",
         )

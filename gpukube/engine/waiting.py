@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.core.values import Operation
+from gpukube.core.values import Operation, PoolPlan
 from gpukube.engine.clusters import report_all
 from gpukube.engine.fanout import run_all
+from gpukube.engine.lookup import no_such_pool
 from gpukube.engine.pools import attempt, settle
 from gpukube.engine.proving import prove
 from gpukube.engine.report import ClusterReport, PoolReport
@@ -16,7 +18,7 @@ from gpukube.errors import Conflict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.values import PoolPlan
+    from gpukube.core.values import Observed
     from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.report import Outcome
     from gpukube.engine.run import Run
@@ -26,10 +28,38 @@ __all__ = ["wait_for_pools"]
 
 
 def wait_for_pools(
-    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run
+    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, names: Sequence[str] = ()
 ) -> tuple[ClusterReport, ...]:
-    """Wait until the clouds have finished with all planned pools, and prove those that are declared."""
-    return report_all(plans, sessions, run, _wait_on_cluster)
+    """Wait until the clouds have finished with pools, and prove those that are declared.
+
+    Args:
+        plans: All clusters.
+        sessions: By cluster key.
+        run: The run.
+        names: Pools to wait for, whoever owns them, in the spec or in the cloud; all declared ones when empty.
+
+    Raises:
+        SpecError: None of the clusters that answered has a pool of some name.
+    """
+    chosen = [replace(plan, pools=_chosen(plan, names)) for plan in plans] if names else plans
+    known = {name for plan in chosen for pool in plan.pools for name in (pool.pool, pool.name)}
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None and not any(plan.error for plan in plans):
+        raise no_such_pool(unknown, plans)
+    return report_all(chosen, sessions, run, _wait_on_cluster)
+
+
+def _chosen(plan: ClusterPlan, names: Sequence[str]) -> tuple[PoolPlan, ...]:
+    wanted = set(names)
+    declared = tuple(pool for pool in plan.pools if {pool.pool, pool.name} & wanted)
+    taken = {pool.name for pool in declared}
+    others = [pool for pool in plan.live if {pool.pool, pool.name} & wanted and pool.name not in taken]
+    return (*declared, *(_as_it_is(plan, pool) for pool in others))
+
+
+def _as_it_is(plan: ClusterPlan, pool: Observed) -> PoolPlan:
+    name = pool.pool or pool.name
+    return PoolPlan(plan.cluster, name, pool.name, "no-op", "asked for by name", None, pool, (), (), ())
 
 
 def _wait_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:

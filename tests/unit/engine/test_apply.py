@@ -203,7 +203,7 @@ def orphan(stage: Stage, **fields: object) -> None:
 
 def test_apply_when_an_unowned_pool_matches_then_adopted_on_request_only(stage: Stage) -> None:
     orphan(stage)
-    assert [d.code for d in stage.apply().pools[0].error.diagnostics] == ["foreign-pool"]  # type: ignore[union-attr]  # fails
+    assert [d.code for d in stage.apply().pools[0].error.diagnostics] == ["foreign-pool"]
     (pool,) = stage.apply(adopt=True).pools
     assert (pool.outcome, pool.message) == ("done", "adopted")
     assert stage.world.pools[CUT.target.name].labels[OWNER_LABEL] == CUT.target.owner

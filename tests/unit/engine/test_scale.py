@@ -96,7 +96,7 @@ def test_scale_when_the_pool_is_not_ours_or_not_there_then_refused(stage: Stage)
 
 def test_scale_when_the_pool_is_gone_by_then_then_said(stage: Stage) -> None:
     scaling = planned(stage, CUT.target.pool, Size(count=4))
-    stage.session.cloud.poll = lambda _operation: DONE  # type: ignore[method-assign]  # nothing is under way
+    stage.session.cloud.poll = lambda _operation: DONE  # type: ignore[method-assign,assignment]  # nothing is under way
     del stage.world.pools[CUT.target.name]
     (report,) = scale_pools(scaling, {CLUSTER.key: stage.session}, stage.run)
     assert isinstance(report.pools[0].error, CloudError)
@@ -135,3 +135,14 @@ def test_wait_when_it_is_going_then_until_it_is_gone(stage: Stage) -> None:
     stage.world.pools[CUT.target.name] = replace(pool, state="deleting", status="Deleting")
     assert waited(stage)[CUT.target.pool] == ("done", None)
     assert CUT.target.name not in stage.world.pools
+
+
+def test_wait_when_named_then_only_that_one_whoever_owns_it(stage: Stage) -> None:
+    pool = stage.world.pools["grow"]
+    stage.world.pools["grow"] = replace(pool, owner="", pool="", state="busy")
+    stage.pools = []
+    plan = stage.plan()
+    (report,) = wait_for_pools([plan], {CLUSTER.key: stage.session}, stage.run, ["grow"])
+    assert [(pool.name, pool.outcome, pool.proof) for pool in report.pools] == [("grow", "unchanged", None)]
+    with pytest.raises(SpecError):
+        wait_for_pools([plan], {CLUSTER.key: stage.session}, stage.run, ["h100"])
