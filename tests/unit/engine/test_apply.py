@@ -203,7 +203,9 @@ def orphan(stage: Stage, **fields: object) -> None:
 
 def test_apply_when_an_unowned_pool_matches_then_adopted_on_request_only(stage: Stage) -> None:
     orphan(stage)
-    assert [d.code for d in stage.apply().pools[0].error.diagnostics] == ["foreign-pool"]
+    refused = stage.apply().pools[0].error
+    assert refused is not None
+    assert [d.code for d in refused.diagnostics] == ["foreign-pool"]
     (pool,) = stage.apply(adopt=True).pools
     assert (pool.outcome, pool.message) == ("done", "adopted")
     assert stage.world.pools[CUT.target.name].labels[OWNER_LABEL] == CUT.target.owner
@@ -227,7 +229,7 @@ def test_apply_when_not_to_wait_then_started_and_the_way_to_go_on(stage: Stage) 
 
 def test_apply_when_one_fails_fast_then_the_rest_does_not_begin() -> None:
     stage = Stage([CUT, PLAIN])
-    stage.provider.pools_at_once = 1  # type: ignore[misc]  # one after the other
+    stage.provider.pools_at_once = 1  # one after the other
     stage.run = replace(stage.run, fail_fast=True)
     stage.world.fail_next(LOST)
     pools = stage.apply().pools
