@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, UpdateKind
 
-__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "UNUSED", "find_row"]
+__all__ = ["BY_VALUE", "INTENT_ROWS", "NATIVE_ROWS", "UNUSED", "find_row"]
 
 _UPDATE: Final = "update_node_pool"
 _SIZE: Final = "set_node_pool_size"
@@ -220,7 +220,7 @@ UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
 def find_row(change: Change) -> UpdateRow:
     """Say what this change does; a field that no row covers is refused, never guessed."""
     row = _row_of(change.field)
-    adjust = _BY_VALUE.get(row.field)
+    adjust = BY_VALUE.get(row.field)
     return adjust(change, row) if adjust else row
 
 
@@ -280,7 +280,7 @@ def _items(value: object) -> set[str]:
     return {str(item) for item in value} if isinstance(value, tuple) else set()
 
 
-_BY_VALUE: Final = {
+BY_VALUE: Final = {
     "instanceType": _type,
     "nodes.count": _count,
     "nodes.autoscaling.min": _bound,

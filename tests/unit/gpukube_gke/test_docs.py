@@ -1,0 +1,75 @@
+"""docs/gke.md says of every field what a change of it does, as the tables say it; `--update` rewrites the section."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.core.values import Change
+from gpukube_gke.native import REFUSED
+from gpukube_gke.updates import BY_VALUE, INTENT_ROWS, NATIVE_ROWS, find_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import UpdateRow
+
+PAGE = Path(__file__).parents[3] / "docs" / "gke.md"
+BEGIN, END = "<!-- changes: begin -->", "<!-- changes: end -->"
+HEADINGS = {
+    "in-place": "In place",
+    "disruptive": "In place, but pods suffer: `--allow-disruption`",
+    "replace": "A new pool: `--replace recreate`",
+}
+SHADES: tuple[tuple[str, Change], ...] = (
+    ("instanceType, with the same GPUs", Change("instanceType", "g2-standard-8", "g2-standard-12")),
+    ("nodes.count, fewer", Change("nodes.count", 2, 1)),
+    ("nodes.count instead of autoscaling", Change("nodes.count", None, 1)),
+    ("nodes.autoscaling instead of a count", Change("nodes.count", 1, None)),
+    ("nodes.autoscaling.min, no longer", Change("nodes.autoscaling.min", 1, None)),
+    ("nodes.autoscaling.max, no longer", Change("nodes.autoscaling.max", 1, None)),
+    ("taints, a new one with NoExecute", Change("taints", (), ("a=b:NoExecute",))),
+    ("zones, one more", Change("zones", ("a",), ("a", "b"))),
+)
+"""Changes of which more is to be said than in their row, by what the page calls them."""
+
+
+def rows() -> Iterator[tuple[str, UpdateRow]]:
+    yield from ((row.field, row) for row in INTENT_ROWS.values())
+    yield from ((row.field, row) for row in NATIVE_ROWS.values())
+    yield from ((name, find_row(change)) for name, change in SHADES)
+
+
+def section() -> str:
+    lines = [BEGIN]
+    for kind, heading in HEADINGS.items():
+        by_sentence: dict[str, list[str]] = {}
+        for name, row in rows():
+            if row.kind == kind:
+                by_sentence.setdefault(row.sentence, []).append(f"`{name}`")
+        lines += ["", f"**{heading}**", "", "| Field | What happens |", "| --- | --- |"]
+        lines += [f"| {', '.join(names)} | {sentence} |" for sentence, names in by_sentence.items()]
+    refused = ", ".join(f"`{name}`" for name in sorted(REFUSED))
+    lines += ["", f"`gke:` does not take {refused}: see `gpukube validate` for the reason of each.", "", END]
+    return "\n".join(lines)
+
+
+def test_page_when_compared_with_the_tables_says_the_same(request: pytest.FixtureRequest) -> None:
+    text = PAGE.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    if request.config.getoption("--update", default=False):
+        PAGE.write_text(before + section() + after)
+
+    assert section() in PAGE.read_text()
+
+
+def test_page_when_the_value_decides_says_that_too() -> None:
+    assert {change.field for _, change in SHADES} == BY_VALUE.keys()
+
+
+@pytest.mark.parametrize("name", [name for name, _ in rows()])
+def test_field_when_listed_is_under_one_heading(name: str) -> None:
+    assert [row.kind in HEADINGS for each, row in rows() if each == name] == [True]
