@@ -10,6 +10,7 @@ test sets each of them in the real message.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DRIVER_VERSION", "MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
 
-Leaf: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...]"
-"""Of a field: a JSON type, or the words it may hold."""
+Leaf: TypeAlias = "Literal['bool', 'int', 'str', 'strings', 'version', 'seconds'] | tuple[str, ...]"
+"""Of a field: a JSON type or a form of text, or the words it may hold."""
 
 DRIVER_VERSION = "config.accelerators.gpuDriverInstallationConfig.gpuDriverVersion"
 """The one field of an accelerator that is native: it stands in the one item of a list."""
 
 NATIVE: Mapping[str, Leaf] = {
-    "version": "str",
+    "version": "version",
     "management.autoUpgrade": "bool",
     "management.autoRepair": "bool",
     "upgradeSettings.maxSurge": "int",
@@ -53,7 +54,7 @@ NATIVE: Mapping[str, Leaf] = {
     "config.gvnic.enabled": "bool",
     "config.fastSocket.enabled": "bool",
     "config.flexStart": "bool",
-    "config.maxRunDuration": "str",
+    "config.maxRunDuration": "seconds",
     "config.reservationAffinity.consumeReservationType": (
         "NO_RESERVATION",
         "ANY_RESERVATION",
@@ -70,7 +71,7 @@ NATIVE: Mapping[str, Leaf] = {
     "config.tags": "strings",
     "config.bootDiskKmsKey": "str",
     "config.taintConfig.architectureTaintBehavior": ("NONE", "ARM"),
-    "config.consolidationDelay": "str",
+    "config.consolidationDelay": "seconds",
     DRIVER_VERSION: ("DEFAULT", "LATEST"),
 }
 """What `gke:` may hold, by path. Each has a row in `updates.NATIVE_ROWS`."""
@@ -130,7 +131,7 @@ REFUSED: Mapping[str, str] = {
     "config.effectiveCgroupMode": "the service writes it",
     "config.ephemeralStorageLocalSsdConfig.dataCacheCount": _NO_ROW,
     "config.sandboxConfig": "GKE Sandbox is not for these pools",
-    "config.localSsdCount": "write config.ephemeralStorageLocalSsdConfig or config.localNvmeSsdBlockConfig",
+    "config.localSsdCount": "config.ephemeralStorageLocalSsdConfig and config.localNvmeSsdBlockConfig say it better",
     **{
         f"config.{name}": _NO_ROW
         for name in (
@@ -162,7 +163,14 @@ _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "int": (int, "a whole number"),
     "str": (str, "a text"),
     "strings": (list, "a list of texts"),
+    "version": (str, "a whole version, such as 1.34.1-gke.1829001"),
+    "seconds": (str, "seconds, such as 600s"),
 }
+_FORMS: Mapping[str, re.Pattern[str]] = {
+    "version": re.compile(r"\d+\.\d+\.\d+-gke\.\d+"),
+    "seconds": re.compile(r"0s|[1-9]\d*s"),
+}
+"""Texts as GKE shows them: an alias ("1.34", "latest") or another unit would differ from what is live for ever."""
 _MESSAGES = frozenset(path.rpartition(".")[0] for path in NATIVE) | {"config.accelerators", "config"}
 
 
@@ -212,6 +220,8 @@ def _wrong(value: object, leaf: Leaf) -> str:
     fits = isinstance(value, wanted) and not (wanted is int and isinstance(value, bool))
     if fits and isinstance(value, list):
         fits = all(isinstance(item, str) for item in value)
+    if fits and leaf in _FORMS:
+        fits = _FORMS[leaf].fullmatch(str(value)) is not None
     return "" if fits else words
 
 

@@ -15,13 +15,16 @@ from tests.unit.gpukube_gke.targets import gke_target
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DURATIONS = ("config.maxRunDuration", "config.consolidationDelay")
 
-
-def sample(path: str, leaf: Leaf) -> object:
-    if path in DURATIONS:
-        return "604800s"
-    samples: dict[object, object] = {"bool": True, "int": 3, "str": "x", "strings": ["x"]}
+def sample(leaf: Leaf) -> object:
+    samples: dict[object, object] = {
+        "bool": True,
+        "int": 3,
+        "str": "x",
+        "strings": ["x"],
+        "version": "1.34.1-gke.1829001",
+        "seconds": "604800s",
+    }
     return leaf[-1] if isinstance(leaf, tuple) else samples[leaf]
 
 
@@ -34,7 +37,7 @@ def nested(path: str, value: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("path", NATIVE)
 def test_field_when_read_by_the_protobufs_comes_back_the_same(path: str) -> None:
-    written = nested(path, sample(path, NATIVE[path]))
+    written = nested(path, sample(NATIVE[path]))
     read: Mapping[str, object] = MessageToDict(wire.NodePool.pb(wire.NodePool.from_json(json.dumps(written))))
 
     assert flatten_native(read, live=True).items() >= flatten_native(written).items()
@@ -63,6 +66,11 @@ def test_tables_when_compared_share_no_field() -> None:
         ({"config": {"tags": ["a", 1]}}, "gke-native-value", "write a list of texts"),
         ({"config": {"bootDiskKmsKey": 1}}, "gke-native-value", "write a text"),
         ({"upgradeSettings": {"strategy": "FAST"}}, "gke-native-value", "write one of SURGE, BLUE_GREEN, SHORT_LIVED"),
+        ({"version": "1.34"}, "gke-native-value", "write a whole version, such as 1.34.1-gke.1829001"),
+        ({"version": "latest"}, "gke-native-value", "write a whole version"),
+        ({"config": {"maxRunDuration": "7d"}}, "gke-native-value", "write seconds, such as 600s"),
+        ({"config": {"consolidationDelay": "10m"}}, "gke-native-value", "write seconds"),
+        ({"config": {"kubeletConfig": {"cpuManagerPolicy": "static"}}}, "gke-native-refused", "take it away"),
         ({"placementPolicy": {"type": "SPREAD"}}, "gke-native-value", "write COMPACT"),
     ],
 )
