@@ -58,12 +58,32 @@ _OUTCOMES: Final = {
 
 
 def markdown(document: Mapping[str, Any]) -> Iterator[str]:
-    """Render a document; without its folded parts where it would be too long for a comment."""
+    """Render a document; without its folded parts, then cut, where it would be too long for a comment."""
     make = _MAKERS[document["kind"]]
     lines = list(make(document, whole=True))
-    if sum(len(line) + 1 for line in lines) > ROOM:
-        lines = [*make(document, whole=False), "", "The details are too long for a comment; `-o json` has them."]
+    if _length(lines) > ROOM:
+        lines = list(make(document, whole=False))
+        said = "The details are too long for a comment; `-o json` has them."
+        if _length(lines) > ROOM:
+            lines = _first(lines, ROOM)
+            said = "The rest is too long for a comment; `-o json` has all of it."
+        lines += ["", said]
     yield from lines
+
+
+def _length(lines: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def _first(lines: Sequence[str], room: int) -> list[str]:
+    """Keep the lines that fit; nothing is folded any more, so each may be the last."""
+    kept: list[str] = []
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return kept
 
 
 def code(value: str, *, cell: bool = False) -> str:
@@ -119,7 +139,8 @@ def _plan(document: PlanDocument, *, whole: bool) -> Iterator[str]:
     yield prose(f"{plan_summary(document)}. {gpu_line(document)}." if diff else f"{gpu_line(document)}.")
     yield ""
     yield from _costs(document)
-    rows = [_pool_row(c, pool) for c in document["clusters"] for pool in c["pools"] if not diff or _acts(pool)]
+    shown = [(c, pool) for c in document["clusters"] for pool in c["pools"] if _acts(pool) or (whole and not diff)]
+    rows = [_pool_row(*each) for each in shown]
     if rows:
         yield from _table(("", "Cluster", "Pool", "Action", "Type", "Nodes", "Devices now → after", "Why"), rows)
         yield ""

@@ -140,7 +140,7 @@ POOLS: Final = (
     pool(
         "update",
         "differs in kubernetesVersion",
-        wanted("t4new"),
+        wanted("t4new", nodes=Nodes(2, 2, 2, autoscaled=False)),
         live("t4new", nodes=2),
         (change("kubernetesVersion", "1.33", "1.34", "disruptive", "makes every node again, one after the other"),),
         loss=Loss(2, 2.0, ("research/notebook-0",)),
@@ -198,7 +198,14 @@ REPAIRS: Final = (
     NodeRepair("aks-t4elastic-0", "t4elastic", "label", "nvidia.com/device-plugin.config", "c-1a2b3c4d5e", None),
     NodeRepair("aks-t4elastic-0", "t4elastic", "taint", "nvidia.com/gpu", "present", "absent", "NoSchedule"),
 )
-SEEN: Final = Sighting(nodes=(node("aks-t4elastic-0", "t4elastic", {"nvidia.com/gpu": "0"}, ready=False),))
+SEEN: Final = Sighting(
+    nodes=(
+        node("aks-t4elastic-0", "t4elastic", {"nvidia.com/gpu": "0"}, ready=False),
+        node("aks-t4label-0", "t4label", {"nvidia.com/gpu": "1"}),
+        node("aks-t4new-0", "t4new", {"nvidia.com/gpu": "1"}),
+        node("aks-t4new-1", "t4new", {"nvidia.com/gpu": "1"}),
+    )
+)
 UNREACHABLE: Final = ClusterError("the API server did not answer in 20 s", where="batch-aks")
 PLANS: Final = (
     ClusterPlan(

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from gpukube.cli import output
-from gpukube.cli.rendering.lines import View
+from gpukube.cli.rendering.lines import WIDE, View
 from gpukube.engine.documents import list_document, plan_document, pool_document, report_document
 from tests.screens.scenes import LIVE, PLANS, REPORTS, SAME, USAGE, WARNINGS
 
@@ -84,7 +84,7 @@ def test_text_when_written_then_the_recorded_one(
     compare(f"{name}.{how}.{'md' if how == 'markdown' else 'txt'}", capsys.readouterr().out, request)
 
 
-@pytest.mark.parametrize("width", [40, 60, *WIDTHS, 131, 132])
+@pytest.mark.parametrize("width", [40, 60, *WIDTHS, WIDE - 1, WIDE])
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_screen_when_narrow_or_wide_then_no_line_is_longer(name: str, width: int) -> None:
     for verbose in (False, True):

@@ -41,7 +41,7 @@ __all__ = [
 
 INDENT: Final = " " * 13
 """Where the facts below a headline begin."""
-WIDE: Final = 132
+WIDE: Final = 150
 """Columns from which on a terminal gets tables."""
 
 ACTION_STYLES: Final = {

@@ -257,7 +257,7 @@ def _loss(plan: PoolPlan) -> Loss | None:
 
 def _health(plan: PoolPlan, seen: Sighting | None) -> Health | None:
     """Hold the live nodes to the promise, where it is the one they were made for."""
-    same = plan.action in ("no-op", "adopt", "update")
+    same = plan.action in ("no-op", "update")  # nodes to adopt do not carry our marks yet
     moved = any(c.change.field.startswith(_PROMISED) for c in plan.changes)
     if seen is None or plan.desired is None or plan.observed is None or not same or moved:
         return None

@@ -66,6 +66,7 @@ def test_plan_when_too_long_for_a_comment_then_without_details_and_it_says_so() 
     small, large = "\n".join(markdown(big(1))), "\n".join(markdown(big(20)))
     assert "<details>" in small
     assert "<details>" not in large
+    assert "no-op" not in large
     assert large.endswith("The details are too long for a comment; `-o json` has them.")
     assert len(large) < ROOM
 
@@ -76,3 +77,11 @@ def test_plan_when_requests_hold_backticks_then_their_fence_is_longer() -> None:
     lines = list(markdown(document))
     assert lines.count("````json") == 1
     assert lines.count("````") == 1
+
+
+def test_plan_when_even_its_table_is_too_long_then_cut_between_lines() -> None:
+    lines = list(markdown(big(400)))
+    assert sum(len(line) + 1 for line in lines) < ROOM + 100
+    assert lines[-1] == "The rest is too long for a comment; `-o json` has all of it."
+    assert any(line.startswith("> [!CAUTION]") for line in lines)
+    assert all(line.endswith(" |") for line in lines if line.startswith("| "))
