@@ -5,10 +5,14 @@ Runs over the table of edits, which has one for every row of the updatability ta
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.kube import connect_kube
+from gpukube.cluster.sighting import look
+from gpukube.cluster.verify import prove_pool
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
 from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from gpukube_gke.client import GkeCloud
 
 MUTABLE = ("in-place", "disruptive")
+DEADLINE_S = 20.0
 
 
 def names_of(edits: dict[str, Edit], *kinds: str) -> list[str]:
@@ -82,3 +87,23 @@ def test_edit_when_it_makes_the_nodes_again_leaves_none_of_the_old(
 
     assert len(machines(edited_sandbox)) == len(old)
     assert not set(old) & set(machines(edited_sandbox))
+
+
+PROVEN = {"sharing.timeSlicing.replicas, new": 4, "sharing.mps.replicas": 8, "sharing.timeSlicing.replicas, on MIG": 21}
+
+
+@pytest.mark.parametrize(("name", "devices"), PROVEN.items())
+def test_sharing_when_changed_is_proven_on_the_new_nodes(living: GkeCloud, name: str, devices: int) -> None:
+    create(living, EDITS[name].base)
+    desired = desire(EDITS[name].target)
+    bring_about(living, desired)
+    kube = connect_kube(living.kube_access(), 10.0)
+    until = time.monotonic() + DEADLINE_S
+    proof = prove_pool(desired, look(kube))
+    while proof.status != "proven":
+        assert time.monotonic() < until, proof
+        time.sleep(0.05)
+        proof = prove_pool(desired, look(kube))
+    kube.close()
+
+    assert proof.total == {"nvidia.com/gpu": devices}
