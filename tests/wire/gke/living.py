@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["bring_about", "create", "find", "finish", "first_request", "machines", "moved", "planned"]
 
 DEADLINE_S = 20.0
-CALLS = 6
+CALLS = 16
 UNTOLD = {"etag", "status", "instanceGroupUrls", "autoscaling.enabled"}
 """What the service writes by itself; an autoscaler that comes or goes is told by its bounds."""
 

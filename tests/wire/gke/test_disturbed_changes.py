@@ -9,11 +9,13 @@ import grpc  # type: ignore[import-untyped]  # ships no types
 import pytest
 from google.cloud import container_v1 as wire
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Nodes, Operation, Taint
+from gpukube.core.values import Disk, Nodes, Operation, Taint
 from gpukube.errors import CapacityError, CloudError, Conflict, SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
 from gpukube.provider import BUSY, MOVED
@@ -25,6 +27,7 @@ from tests.wire.gke.living import bring_about, create, find, finish, first_reque
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpukube.core.values import Target
     from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_gke.client import GkeCloud
 
@@ -209,3 +212,46 @@ def test_scale_when_the_zones_cannot_have_it_says_what_to_ask_for(living: GkeClo
 
     assert caught.value.diagnostics[0].code == code
     assert caught.value.diagnostics[0].fix
+
+
+TARGETS = st.builds(
+    lambda **changes: replace(BASE, **changes),
+    labels=st.dictionaries(st.sampled_from(["team", "tier"]), st.sampled_from(["a", "b"])),
+    protect=st.booleans(),
+    taints=st.lists(
+        st.sampled_from([Taint("d", "1", "NoSchedule"), Taint("d", "2", "NoSchedule"), Taint("e", "", "NoExecute")]),
+        unique_by=lambda taint: taint.key,
+    ).map(lambda own: (GPU_TAINT, *own)),
+    nodes=st.one_of(
+        st.sampled_from([0, 2, 4]).map(lambda count: Nodes(count, count, count, autoscaled=False)),
+        st.sampled_from([2, 4]).map(lambda high: Nodes(0, 0, high, autoscaled=True)),
+    ),
+    zones=st.sampled_from([("us-central1-a",), ("us-central1-b",), ("us-central1-a", "us-central1-b")]),
+    sharing=st.sampled_from([Sharing(), Sharing(None, Slicing("time-slicing", 4)), Sharing(None, Slicing("mps", 8))]),
+    driver_owner=st.sampled_from(["auto", "none"]),
+    image=st.sampled_from(["", "COS_CONTAINERD", "UBUNTU_CONTAINERD"]),
+    disk=st.sampled_from([Disk(None, None), Disk(200, "pd-ssd")]),
+    tags=st.dictionaries(st.just("env"), st.sampled_from(["dev", "prod"])),
+    native=st.fixed_dictionaries(
+        {},
+        optional={
+            "management": st.booleans().map(lambda on: {"autoRepair": on}),
+            "upgradeSettings": st.just({"maxSurge": 0, "maxUnavailable": 1}),
+            "config": st.booleans().map(lambda on: {"gvnic": {"enabled": on}, "fastSocket": {"enabled": on}}),
+        },
+    ),
+)
+
+
+@given(before=TARGETS, after=TARGETS)
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_pools_when_many_things_change_at_once_converge(
+    edited_sandbox: SandboxInfo, living: GkeCloud, before: Target, after: Target
+) -> None:
+    create(living, before)
+    bring_about(living, desire(after))
+
+    assert plan_pool(PROVIDER, desire(after), living.pools()).action == "no-op"
+    assert GPU_TAINT in find(living).effective_taints
+    assert len(machines(edited_sandbox)) == after.nodes.count or after.nodes.autoscaled
+    daemon.tamper(edited_sandbox, "train", "edited", delete=True)
