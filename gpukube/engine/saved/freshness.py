@@ -158,7 +158,7 @@ def _pool(saved: PoolRecord | None, now: PoolRecord | None) -> Iterator[str]:
         if not (_deletes(saved) and saved.seen and saved.seen.state == "deleting"):
             yield "the pool is gone"
     elif not saved.action == now.action == "no-op":
-        moved = [*_sight(saved.seen, now.seen, now)]
+        moved = [*_sight(saved.seen, now.seen)]
         if saved.action != now.action:
             moved.append(f"action {saved.action} -> {now.action}")
         yield from moved or _calls(saved, now)
@@ -168,7 +168,7 @@ def _deletes(pool: PoolRecord | None) -> bool:
     return pool is not None and pool.action == "delete"
 
 
-def _sight(saved: SightRecord | None, now: SightRecord | None, plan: PoolRecord) -> Iterator[str]:
+def _sight(saved: SightRecord | None, now: SightRecord | None) -> Iterator[str]:
     """Tell what moved of the live pool that something is to be done to."""
     if saved is None or now is None:
         if now is not None:
@@ -180,7 +180,7 @@ def _sight(saved: SightRecord | None, now: SightRecord | None, plan: PoolRecord)
     settled = (saved.state, now.state) == ("busy", "ready")
     if saved.state != now.state and not settled:
         moved.append(f"state {saved.state} -> {now.state}")
-    guarded = not settled and not _is_autoscaled(now) and plan.action != "no-op"
+    guarded = not settled and not _is_autoscaled(now)
     if not moved and guarded and saved.etag != now.etag:
         # Every write of the cloud makes a new one, those of an autoscaler and the end of an operation too.
         moved.append(f"etag {saved.etag} -> {now.etag}")

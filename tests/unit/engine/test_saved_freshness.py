@@ -69,10 +69,7 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
     "a taint that is no field": (
         BARE,
         BARE.with_live(effective_taints=(Taint("a", "b", "NoExecute"),)),
-        [
-            'train-aks/a100mig: taints ["nvidia.com/gpu=present:NoSchedule"] -> ["a=b:NoExecute"]',
-            "train-aks: release action none -> upgrade",
-        ],
+        ['train-aks/a100mig: taints ["nvidia.com/gpu=present:NoSchedule"] -> ["a=b:NoExecute"]'],
     ),
     "the etag alone": (UPDATING, UPDATING.with_live(etag="2"), ["train-aks/a100mig: etag 1 -> 2"]),
     "a pool to create is there": (
@@ -115,6 +112,11 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
     ),
     "a pool to delete changed": (PRUNING, PRUNING.with_live(1, etag="7"), ["train-aks/old: etag 1 -> 7"]),
     "a pool to delete is gone": (PRUNING, replace(PRUNING, live=(MATCHING,)), ["train-aks/old: the pool is gone"]),
+    "one of two pools to delete that carry one mark": (
+        replace(PRUNING, live=(MATCHING, replace(STRAY, name="old2"), STRAY)),
+        PRUNING,
+        ["train-aks/old: the pool is gone"],
+    ),
     "another pool to delete": (
         replace(PRUNING, live=(MATCHING,)),
         PRUNING,

@@ -65,7 +65,7 @@ class World:
         declared = {(wanted.target.owner, wanted.target.pool) for wanted in self.wanted}
         strays = tuple(o for o in self.live if o.owner == "ml-platform" and (o.owner, o.pool) not in declared)
         removed = tuple(plan_removal(PROVIDER, self.cluster, o) for o in strays) if prune else ()
-        release = plan_release(self.wanted, self.seen or installed(self.wanted), live_pools=self.live)
+        release = plan_release(self.wanted, self.seen or installed(self.wanted))
         stay = () if prune else strays
         return ClusterPlan(
             self.cluster,
