@@ -48,9 +48,11 @@ def reclaim_objects(kube: Kube, release: Release) -> int:
     """
     changed = 0
     wanted = {identity(obj): obj for obj in manifest_objects(release.manifest)}
-    for live in live_objects(kube, release):
+    found = live_objects(kube, release)
+    manager = next((text(entry, "manager") for obj in found for entry in _applied(obj)), "")
+    for live in found:
         owner = text(live, "metadata", "annotations", _RELEASE_NAME)
-        operations = _operations(wanted[identity(live)], live) if owner in ("", release.name) else []
+        operations = _operations(wanted[identity(live)], live, manager) if owner in ("", release.name) else []
         if not operations:
             continue
         if not kube.change_object(RELEASE_TYPES[text(live, "kind")], live, operations):
@@ -64,32 +66,39 @@ def reclaim_objects(kube: Kube, release: Release) -> int:
     return changed
 
 
-def _operations(wanted: Tree, live: Tree) -> list[Tree]:
+def _operations(wanted: Tree, live: Tree, manager: str) -> list[Tree]:
     """Write the patch: additions away, the last item of a list first, and the others' claims."""
     added = [item for item in find_drift([wanted], [live]) if item.wanted is None]
     found: list[Tree] = [{"op": "remove", "path": pointer(*item.path)} for item in sorted(added, key=_last_first)]
     claims = items(live, "metadata", "managedFields")
-    kept = _helms(claims, wanted)
+    kept = _helms(claims, _applied(live), wanted, manager) if manager else claims
     if any(entry not in claims for entry in kept) or len(kept) != len(claims):
         found.append({"op": "replace", "path": "/metadata/managedFields", "value": kept})
     return found
+
+
+def _applied(live: Tree) -> list[object]:
+    """Find the claims that Helm's apply on the server has made; Helm 3 makes none, and no conflict either."""
+    annotation = ("fieldsV1", "f:metadata", "f:annotations", f"f:{_RELEASE_NAME}")
+    claims = items(live, "metadata", "managedFields")
+    return [entry for entry in claims if text(entry, "operation") == "Apply" and at(entry, *annotation) is not None]
 
 
 def _last_first(item: Drift) -> list[tuple[bool, int, str]]:
     return [(isinstance(step, str), -step if isinstance(step, int) else 0, str(step)) for step in item.path]
 
 
-def _helms(claims: list[object], wanted: Tree) -> list[object]:
-    """Keep the entries of Helm's apply and those of statuses; all of them where Helm does not apply on the server.
+def _helms(claims: list[object], applied: list[object], wanted: Tree, manager: str) -> list[object]:
+    """Keep the claims of Helm's apply and those of statuses.
 
     Helm gets back its claim to the entries of a ConfigMap: an edit took it, and what Helm does not own it never drops.
+    An object that somebody deleted and made again is claimed for Helm as it is.
     """
-    annotation = ("fieldsV1", "f:metadata", "f:annotations", f"f:{_RELEASE_NAME}")
-    applied = [entry for entry in claims if text(entry, "operation") == "Apply" and at(entry, *annotation) is not None]
+    statuses = [entry for entry in claims if text(entry, "subresource")]
+    others = [entry for entry in claims if entry not in applied and entry not in statuses]
     if not applied:
-        return claims
+        return [*({**tree(entry), "manager": manager, "operation": "Apply"} for entry in others[:1]), *statuses]
     data: dict[str, object] = {f"f:{key}": {} for key in tree(wanted, "data")}
     fields = tree(applied[0], "fieldsV1")
     owning = {**tree(applied[0]), "fieldsV1": {**fields, "f:data": {**tree(fields, "f:data"), **data}}}
-    others = [entry for entry in claims if entry in applied[1:] or text(entry, "subresource")]
-    return [owning if data else applied[0], *others]
+    return [owning if data else applied[0], *applied[1:], *statuses]

@@ -144,7 +144,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     version = chart_version or (_newer(live.chart_version, kind.version) if live else kind.version)
     around = Surroundings(
         live=live.values if live else {},
-        taints=_live_taints(live_pools, kind),
+        taints=_live_taints(live_pools, pools, kind),
         named=_named_keys(seen, live_pools),
         bundle_nfd=find_nfd(seen) is None,
         retire=retire,
@@ -281,8 +281,11 @@ def _version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else -1 for part in numbers.split("."))
 
 
-def _live_taints(live_pools: Sequence[Observed], kind: ReleaseKind) -> frozenset[Taint]:
-    served = (pool for pool in live_pools if pool.labels.get(ADVERTISER_LABEL) == kind.advertiser)
+def _live_taints(live_pools: Sequence[Observed], pools: Sequence[Desired], kind: ReleaseKind) -> frozenset[Taint]:
+    """Collect the taints of other live pools; a declared one is planned for as declared, whatever it carries now."""
+    declared = {(pool.target.owner, pool.target.pool) for pool in pools}
+    others = (pool for pool in live_pools if (pool.owner, pool.pool) not in declared)
+    served = (pool for pool in others if pool.labels.get(ADVERTISER_LABEL) == kind.advertiser)
     return frozenset(taint for pool in served for taint in pool.effective_taints)
 
 

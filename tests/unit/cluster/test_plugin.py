@@ -284,6 +284,11 @@ def test_plan_when_live_pools_are_not_ours_to_serve_then_their_taints_do_not_mat
     assert not tolerates(placement_of(plan.values).tolerations, VISION_TAINT)
 
 
+def test_plan_when_a_declared_pool_carries_a_taint_of_somebody_then_only_the_declared_ones_matter() -> None:
+    tainted = make_observed(CUT, effective_taints=(VISION_TAINT,))
+    assert plan_release([CUT], installed([CUT]), live_pools=[tainted]).action == "none"
+
+
 NAMED_BY = {
     "a node": {"nodes": (node_of(SHARED),)},
     "nobody": {},

@@ -83,10 +83,28 @@ def _delete_access(client: Client) -> None:
 IMAGE = {"containers": [{"name": "nvidia-device-plugin-ctr", "image": "mine:1"}]}
 ENV = {"containers": [{"name": "nvidia-device-plugin-ctr", "env": [{"name": "MIG_STRATEGY", "value": "none"}]}]}
 CONFIGS = f"ConfigMap {DEVICE_PLUGIN.config_map}"
+
+
+def _make_anew(client: Client) -> None:
+    """Delete and create, as kubectl replace --force does, with another image."""
+    live = client.get(DaemonSet, PLUGIN_NAME, namespace=NAMESPACE).to_dict()
+    _delete(client, DaemonSet, PLUGIN_NAME)
+    kept = ("name", "namespace", "labels", "annotations")
+    details = {key: value for key, value in live["metadata"].items() if key in kept}
+    live["spec"]["template"]["spec"]["containers"][0]["image"] = "mine:1"
+    made = DaemonSet.from_dict({**live, "metadata": details})
+    assert isinstance(made, DaemonSet)
+    client.create(made)
+
+
 EDITS: dict[str, tuple[Callable[[Client], None], list[tuple[str, str]]]] = {
     "image": (
         lambda c: _patch(c, DaemonSet, PLUGIN_NAME, pod(**IMAGE)),
         [(f"DaemonSet {PLUGIN_NAME}", "containers[nvidia-device-plugin-ctr].image")],
+    ),
+    "made anew with another image": (
+        _make_anew,
+        [(f"DaemonSet {PLUGIN_NAME}", "containers[nvidia-device-plugin-sidecar].image")],
     ),
     "an environment variable more": (
         lambda c: _patch(c, DaemonSet, PLUGIN_NAME, pod(**ENV)),
