@@ -44,13 +44,15 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
     properties = _mapping(native.get("properties"))
     labels = {key: str(value) for key, value in _mapping(properties.get("nodeLabels")).items()}
     status = str(properties.get("provisioningState") or "Unknown")
+    state = STATES.get(status, "busy")
+    is_stopped = _mapping(properties.get("powerState")).get("code") == "Stopped"
     return Observed(
         name=str(native.get("name", "")),
         owner=labels.get(OWNER_LABEL, ""),
         pool=labels.get(POOL_LABEL, ""),
         protected=labels.get(PROTECT_LABEL) == "true",
-        state=STATES.get(status, "busy"),
-        status=status,
+        state=state,
+        status="Stopped" if is_stopped and state == "ready" else status,
         failure=pool_failure(properties),
         fields=_fields(properties, labels),
         nodes=_number(properties.get("count")),

@@ -110,6 +110,11 @@ EDITS: dict[str, tuple[Observed, Target, dict[str, object]]] = {
         replace(PLAIN, protect=True),
         {"nodeLabels": {**MARKS, "team": "vision", "gpukube.io/protect": "true"}},
     ),
+    "no protection": (
+        live(replace(PLAIN, protect=True)),
+        PLAIN,
+        {"nodeLabels": {**MARKS, "team": "vision"}},
+    ),
     "taint": (
         live(PLAIN),
         replace(PLAIN, taints=(GPU_TAINT, Taint("a", "b", "NoSchedule"))),
@@ -149,6 +154,19 @@ def test_update_when_one_thing_changes_then_the_rest_goes_back_as_read(name: str
     assert (request.params["etag"], request.params["match_condition"]) == ("e7", "if-not-modified")
     assert not sent(request).keys() & NOT_SENT.keys()
     assert moved(before, request) == change
+
+
+def test_update_when_the_count_alone_is_asked_for_then_no_bounds_stay_beside_a_pool_without_autoscaler() -> None:
+    before = live(AUTOSCALED, count=3)
+    (request,) = PROVIDER.update_requests(desire(PLAIN), before, (Change("nodes.count", None, 1),))
+
+    assert moved(before, request) == EDITS["autoscaler off"][2]
+
+
+def test_update_when_aks_answers_nulls_then_they_are_left_out() -> None:
+    (request,) = update(live(PLAIN, gpuInstanceProfile=None), replace(PLAIN, labels={}))
+
+    assert None not in sent(request).values()
 
 
 def test_update_when_made_then_the_pool_as_read_is_left_alone() -> None:

@@ -160,6 +160,7 @@ def test_profile_when_read_is_named_as_nvidia_does() -> None:
         ("Failed", "failed"),
         ("Canceled", "failed"),
         ("Creating", "busy"),
+        ("Deleting", "deleting"),
         ("UpgradingNodeImageVersion", "busy"),
         ("SomethingNew", "busy"),
     ],
@@ -168,6 +169,13 @@ def test_state_when_read_treats_unknown_words_as_busy(status: str, state: str) -
     observed = observe_pool({"name": "p", "properties": {"provisioningState": status}})
 
     assert (observed.status, observed.state) == (status, state)
+
+
+@pytest.mark.parametrize(("state", "status"), [("Succeeded", "Stopped"), ("Starting", "Starting")])
+def test_pool_when_stopped_says_so_once_nothing_works_on_it(state: str, status: str) -> None:
+    properties = {"provisioningState": state, "powerState": {"code": "Stopped"}}
+
+    assert observe_pool({"name": "p", "properties": properties}).status == status
 
 
 def test_pool_of_somebody_else_when_read_has_no_owner() -> None:
