@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import PROTECT_LABEL, Request
-from gpukube_eks.meanings import busy, moved
+from gpukube_eks.meanings import busy, moved, unchangeable
 from gpukube_eks.native import EXCLUSIVE
-from gpukube_eks.observe import STATES
+from gpukube_eks.observe import STATES, health_of
 from gpukube_eks.template import changed_data
 from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG, native_taint
 from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
@@ -59,7 +59,7 @@ def translate_changes(desired: Desired, observed: Observed, changes: Sequence[Ch
 def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
     """Make the call that sets the size of a group, or its bounds."""
     live = _mapping(observed.native.get("scalingConfig"))
-    found = _scaling(nodes, live) or _wanted_sizes(nodes)
+    found = _scaling(nodes, live) or {name: live[name] for name in ("minSize", "maxSize") if name in live}
     return _config(cluster, observed, {"scalingConfig": found}, {"scalingConfig": _sizes_read(found, live)})
 
 
@@ -73,12 +73,13 @@ def require_unmoved(request: Request, group: Json | None, where: str) -> None:
 
     Raises:
         Conflict: With code MOVED, or with BUSY.
+        CloudError: The group failed: it must be deleted.
     """
     if group is None:
         raise moved(("it is gone",), where)
     status = str(group.get("status") or "Unknown")
-    if request.operation in (UPDATE_CONFIG, UPDATE_VERSION) and STATES.get(status, "busy") in ("busy", "deleting"):
-        raise busy(status, where)
+    if request.operation in (UPDATE_CONFIG, UPDATE_VERSION) and (state := STATES.get(status, "busy")) != "ready":
+        raise unchangeable(status, health_of(group), where) if state == "failed" else busy(status, where)
     scaling = _mapping(_mapping(request.params["nodegroup"]).get("scalingConfig"))
     parts = _moved_parts(_mapping(request.params["expects"]), group)
     if parts or (scaling and _outgrown(scaling, group)):

@@ -22,7 +22,7 @@ from gpukube_eks.access import cloud_access, connect_aws, file_access
 from gpukube_eks.change import require_unmoved
 from gpukube_eks.endpoint import choose_endpoint
 from gpukube_eks.failures import code_of, explained, unless
-from gpukube_eks.meanings import exists, issue_error, update_error
+from gpukube_eks.meanings import exists, issue_error, unchangeable, update_error
 from gpukube_eks.observe import STATES, health_of, is_ours, observe_group
 from gpukube_eks.places import Subnet, choose_role, choose_subnets, documented_roles
 from gpukube_eks.templates import LaunchTemplates
@@ -265,7 +265,8 @@ class EksCloud:
         pool = str(body["nodegroupName"])
         where = self._where(pool)
         with explained(where):
-            require_unmoved(request, self._find_group(pool), where)
+            group = self._find_group(pool)
+            require_unmoved(request, group, where)
             if request.operation in (TAG, UNTAG):
                 call = self._aws.eks.tag_resource if request.operation == TAG else self._aws.eks.untag_resource
                 call(**_mapping(request.params["resource"]))
@@ -274,7 +275,12 @@ class EksCloud:
                 own = {"id": template.get("LaunchTemplateId"), "version": self._templates.follow(template, where)}
                 body["launchTemplate"] = own
             config, version = self._aws.eks.update_nodegroup_config, self._aws.eks.update_nodegroup_version
-            answer = (config if request.operation == UPDATE_CONFIG else version)(**body)
+            try:
+                answer = (config if request.operation == UPDATE_CONFIG else version)(**body)
+            except ClientError as error:
+                if group and group.get("status") == "DEGRADED" and code_of(error) == "ResourceInUseException":
+                    raise unchangeable("DEGRADED", health_of(group), where) from error
+                raise
         return Operation(pool, "update", str(_mapping(answer.get("update")).get("id") or ""))
 
     def _delete(self, pool: str) -> Operation:

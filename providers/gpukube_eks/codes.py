@@ -59,6 +59,7 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "zone-not-offered": "The instance type is not offered in the zones.",
     "quota": "A quota of the account is too small.",
     "busy": "Another operation runs on the node group, or too many requests at once.",
+    "unchangeable": "The state of the node group lets no update in.",
     "changed": "The pool changed since it was read.",
     "exists": "A node group of this name is there already.",
     "foreign-template": "A launch template of the pool's name is somebody else's.",

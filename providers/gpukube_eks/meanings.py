@@ -18,7 +18,18 @@ from gpukube.provider import BUSY, MOVED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LOGIN", "Problem", "busy", "error_of", "exists", "issue_error", "moved", "quote", "update_error"]
+__all__ = [
+    "LOGIN",
+    "Problem",
+    "busy",
+    "error_of",
+    "exists",
+    "issue_error",
+    "moved",
+    "quote",
+    "unchangeable",
+    "update_error",
+]
 
 LOGIN: Final = "run aws sso login or aws configure, or set AWS_PROFILE, or clusters.*.profile"
 _AGAIN: Final = "run the same command again: it looks first"
@@ -359,6 +370,24 @@ def exists(where: str) -> GpukubeError:
 def busy(status: str, where: str) -> GpukubeError:
     """Make our error of a change that would meet a group which EKS works on."""
     return _BUSY.error(f"{_BUSY.says} ({status})", where=where, fix=_BUSY.fix, code=_BUSY.code)
+
+
+def unchangeable(status: str, issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
+    """Make our error of a group whose state lets no update in, and which does not get out of it by waiting.
+
+    A failed one must be deleted; whether EKS updates a DEGRADED one is told both ways (aws/containers-roadmap#2204,
+    #2326).
+    """
+    ill = status == "DEGRADED"
+    return CloudError(
+        f"EKS takes no update of the node group while it is {status}",
+        where=where,
+        fix="remove what its health names, or delete the pool and create it again"
+        if ill
+        else "delete the pool and create it again",
+        why=quote("; ".join(f"{code}: {text}" for code, text in issues)),
+        code="unchangeable",
+    )
 
 
 def moved(parts: Sequence[str], where: str) -> GpukubeError:

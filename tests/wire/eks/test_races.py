@@ -176,6 +176,31 @@ def test_update_when_eks_says_busy_is_the_code_that_the_engine_waits_for(
     assert code_of(caught.value) == BUSY
 
 
+@pytest.mark.parametrize("status", ["CREATE_FAILED", "DELETE_FAILED", "DEGRADED"])
+def test_update_when_waiting_would_not_help_says_so_and_why(
+    sandbox: SandboxInfo, cloud: EksCloud, follow: Follow, status: str
+) -> None:
+    make(cloud, follow)
+    daemon.configure(sandbox, eksDegradedBusy=True)
+    issue = {"code": "AsgInstanceLaunchFailures", "message": "InsufficientInstanceCapacity", "resourceIds": []}
+    daemon.tamper(sandbox, "train", "a100mig", status=status, issues=[issue])
+
+    with pytest.raises(CloudError) as caught:
+        cloud.send(requests(cloud, desired_of(replace(T4, labels={})))[0])
+
+    assert code_of(caught.value) == "unchangeable"
+    assert "InsufficientInstanceCapacity" in caught.value.diagnostics[0].why
+
+
+def test_update_when_a_degraded_group_takes_it_is_done(sandbox: SandboxInfo, cloud: EksCloud, follow: Follow) -> None:
+    make(cloud, follow)
+    daemon.tamper(sandbox, "train", "a100mig", status="DEGRADED")
+
+    assert follow(cloud, cloud.send(requests(cloud, desired_of(replace(T4, labels={})))[0])).done
+
+    assert "team" not in find(cloud).labels
+
+
 def test_update_when_not_allowed_names_the_action(sandbox: SandboxInfo, cloud: EksCloud, follow: Follow) -> None:
     make(cloud, follow)
     daemon.add_fault(sandbox, "operation", pool="a100mig", code="AccessDeniedException")
