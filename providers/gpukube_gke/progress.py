@@ -40,6 +40,7 @@ _CANONICAL: Final = (
     "UNAUTHENTICATED",
 )
 """google.rpc.Code by number, as Operation.error carries it (google/rpc/code.proto)."""
+_SETTLED: Final = frozenset({"ready", "failed"})
 _BAD: Final = frozenset({"ERROR", "RUNNING_WITH_ERROR"})
 
 
@@ -55,10 +56,16 @@ def operation_progress(native: Mapping[str, object], where: str) -> Progress:
 
 
 def pool_progress(operation: Operation, native: Mapping[str, object] | None, where: str) -> Progress:
-    """Read the pool where the operation's name is not known, or no longer kept; None is a pool that is not there."""
+    """Read the pool where the operation's name is not known, or no longer kept; None is a pool that is not there.
+
+    A pool that has an error takes updates, and keeps the error until one ends well: it does not tell how an update of
+    it went, only that none is under way.
+    """
     if native is None:
         return _gone(operation, where)
     status = str(native.get("status") or "STATUS_UNSPECIFIED")
+    if operation.verb == "update":
+        return Progress(done=STATES.get(status) in _SETTLED, status=status)
     if operation.verb != "delete" and status in _BAD:
         return Progress(done=False, status=status, error=_pool_error(native, where))
     return Progress(done=STATES.get(status) == "ready" and operation.verb != "delete", status=status)

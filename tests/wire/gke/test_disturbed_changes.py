@@ -130,6 +130,10 @@ def test_change_when_the_nodes_do_not_come_is_told_and_the_pool_is_left_alone(
     assert machines(edited_sandbox) == old
     assert (find(living).status, plan.requests) == ("RUNNING_WITH_ERROR", ())
 
+    finish(living, Operation("edited", "update"))
+    bring_about(living, desire(replace(EDITS["image"].target, labels={"team": "speech"})))
+    assert find(living).status == "RUNNING"
+
 
 def test_change_when_it_takes_long_is_waited_for(edited_sandbox: SandboxInfo, living: GkeCloud) -> None:
     create(living, BASE)
