@@ -121,5 +121,14 @@ def living(edited_sandbox: SandboxInfo, connected: GkeCloud) -> Iterator[GkeClou
     daemon.clear_faults(edited_sandbox)
     daemon.configure(edited_sandbox, speed=EDITED_SPEED)
     for pool in connected.pools():
-        if pool.owner:
+        if pool.state == "deleting":
+            _wait_until_gone(connected, pool.name)
+        elif pool.owner:
             daemon.tamper(edited_sandbox, "train", pool.name, delete=True)
+
+
+def _wait_until_gone(cloud: GkeCloud, name: str) -> None:
+    until = time.monotonic() + DEADLINE_S
+    while cloud.pool(name) is not None:
+        assert time.monotonic() < until, name
+        time.sleep(0.01)
