@@ -19,9 +19,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import PROTECT_LABEL, Request
-from gpukube_eks.meanings import busy, moved, unchangeable
+from gpukube_eks.meanings import busy
 from gpukube_eks.native import EXCLUSIVE
 from gpukube_eks.observe import STATES, health_of
+from gpukube_eks.refusals import moved, unchangeable
 from gpukube_eks.template import changed_data
 from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG, native_taint
 from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION

@@ -22,9 +22,10 @@ from gpukube_eks.access import cloud_access, connect_aws, file_access
 from gpukube_eks.change import require_unmoved
 from gpukube_eks.endpoint import choose_endpoint
 from gpukube_eks.failures import code_of, explained, unless
-from gpukube_eks.meanings import exists, issue_error, unchangeable, update_error
+from gpukube_eks.meanings import exists, issue_error, update_error
 from gpukube_eks.observe import STATES, health_of, is_ours, observe_group
 from gpukube_eks.places import Subnet, choose_role, choose_subnets, documented_roles
+from gpukube_eks.refusals import unchangeable
 from gpukube_eks.templates import LaunchTemplates
 from gpukube_eks.translate import CREATE, DELETE, group_of, with_place
 from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION

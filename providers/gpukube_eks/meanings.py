@@ -19,20 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "AGAIN",
     "LOGIN",
     "Problem",
     "busy",
     "error_of",
     "exists",
     "issue_error",
-    "moved",
     "quote",
-    "unchangeable",
     "update_error",
 ]
 
 LOGIN: Final = "run aws sso login or aws configure, or set AWS_PROFILE, or clusters.*.profile"
-_AGAIN: Final = "run the same command again: it looks first"
+AGAIN: Final = "run the same command again: it looks first"
 _OTHER_PLACE: Final = "write zones: with other zones, choose another type or capacity, or try later"
 _QUOTAS: Final = (
     "raise the vCPU quota in Service Quotas (ec2): G and VT machines L-DB2E81BA on demand and L-3819A6DF as Spot, "
@@ -82,7 +81,7 @@ _EARLY: Final[tuple[_Row, ...]] = (
         r"(?i)already exists",
         Conflict,
         "a node group of this name is there already",
-        _AGAIN,
+        AGAIN,
         "exists",
     ),
     # aws/karpenter-provider-aws#133, aws/containers-roadmap#2204
@@ -93,7 +92,7 @@ _EARLY: Final[tuple[_Row, ...]] = (
         r"can't be greater than (desired|max) size",
         Conflict,
         "the size of the node group changed meanwhile",
-        _AGAIN,
+        AGAIN,
         MOVED,
     ),
     # aws/aws-sdk#652: status 400, which the SDK does not try again; nothing was done
@@ -336,7 +335,7 @@ _LATE: Final[tuple[_Row, ...]] = (
     ),
 )
 
-_FAILED: Final = _Row("", "", CloudError, "the operation ended badly", _AGAIN, "failed")
+_FAILED: Final = _Row("", "", CloudError, "the operation ended badly", AGAIN, "failed")
 _UNKNOWN: Final = _Row("", "", CloudError, "AWS refused the request", "change what it names, or try again later")
 
 
@@ -357,7 +356,7 @@ def issue_error(issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
 def update_error(status: str, errors: Sequence[tuple[str, str]], where: str) -> GpukubeError:
     """Make our error of an update that failed or was cancelled; the group has its old configuration again."""
     if status == "Cancelled":
-        return Conflict("the update was cancelled", where=where, fix=_AGAIN, code="canceled")
+        return Conflict("the update was cancelled", where=where, fix=AGAIN, code="canceled")
     return issue_error(errors, where)
 
 
@@ -370,30 +369,6 @@ def exists(where: str) -> GpukubeError:
 def busy(status: str, where: str) -> GpukubeError:
     """Make our error of a change that would meet a group which EKS works on."""
     return _BUSY.error(f"{_BUSY.says} ({status})", where=where, fix=_BUSY.fix, code=_BUSY.code)
-
-
-def unchangeable(status: str, issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
-    """Make our error of a group whose state lets no update in, and which does not get out of it by waiting.
-
-    A failed one must be deleted; whether EKS updates a DEGRADED one is told both ways (aws/containers-roadmap#2204,
-    #2326).
-    """
-    ill = status == "DEGRADED"
-    return CloudError(
-        f"EKS takes no update of the node group while it is {status}",
-        where=where,
-        fix="remove what its health names, or delete the pool and create it again"
-        if ill
-        else "delete the pool and create it again",
-        why=quote("; ".join(f"{code}: {text}" for code, text in issues)),
-        code="unchangeable",
-    )
-
-
-def moved(parts: Sequence[str], where: str) -> GpukubeError:
-    """Make our error of a change that was made from values which are others by now."""
-    what = ", ".join(parts)
-    return Conflict(f"the node group changed since it was read: {what}", where=where, fix=_AGAIN, code=MOVED)
 
 
 def _meaning(problem: Problem) -> _Row:
