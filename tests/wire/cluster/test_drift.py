@@ -12,12 +12,14 @@ from lightkube.resources.core_v1 import ConfigMap, ServiceAccount
 from lightkube.resources.rbac_authorization_v1 import ClusterRole, ClusterRoleBinding
 from lightkube.types import PatchType
 
+from gpukube.cluster.api_types import RELEASE_TYPES
 from gpukube.cluster.keeper import apply_release
+from gpukube.cluster.kube_calls import global_kind
 from gpukube.cluster.merging import DEFAULT_KEY
-from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import has_entry, look
-from tests.unit.cluster.builders import PLUGIN_NAME, SINGLE, SLICED, VISION_TAINT, desire
+from tests.unit.cluster.builders import PLUGIN_NAME, SINGLE, SLICED, VISION_TAINT, desire, operated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -221,3 +223,19 @@ def test_upgrade_when_nobody_else_holds_anything_then_nothing_is_patched_by_us(
     apply_release(installed, kube, plan, lambda missed: plan_release([CUT], look(kube), missed=missed))
     found = hand.get(ConfigMap, DEVICE_PLUGIN.config_map, namespace=NAMESPACE).to_dict()
     assert "gpukube" not in [entry["manager"] for entry in found["metadata"]["managedFields"]]
+
+
+def test_operator_when_its_policy_was_edited_then_found_and_set_right(
+    keeper: ReleaseKeeper, kube: LightKube, hand: Client
+) -> None:
+    pools = [operated(sharing=SINGLE)]
+    keeper.install_or_upgrade(plan_release(pools, look(kube)), 0)
+    assert plan_release(pools, look(kube)).drift == ()
+    change = {"spec": {"mig": {"strategy": "mixed"}, "daemonsets": {"tolerations": []}}}
+    hand.patch(global_kind(RELEASE_TYPES["ClusterPolicy"]), CLUSTER_POLICY, change, patch_type=PatchType.MERGE)
+    plan = plan_release(pools, look(kube))
+    policy = f"ClusterPolicy {CLUSTER_POLICY}"
+    assert findings(plan) == [(policy, "daemonsets.tolerations"), (policy, "mig.strategy")]
+    keeper.dry_run(plan)
+    apply_release(keeper, kube, plan, lambda missed: plan_release(pools, look(kube), missed=missed))
+    assert plan_release(pools, look(kube)).action == "none"
