@@ -31,9 +31,11 @@ from gpukube.engine.documents import (
     plan_summary,
     pool_document,
     report_document,
+    used_devices,
     validation_document,
 )
 from gpukube.engine.events import Event, Listener
+from gpukube.engine.fanout import run_all
 from gpukube.engine.planning import ClusterPlan, Scope, plan_clusters
 from gpukube.engine.prepare import Filters, Prepared, prepare, prepare_addresses
 from gpukube.engine.proving import verify_pools
@@ -53,7 +55,7 @@ from gpukube.engine.scale import Scaling, Size, scale_pools
 from gpukube.engine.scale import plan_scaling as _plan_scaling
 from gpukube.engine.session import open_sessions
 from gpukube.engine.waiting import wait_for_pools
-from gpukube.errors import ExitCode
+from gpukube.errors import ExitCode, GpukubeError
 from gpukube.spec.load import LoadedSpec, load_specs
 from gpukube.spec.schema import json_schema
 
@@ -104,6 +106,7 @@ __all__ = [
     "saved_plan",
     "scale",
     "schema",
+    "survey",
     "validation_document",
     "verify",
     "wait",
@@ -136,6 +139,23 @@ def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterP
     """Look at all clusters and say what would happen; changes nothing."""
     with open_sessions(prepared.clusters.values(), run.settings) as sessions:
         return plan_clusters(prepared, sessions, run, scope)
+
+
+def survey(
+    prepared: Prepared, run: Run, *, skip_cluster: bool = False
+) -> tuple[tuple[ClusterPlan, ...], dict[str, dict[str, dict[str, int]]]]:
+    """Look at all clusters for a listing.
+
+    Returns:
+        The plans, and per cluster key and node the devices that pods request; clusters that could not be asked are left
+        out.
+    """
+    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
+        plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=skip_cluster))
+        asked = {plan.cluster.key: sessions[plan.cluster.key].kube().pods for plan in plans if plan.seen}
+        pods = run_all(asked, run.parallelism)
+    usage = {key: used_devices(found) for key, found in pods.items() if not isinstance(found, GpukubeError)}
+    return plans, usage
 
 
 def create(prepared: Prepared, run: Run, *, adopt: bool = False) -> tuple[ClusterReport, ...]:

@@ -48,6 +48,7 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "needs-replace": "A field cannot change on a live pool, and --replace was not given.",
     "needs-disruption": "A change disturbs running pods, and --allow-disruption was not given.",
     "adopt-differs": "A pool to adopt differs from the spec, and adopting changes nothing but marks.",
+    "pool-ails": "The cloud calls a pool usable and says that something is wrong with it.",
     "failed-with-nodes": "A pool that the cloud calls failed has live nodes, so it is not made again unasked.",
 }
 """What stands against a change of live pools."""

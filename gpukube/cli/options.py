@@ -227,7 +227,7 @@ OutputOption = Annotated[
     str,
     typer.Option(
         "--output", "-o", default_factory=_table, show_default=False, envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
-        help="table (default), json or yaml.",
+        help="table (default), json, yaml; by command also wide, name, markdown, github.",
     ),
 ]  # fmt: skip
 ChartOption = Annotated[

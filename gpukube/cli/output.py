@@ -90,17 +90,17 @@ _TEXTS: Final[Mapping[str, Callable[[Any], Iterable[str]]]] = {
 """Formats that are lines of text, whatever the stream."""
 
 
-def require_format(name: str, kind: str = "") -> None:
+def require_format(name: str, kind: str) -> None:
     """Check the -o option before anything is done.
 
     Args:
         name: As given.
-        kind: Of the document that the command will show; "" to accept what any command writes.
+        kind: Of the document that the command will show.
 
     Raises:
         SpecError: This command does not write that format.
     """
-    possible = FORMATS[kind] if kind else tuple(dict.fromkeys(one for each in FORMATS.values() for one in each))
+    possible = FORMATS[kind]
     if name not in possible:
         raise SpecError(
             f'"{name}" is no output format of this command',

@@ -28,7 +28,7 @@ __all__ = ["apply", "create", "delete", "diff", "get_pool", "list_pools", "plan"
 def plan(choices: Choices) -> None:
     """Show the plan; with --out save it."""
     _require_plan_options(choices)
-    with open_job(choices) as job:
+    with open_job(choices, "Plan") as job:
         plans = api.plan(job.prepared, job.run, _scope(choices))
     document = api.plan_document(plans, job.prepared.warnings)
     if choices.out:
@@ -42,7 +42,7 @@ def plan(choices: Choices) -> None:
 
 def diff(choices: Choices) -> None:
     """Show the differences; 0 none, 2 some."""
-    with open_job(choices) as job:
+    with open_job(choices, "Diff") as job:
         plans = api.plan(job.prepared, job.run, api.Scope(skip_cluster=choices.skip_cluster))
     out.show(api.plan_document(plans, job.prepared.warnings, kind="Diff"), choices.output, verbose=choices.verbose)
     raise typer.Exit(api.diff_exit_code(plans, skip_cluster=choices.skip_cluster))
@@ -120,18 +120,18 @@ def scale(choices: Choices) -> None:
 
 def list_pools(choices: Choices) -> None:
     """List live GPU pools."""
-    with open_job(choices) as job:
-        plans = api.plan(job.prepared, job.run, api.Scope(skip_cluster=choices.skip_cluster))
-    out.show(api.list_document(plans), choices.output, verbose=choices.verbose)
+    with open_job(choices, "PoolList") as job:
+        plans, usage = api.survey(job.prepared, job.run, skip_cluster=choices.skip_cluster)
+    out.show(api.list_document(plans, usage), choices.output, verbose=choices.verbose)
     raise typer.Exit(api.plan_exit_code(plans))
 
 
 def get_pool(choices: Choices) -> None:
     """Show one pool wherever it lives."""
     (name,) = choices.names
-    with open_job(choices) as job:
-        plans = api.plan(job.prepared, job.run)
-    document: Document = api.pool_document(plans, name)
+    with open_job(choices, "Pool") as job:
+        plans, usage = api.survey(job.prepared, job.run)
+    document: Document = api.pool_document(plans, name, usage)
     out.show(document, choices.output, verbose=choices.verbose)
     raise typer.Exit(api.plan_exit_code(plans))
 
@@ -177,10 +177,12 @@ def _require_plan_options(choices: Choices) -> None:
 def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
     """Take everything that shapes the plan from the file; the command line may not shape it besides.
 
+    Consent does not shape it: it may be given when the plan is saved or when it is applied.
+
     Raises:
         SpecError: It tries to.
     """
-    shaping = ("files", "sets", "clusters", "pools", "adopt", "prune", "replace", "allow_disruption", "chart")
+    shaping = ("files", "sets", "clusters", "pools", "adopt", "prune", "chart")
     given = [name for name in shaping if getattr(choices, name) != getattr(Choices(), name)]
     if given:
         option = f"--{given[0].removesuffix('s').replace('_', '-')}"
@@ -198,8 +200,8 @@ def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
         pools=list(kept.pools),
         adopt=kept.adopt,
         prune=kept.prune,
-        replace=kept.replace,
-        allow_disruption=kept.allow_disruption,
+        replace=kept.replace or choices.replace,
+        allow_disruption=kept.allow_disruption or choices.allow_disruption,
         chart=kept.chart,
     )
 
@@ -210,13 +212,15 @@ def _report(
     work: Callable[[Job], Sequence[ClusterReport]],
     saved: api.SavedPlan | None = None,
 ) -> None:
-    with open_job(choices, saved) as job:
+    with open_job(choices, kind, saved) as job:
         reports = work(job)
     _finish(choices, kind, reports, job.run)
 
 
 def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], run: api.Run) -> None:
-    out.show(api.report_document(reports, kind=kind), choices.output, verbose=choices.verbose)
+    # Beside an event log on stdout the report is its last line, so that all of it stays JSON Lines.
+    output = "line" if choices.events == "-" else choices.output
+    out.show(api.report_document(reports, kind=kind), output, verbose=choices.verbose)
     if run.clock.stopped:
         sys.stderr.write(f"stopped waiting; the cloud keeps working. To resume: {run.resume}\n")
         raise typer.Exit(ExitCode.INTERRUPTED)
@@ -237,5 +241,8 @@ def _confirm_apply(choices: Choices, job: Job, plans: Sequence[api.ClusterPlan])
         return
     with job.progress.paused():
         document = api.plan_document(plans, ())
+        for cluster in document["clusters"]:
+            for pool in cluster["pools"]:
+                pool["needs"] = []  # it was asked for before: what is missing is refused
         out.show_on_stderr(document, verbose=choices.verbose)
     confirm(choices, job, "apply", [api.plan_summary(document)])

@@ -126,7 +126,7 @@ def status(*, output: OutputOption, verbose: VerboseOption) -> None:
     from gpukube.cli import output as out
     from gpukube.sandbox import daemon
 
-    out.require_format(output)
+    out.require_format(output, "Sandbox")
     with _told():
         document = {"schemaVersion": 0, "kind": "Sandbox", **daemon.status(_running())}
     out.show(document, output, verbose=verbose)

@@ -17,7 +17,7 @@ def validate(*, files: FileOption, sets: SetOption, output: OutputOption) -> Non
     from gpukube import api
     from gpukube.cli import output as out
 
-    out.require_format(output)
+    out.require_format(output, "Validation")
     prepared = api.prepare(api.load(files, sets=sets))
     out.warn(prepared.warnings)
     out.show(api.validation_document(prepared), output)

@@ -42,9 +42,18 @@ class Job:
 
 
 @contextmanager
-def open_job(choices: Choices, saved: api.SavedPlan | None = None) -> Iterator[Job]:
-    """Check everything that needs no call, then set the stage: sandbox, progress, Ctrl-C."""
-    out.require_format(choices.output)
+def open_job(choices: Choices, kind: str, saved: api.SavedPlan | None = None) -> Iterator[Job]:
+    """Check everything that needs no call, then set the stage: sandbox, progress, Ctrl-C.
+
+    Args:
+        choices: The command line.
+        kind: Of the document that the command will show.
+        saved: The plan to apply, instead of specs.
+
+    Raises:
+        SpecError: The specs or the command line are wrong.
+    """
+    out.require_format(choices.output, kind)
     specs, prepared = _prepared(choices, saved)
     out.warn(prepared.warnings)
     with progress_on(out.stderr_console()) as listen, logged(choices.events, listen) as listener:

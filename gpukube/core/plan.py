@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.values import ClassifiedChange, PoolPlan
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Diagnostic, SpecError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,18 +64,27 @@ def _ours(provider: Provider, desired: Desired, observed: Observed, changes: tup
         return _changed(provider, desired, observed, changes)
     if observed.state == "busy":
         return _plan(desired, observed, "no-op", f"matches; the cloud is still working on it ({observed.status})")
-    return _plan(desired, observed, "no-op", "matches the spec")
+    return _plan(desired, observed, "no-op", "matches the spec", diagnostics=tuple(_ails(desired, observed)))
+
+
+def _ails(desired: Desired, observed: Observed) -> list[Diagnostic]:
+    """Pass on what the cloud says is wrong with a pool that it calls usable: an update that failed half-way."""
+    if not observed.failure:
+        return []
+    message = f"the cloud says that something is wrong with it: {observed.failure}"
+    fix = "look at it with the cloud's own tool; gpukube pool verify says whether its GPUs are there"
+    return [Diagnostic("pool-ails", desired.target.where, message, fix=fix, severity="warning")]
 
 
 def plan_removal(provider: Provider, cluster: ClusterRef, observed: Observed) -> PoolPlan:
     """Plan the deletion of a live pool that the spec no longer declares."""
     where = Where(f"{cluster.key}/{observed.pool or observed.name}")
     problems = (_protected(where, "deleted"),) if observed.protected else ()
-    request = provider.delete_request(cluster, observed)
+    going = observed.state == "deleting"
+    requests = () if going else (provider.delete_request(cluster, observed),)
     why = f'belongs to "{observed.owner}", which no longer declares it'
-    return PoolPlan(
-        cluster, observed.pool or observed.name, observed.name, "delete", why, None, observed, (), (request,), problems
-    )
+    name = observed.pool or observed.name
+    return PoolPlan(cluster, name, observed.name, "delete", why, None, observed, (), requests, problems)
 
 
 def spare_living(provider: Provider, plan: PoolPlan) -> PoolPlan:
@@ -144,8 +153,14 @@ def _changed(
         problems += [_protected(desired.target.where, "replaced")] if observed.protected else []
         anew = (provider.delete_request(desired.target.cluster, observed), desired.create)
         return _plan(desired, observed, "replace", why, changes=changes, requests=anew, diagnostics=tuple(problems))
-    calls = () if problems else _updates(provider, desired, observed, changes)
+    calls: tuple[Request, ...] = ()
+    if not problems:
+        try:
+            calls = _updates(provider, desired, observed, changes)
+        except SpecError as error:
+            problems += error.diagnostics
     why = f"differs in {fields}"
+    problems += _ails(desired, observed)
     return _plan(desired, observed, "update", why, changes=changes, requests=calls, diagnostics=tuple(problems))
 
 

@@ -21,7 +21,7 @@ from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.create import bring_up
 from gpukube.engine.delete import delete_pool
 from gpukube.engine.fanout import run_all
-from gpukube.engine.pools import attempt, make_pool, remove_pool, update_pool
+from gpukube.engine.pools import attempt, make_pool, remove_pool, settle, update_pool
 from gpukube.engine.proving import prove
 from gpukube.engine.release import restore_entry, retire_entries
 from gpukube.engine.report import GOOD, ClusterReport, PoolReport
@@ -152,6 +152,8 @@ def _apply_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run
     if plan.action == "update":
         _refresh(plan, session, run)
         update_pool(plan, session, run)
+        if not run.no_wait:
+            settle(plan, session, run)
         return _proven(plan, session, run, "updated")
     if plan.action == "replace":
         _recreate(plan, session, run)

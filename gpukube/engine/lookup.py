@@ -9,10 +9,10 @@ from gpukube.errors import Conflict, SpecError, Where
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpukube.core.values import ClusterRef, Desired, Observed
+    from gpukube.core.values import ClusterRef, Desired, Observed, PoolPlan, Target
     from gpukube.engine.planning import ClusterPlan
 
-__all__ = ["absent_pools", "declared_as", "find_pools", "no_such_pool"]
+__all__ = ["absent_pools", "declared_as", "find_pools", "is_named", "no_such_pool"]
 
 
 def find_pools(
@@ -31,15 +31,24 @@ def find_pools(
     for plan in plans:
         if plan.error is not None:
             raise plan.error
-    found = {plan.cluster.key: tuple(o for o in plan.live if {o.pool, o.name} & set(names)) for plan in plans}
+    found = {
+        plan.cluster.key: tuple(o for o in plan.live if any(is_named(name, plan.cluster.key, o) for name in names))
+        for plan in plans
+    }
     for plan in plans:
         for pool in found[plan.cluster.key]:
             _require_ours(plan.cluster, pool, owners)
-    seen = {name for pools in found.values() for pool in pools for name in (pool.pool, pool.name)}
     for name in names:
-        if name not in seen and not any(declared_as(plan, name) for plan in plans):
+        live = any(is_named(name, key, pool) for key, pools in found.items() for pool in pools)
+        if not live and not any(declared_as(plan, name) for plan in plans):
             raise no_such_pool(name, plans)
     return found
+
+
+def is_named(name: str, cluster: str, pool: Observed | Target | PoolPlan) -> bool:
+    """Say whether a pool is meant by a name: in the spec or in the cloud, alone or as "cluster/pool"."""
+    names = {pool.pool, pool.name} - {""}
+    return name in names or name in {f"{cluster}/{each}" for each in names}
 
 
 def no_such_pool(name: str, plans: Sequence[ClusterPlan]) -> SpecError:
@@ -59,13 +68,14 @@ def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
     live = {(o.owner, o.pool) for o in plan.live}
     for wanted in plan.desired:
         target = wanted.target
-        if {target.pool, target.name} & set(names) and (target.owner, target.pool) not in live:
+        asked = any(is_named(name, plan.cluster.key, target) for name in names)
+        if asked and (target.owner, target.pool) not in live:
             yield target.pool
 
 
 def declared_as(plan: ClusterPlan, name: str) -> Desired | None:
-    """Give the declared pool of this name, in the spec or in the cloud; None when there is none."""
-    return next((d for d in plan.desired if name in (d.target.pool, d.target.name)), None)
+    """Give the declared pool of this name; None when there is none."""
+    return next((d for d in plan.desired if is_named(name, plan.cluster.key, d.target)), None)
 
 
 def _require_ours(cluster: ClusterRef, pool: Observed, owners: Sequence[str]) -> None:

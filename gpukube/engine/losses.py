@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.draining import drained_pods
 from gpukube.cluster.nodes_drift import nodes_of_pool
+from gpukube.core.live import live_machine
 from gpukube.core.values import Loss
-from gpukube.gpu.catalogue import find_machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import NodeView
-    from gpukube.core.values import Observed, PoolPlan
+    from gpukube.core.values import PoolPlan
 
 __all__ = ["costs_something", "with_costs"]
 
@@ -54,19 +54,10 @@ def _with_cost(plan: PoolPlan, seen: Sighting | None, pods: Mapping[str, Sequenc
     if not costs_something(plan):
         return replace(plan, capacity=capacity)
     count = len(nodes) if seen else plan.observed.nodes
-    each = _gpus_per_node(plan, plan.observed)
-    gpus = each * count if each is not None and count is not None else None
+    machine = live_machine(plan.cluster.provider, plan.observed)
+    gpus = machine.gpus * count if machine and count is not None else None
     named = None if pods is None else tuple(sorted(pod for node in nodes for pod in pods.get(node.name, ())))
     return replace(plan, capacity=capacity, loss=Loss(count, gpus, named))
-
-
-def _gpus_per_node(plan: PoolPlan, observed: Observed) -> float | None:
-    """Know the live machine: the declared one where that does not change (an N1 has what is attached to it)."""
-    changed = {c.change.field for c in plan.changes}
-    if plan.desired is not None and not changed & {"instanceType", "gpu"}:
-        return plan.desired.target.machine.gpus
-    machine = find_machine(plan.cluster.provider, observed.instance_type)
-    return machine.gpus if machine else None
 
 
 def _allocatable(nodes: Sequence[NodeView]) -> dict[str, int]:

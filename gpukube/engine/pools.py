@@ -19,9 +19,9 @@ from gpukube.errors import CloudError, Conflict, GpukubeError
 from gpukube.provider import MOVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from gpukube.core.values import Change, Desired, Nodes, Observed, PoolPlan, Request
+    from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan
     from gpukube.engine.events import Phase
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
@@ -125,25 +125,31 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     """
     wait = _wait(plan, run, "update")
     planned = {c.change.field: c.change for c in plan.changes}
+    done: tuple[ClassifiedChange, ...] | None = None
+    begun = False
     for _ in range(len(planned) + REPEATS):
         wait.for_operation(session.cloud, Operation(plan.name, "update"))
-        requests = _still_to_send(plan, session, planned)
-        if not requests:
+        now = _look_again(plan, session, planned, begun=begun)
+        if not now.changes:
             return
-        run.tell("update", f"asks for {', '.join(planned)}", plan.cluster.key, plan.pool)
+        if now.changes == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
+            break
+        run.tell("update", f"asks for {', '.join(c.change.field for c in now.changes)}", plan.cluster.key, plan.pool)
+        done, begun = None, True
         try:
-            operation = wait.send(session.cloud, requests[0])
+            operation = wait.send(session.cloud, now.requests[0])
         except Conflict as error:
             if error.diagnostics[0].code != MOVED:
                 raise
             continue
         except CloudError:
-            if len(_still_to_send(plan, session, planned)) == len(requests):
+            if _look_again(plan, session, planned, begun=begun).changes == now.changes:
                 raise
             continue
-        if run.no_wait and len(requests) == 1:
+        if run.no_wait and len(now.requests) == 1:
             return
         wait.for_operation(session.cloud, operation)
+        done = now.changes
     raise _no_effect(plan, planned)
 
 
@@ -210,19 +216,24 @@ def _is_there_now(plan: PoolPlan, session: Session) -> bool:
     return now.action == "no-op"
 
 
-def _still_to_send(plan: PoolPlan, session: Session, planned: Mapping[str, Change]) -> Sequence[Request]:
-    """Look at the pool, and say which calls are left of the plan.
+def _look_again(plan: PoolPlan, session: Session, planned: Mapping[str, Change], *, begun: bool) -> PoolPlan:
+    """Look at the pool, and plan what is left of its plan.
+
+    Args:
+        plan: As it was shown.
+        session: The pool's cluster.
+        planned: Its changes by field.
+        begun: Whether calls of ours were sent since.
 
     Raises:
         Conflict: The pool is gone, not ours any more, or differs in a way that the plan did not know.
     """
     observed = observe(plan, session)
-    now = plan_pool(
-        session.provider, _wanted(plan), (observed,) if observed else (), adopt=plan.action == "adopt"
-    )  # fmt: skip
+    live = (observed,) if observed else ()
+    now = plan_pool(session.provider, _wanted(plan), live, adopt=plan.action == "adopt")
     if now.action == "no-op":
-        return ()
-    strange = [c.change for c in now.changes if c.change != planned.get(c.change.field)]
+        return now
+    strange = [c.change for c in now.changes if _is_strange(c.change, planned, begun=begun)]
     if strange or now.action != plan.action:
         what = ", ".join(f"{c.field} is {c.old} now" for c in strange) or now.why
         raise Conflict(
@@ -231,7 +242,19 @@ def _still_to_send(plan: PoolPlan, session: Session, planned: Mapping[str, Chang
             fix="plan again, and look whether it is still what you want",
             code="moved",
         )
-    return now.requests
+    return now
+
+
+def _is_strange(change: Change, planned: Mapping[str, Change], *, begun: bool) -> bool:
+    """Say whether the plan did not know this difference.
+
+    Once begun, sizes pass through others on their way: clouds that count per zone change zones and size one after the
+    other.
+    """
+    if change == planned.get(change.field):
+        return False
+    resized = begun and any(field.startswith(("zones", "nodes.")) for field in planned)
+    return not (resized and change.field.startswith("nodes."))
 
 
 def _no_effect(plan: PoolPlan, fields: Mapping[str, object]) -> CloudError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpukube.core.values import Operation, PoolPlan
 from gpukube.engine.clusters import report_all
 from gpukube.engine.fanout import run_all
-from gpukube.engine.lookup import no_such_pool
+from gpukube.engine.lookup import is_named, no_such_pool
 from gpukube.engine.pools import attempt, settle
 from gpukube.engine.proving import prove
 from gpukube.engine.report import ClusterReport, PoolReport
@@ -42,18 +42,20 @@ def wait_for_pools(
         SpecError: None of the clusters that answered has a pool of some name.
     """
     chosen = [replace(plan, pools=_chosen(plan, names)) for plan in plans] if names else plans
-    known = {name for plan in chosen for pool in plan.pools for name in (pool.pool, pool.name)}
-    unknown = next((name for name in names if name not in known), None)
+    found = [(plan.cluster.key, pool) for plan in chosen for pool in plan.pools]
+    unknown = next((name for name in names if not any(is_named(name, key, pool) for key, pool in found)), None)
     if unknown is not None and not any(plan.error for plan in plans):
         raise no_such_pool(unknown, plans)
     return report_all(chosen, sessions, run, _wait_on_cluster)
 
 
 def _chosen(plan: ClusterPlan, names: Sequence[str]) -> tuple[PoolPlan, ...]:
-    wanted = set(names)
-    declared = tuple(pool for pool in plan.pools if {pool.pool, pool.name} & wanted)
+    def asked(pool: PoolPlan | Observed) -> bool:
+        return any(is_named(name, plan.cluster.key, pool) for name in names)
+
+    declared = tuple(pool for pool in plan.pools if asked(pool))
     taken = {pool.name for pool in declared}
-    others = [pool for pool in plan.live if {pool.pool, pool.name} & wanted and pool.name not in taken]
+    others = [pool for pool in plan.live if asked(pool) and pool.name not in taken]
     return (*declared, *(_as_it_is(plan, pool) for pool in others))
 
 

@@ -148,8 +148,8 @@ class FakeProvider:
         return None
 
     def update_row(self, change: Change) -> UpdateRow:
-        """Labels, tags, taints and sizes in place; the rest by replacement."""
-        if change.field.startswith(("labels[", "tags[", "nodes.", "taints")):
+        """Labels, tags, taints, zones and sizes in place; the rest by replacement."""
+        if change.field.startswith(("labels[", "tags[", "nodes.", "taints", "zones")):
             return UpdateRow(change.field, "in-place", "changes at once", "update", "this module")
         if change.field == "disk.sizeGiB":
             return UpdateRow(change.field, "disruptive", "makes every node again", "update", "this module")

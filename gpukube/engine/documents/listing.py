@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.cluster.nodes_drift import nodes_of_pool
+from gpukube.core.live import live_machine
 from gpukube.engine.documents.parts import error_part, gpu_part, plain
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
-from gpukube.errors import SpecError, Where
-from gpukube.gpu.catalogue import find_machine
+from gpukube.engine.lookup import is_named, no_such_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,15 +57,15 @@ def pool_document(plans: Sequence[ClusterPlan], name: str, usage: Usage | None =
     Raises:
         SpecError: No cluster that answered has such a pool.
     """
-    found = [_detail(pool, plan, usage or {}) for plan in plans for pool in plan.live if name in (pool.pool, pool.name)]
+    found = [
+        _detail(pool, plan, usage or {})
+        for plan in plans
+        for pool in plan.live
+        if is_named(name, plan.cluster.key, pool)
+    ]
     failed = [failure for failure in (error_part(plan.error) for plan in plans) if failure]
     if not found and not failed:
-        raise SpecError(
-            f'no pool "{name}" is live on {", ".join(plan.cluster.key for plan in plans)}',
-            where=Where(name),
-            fix="gpukube pool list shows what is there",
-            code="no-pool",
-        )
+        raise no_such_pool(name, plans)
     return {"schemaVersion": SCHEMA_VERSION, "kind": "Pool", "pools": found, "errors": failed}
 
 
@@ -80,9 +80,9 @@ def _detail(pool: Observed, plan: ClusterPlan, usage: Usage) -> PoolDetail:
 
 def _live_pool(pool: Observed, plan: ClusterPlan, usage: Usage) -> LivePool:
     cluster: ClusterRef = plan.cluster
-    machine = find_machine(cluster.provider, pool.instance_type)
+    machine = live_machine(cluster.provider, pool)
     nodes = _pool_nodes(plan, pool)
-    known = plan.seen is not None and bool(pool.owner)
+    known = plan.seen is not None
     allocatable = _added(node.devices for node in nodes) if known else None
     asked = usage.get(cluster.key)
     used = _added(asked.get(node.name, {}) for node in nodes) if known and asked is not None else None
@@ -127,11 +127,8 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _pool_nodes(plan: ClusterPlan, pool: Observed) -> tuple[NodeView, ...]:
-    """Find the live nodes of a pool of gpukube by our marks, which the cloud puts on every node of the pool."""
-    nodes = plan.seen.nodes if plan.seen else ()
-    marks = (pool.owner, pool.pool)
-    return tuple(n for n in nodes if (n.labels.get(OWNER_LABEL), n.labels.get(POOL_LABEL)) == marks)
+    return nodes_of_pool(plan.seen, pool) if plan.seen else ()
 
 
 def _has_gpus(plan: ClusterPlan, pool: Observed) -> bool:
-    return bool(pool.owner) or find_machine(plan.cluster.provider, pool.instance_type) is not None
+    return bool(pool.owner) or live_machine(plan.cluster.provider, pool) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from gpukube.cluster.verify import prove_pool
+from gpukube.core.live import live_machine
 from gpukube.engine.documents.parts import (
     change_part,
     counted,
@@ -18,7 +19,6 @@ from gpukube.engine.documents.parts import (
 )
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.fidelity import inexact
-from gpukube.gpu.catalogue import find_machine
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _gpu_sum(pools: Sequence[PoolPlan]) -> GpuSum:
 
 
 def _live_gpus(provider: str, observed: Observed) -> float | None:
-    machine = find_machine(provider, observed.instance_type)
+    machine = live_machine(provider, observed)
     return machine.gpus * observed.nodes if machine and observed.nodes is not None else None
 
 
@@ -207,7 +207,7 @@ def _wanted(desired: Desired) -> _Wanted:
 
 def _unwanted(plan: PoolPlan) -> _Wanted:
     """Describe a pool that is deleted by what lives."""
-    machine = find_machine(plan.cluster.provider, plan.observed.instance_type) if plan.observed else None
+    machine = live_machine(plan.cluster.provider, plan.observed) if plan.observed else None
     return {
         "declared": None,
         "instanceType": plan.observed.instance_type if plan.observed else None,

@@ -55,7 +55,7 @@ def test_format_when_the_command_does_not_write_it_then_four_and_the_possible_on
 def test_format_when_another_command_writes_it_then_refused_all_the_same() -> None:
     with pytest.raises(SpecError, match='"github" is no output format of this command'):
         show(EMPTY_LIST, "github")
-    require_format("github")
+    require_format("github", "Diff")
 
 
 def test_json_and_yaml_when_shown_then_the_same_data(capsys: pytest.CaptureFixture[str]) -> None:

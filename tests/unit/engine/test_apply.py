@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import SINGLE, desire
 from tests.unit.engine.stage import RESUME, Stage
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Operation, Request
 
 CUT = desire(sharing=SINGLE)
 PLAIN = desire(name="plain", pool="plain")
@@ -96,15 +100,33 @@ def test_apply_when_the_cloud_takes_calls_without_effect_then_said() -> None:
     live(stage, nodes__count=7)
     send = stage.session.cloud.send
 
-    def deaf(request: object) -> object:
-        operation = send(request)  # type: ignore[arg-type]  # as it came
+    def deaf(request: Request) -> Operation:
+        operation = send(request)
         live(stage, nodes__count=7)
         return operation
 
-    stage.session.cloud.send = deaf  # type: ignore[method-assign,assignment]  # a cloud that forgets
+    stage.session.cloud.send = deaf  # type: ignore[method-assign]  # a cloud that forgets
     (pool,) = stage.apply().pools
     assert pool.error is not None
     assert pool.error.diagnostics[0].code == "no-effect"
+    assert stage.sent() == ["update"]  # once: each time could cost nodes
+
+
+def test_apply_when_a_size_passes_through_another_then_gone_on_with(stage: Stage) -> None:
+    live(stage, zones=("a",))
+    stage.pools = [replace(CUT, fields={**CUT.fields, "zones": ("a", "b")})]
+    send = stage.session.cloud.send
+
+    def per_zone(request: Request) -> Operation:
+        operation = send(request)
+        if "zones" in str(request.params["fields"]):  # the cloud has as many nodes in the new zone
+            live(stage, nodes__count=2 * CUT.target.nodes.count)
+        return operation
+
+    stage.session.cloud.send = per_zone  # type: ignore[method-assign]  # a cloud that counts per zone
+    assert stage.apply().pools[0].outcome == "done"
+    assert stage.sent() == ["update", "update"]
+    assert stage.plan().pools[0].action == "no-op"
 
 
 def objections(stage: Stage, consent: Consent = Consent(), **scope: bool) -> list[str]:

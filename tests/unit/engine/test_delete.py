@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.release_plan import plan_release
 from gpukube.engine.create import create_pools
 from gpukube.engine.delete import delete_pools, plan_deletion
-from gpukube.errors import CloudError, Conflict, SpecError
+from gpukube.errors import CloudError, ClusterError, Conflict, SpecError
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
-from tests.unit.cluster.builders import SINGLE, desire
+from tests.unit.cluster.builders import SINGLE, desire, installed
 from tests.unit.engine.stage import RESUME, Stage
 
 if TYPE_CHECKING:
+    from gpukube.core.values import Desired
     from gpukube.engine.report import PoolReport
 
 CUT = desire(sharing=SINGLE)
@@ -67,6 +69,22 @@ def test_delete_when_it_is_gone_already_then_content(stage: Stage) -> None:
     stage.world.requests.clear()
     assert delete(stage).outcome == "unchanged"
     assert stage.sent() == []
+
+
+@pytest.mark.parametrize(("live", "said"), [([CUT], "not tidied, the next apply does it: it is away"), ([], "")])
+def test_delete_when_it_is_gone_and_a_killed_run_left_its_entry_then_that_is_dropped(
+    stage: Stage, live: list[Desired], said: str
+) -> None:
+    delete(stage)
+    seen = installed(live)
+    stage.seen_at = lambda _now: ClusterError("it is away", fix="wait")  # shows that it is looked for
+    session = stage.open_session()
+    plan = replace(stage.plan(), seen=seen, release=plan_release((), seen))
+    deletion = plan_deletion([plan], {CLUSTER.key: session}, OWNERS, [CUT.target.pool])
+    (report,) = delete_pools(deletion, {CLUSTER.key: session}, stage.run)
+    assert [pool.outcome for pool in report.pools] == ["unchanged"]
+    assert said in report.release
+    assert bool(report.release) == bool(said)
 
 
 @pytest.mark.parametrize(

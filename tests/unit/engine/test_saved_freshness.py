@@ -346,7 +346,7 @@ def done(world: World) -> dict[str, object]:
     pools = {
         f"{CLUSTER.key}/{pool.pool}": (pool.action, [(r.operation, _unguarded(r.params)) for r in pool.requests])
         for pool in plan.pools
-        if pool.action != "no-op"
+        if pool.requests
     }
     assert plan.release is not None
     release = (plan.release.action, plan.release.values if plan.release.action != "none" else None)
