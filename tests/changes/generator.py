@@ -1,0 +1,475 @@
+"""Specs by the dozen: what users of a cloud may write, drawn by a seed.
+
+Lives here: the choices of each cloud, and the drawing. Must not live here: what becomes of the specs.
+
+A draw that the checks refuse is drawn again, so the choices need not repeat the rules. `paths_of` tells which fields
+of the format a set of specs uses; the test that asks sees to it that none is refused every time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from gpukube.errors import SpecError
+from gpukube_aks.native import NATIVE as AKS_NATIVE
+from gpukube_eks.native import NATIVE as EKS_NATIVE
+from gpukube_gke.native import NATIVE as GKE_NATIVE
+from tests.changes.world import Document, Pool, prepare, spec
+
+__all__ = [
+    "BESIDES",
+    "NATIVE_OF",
+    "SHAPES",
+    "SKIPPED_NATIVE",
+    "WITH",
+    "draw_specs",
+    "merge",
+    "native_paths",
+    "nested",
+    "paths_of",
+]
+
+Random = random.Random
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An instance type, with the GPUs in it, the cuts that its cloud makes of them, and where the sandbox has it."""
+
+    name: str
+    model: str
+    gpus: int
+    cuts: tuple[str, ...] = ()
+    zones: str = "123abc"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a cloud's users choose from.
+
+    Attributes:
+        machines: Instance types.
+        names: Pool names; `{}` is a number that makes them different.
+        zones: Lists of zones.
+        disks: System disks.
+        images: Node images.
+        labels: Labels, odd ones too.
+        tags: Tags or resource labels.
+        taints: Taints, odd ones too.
+        owners: `driver` and `devicePlugin`.
+        native: Fields of the escape hatch by path; of several for one pool at most one.
+        prices: Highest Spot prices.
+    """
+
+    machines: tuple[Machine, ...]
+    names: tuple[str, ...]
+    zones: tuple[tuple[str, ...], ...]
+    disks: tuple[Mapping[str, object], ...]
+    images: tuple[str, ...]
+    labels: Mapping[str, tuple[str, ...]]
+    tags: Mapping[str, tuple[str, ...]]
+    taints: tuple[tuple[str, str], ...]
+    owners: tuple[Mapping[str, object], ...]
+    native: Mapping[str, tuple[object, ...]]
+    prices: tuple[float | None, ...] = (None,)
+
+
+LONG = "v" * 63
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+OWNERS = ("ml-platform-{}", "Team_A.v2-{}", "x{}", f"{'o' * 59}-{{}}")
+TAGS = {"Cost-Center": ("42", "R-D"), "team": ("vision", "a b", ""), "env:stage": ("dev=1",)}
+LABELS = {
+    "team": ("vision", "Audio_2.x", "true", "1.30"),
+    "example.com/tier": ("a", "no", "0x10"),
+    "a.b-c.example.com/Some_Key.v2": (LONG, "1e3"),
+    "plain": ("null", "x"),
+}
+TAINTS = (
+    ("dedicated", "vision"),
+    ("example.com/Some_Key.v2", "Yes"),
+    ("sku", "gpu"),
+    ("x", LONG),
+    ("team", "1.30"),
+)
+SHAPES: Mapping[str, tuple[object, ...]] = {"bool": (True, False), "int": (11, 60), "str": ("x",), "strings": (["x"],)}
+
+EKS = Choices(
+    machines=(
+        Machine("g4dn.xlarge", "T4", 1),
+        Machine("g4dn.12xlarge", "T4-16GB", 4),
+        Machine("g5g.xlarge", "T4G", 1),
+        Machine("g6.2xlarge", "L4", 1),
+        Machine("g6e.12xlarge", "L40S", 4),
+        Machine("g7e.2xlarge", "RTXPRO6000", 1, ("1g.24gb", "4g.96gb")),
+        Machine("p4d.24xlarge", "A100-40GB", 8, ("1g.5gb", "3g.20gb", "1g.5gb+me"), "ab"),
+        Machine("p5.4xlarge", "H100-80GB", 1, ("1g.10gb", "1g.20gb", "2g.20gb", "7g.80gb"), "ab"),
+        Machine("p5en.48xlarge", "H200", 8, ("1g.18gb", "3g.71gb"), "b"),
+    ),
+    names=("pool{}", "Pool_{}-x", f"{'p' * 58}-{{}}", "9lives{}"),
+    zones=(("us-east-1a",), ("us-east-1b", "us-east-1a"), ("us-east-1c",)),
+    disks=({"sizeGiB": 20}, {"sizeGiB": 300, "type": "gp3"}, {"sizeGiB": 100, "type": "gp2"}),
+    images=("al2023", "bottlerocket"),
+    labels=LABELS,
+    tags={**TAGS, "a b+c=d.e_f:g/h@i": ("z" * 256,)},
+    taints=TAINTS,
+    owners=(
+        {"driver": {"owner": "cloud"}},
+        {"devicePlugin": {"owner": "helm"}},
+        {"devicePlugin": {"owner": "none"}},
+        {"devicePlugin": {"owner": "cloud"}},
+    ),
+    native={
+        "nodeRole": ("arn:aws:iam::111122223333:role/other-nodes",),
+        "releaseVersion": ("1.34.2-20260714",),
+        "updateConfig.maxUnavailable": (2,),
+        "updateConfig.maxUnavailablePercentage": (33,),
+        "updateConfig.updateStrategy": ("DEFAULT", "MINIMAL"),
+        "nodeRepairConfig.enabled": (True, False),
+        "nodeRepairConfig.maxUnhealthyNodeThresholdCount": (3,),
+        "nodeRepairConfig.maxUnhealthyNodeThresholdPercentage": (20,),
+        "nodeRepairConfig.maxParallelNodesRepairedCount": (1,),
+        "nodeRepairConfig.maxParallelNodesRepairedPercentage": (10,),
+        "nodeRepairConfig.nodeRepairConfigOverrides": (
+            [
+                {
+                    "nodeMonitoringCondition": "AcceleratedInstanceNotReady",
+                    "nodeUnhealthyReason": "NvidiaXID13Error",
+                    "minRepairWaitTimeMins": 10,
+                    "repairAction": "Replace",
+                }
+            ],
+        ),
+    },
+)
+
+AKS = Choices(
+    machines=(
+        Machine("Standard_NC4as_T4_v3", "T4", 1),
+        Machine("Standard_NC64as_T4_v3", "T4-16GB", 4),
+        Machine("Standard_NC24ads_A100_v4", "A100-80GB", 1, ("1g.10gb", "2g.20gb", "7g.80gb")),
+        Machine("Standard_NC80adis_H100_v5", "H100-94GB", 2, ("1g.12gb", "3g.47gb", "4g.47gb")),
+        Machine("Standard_ND96asr_v4", "A100-40GB", 8, ("1g.5gb", "2g.10gb", "3g.20gb"), "12"),
+        Machine("Standard_ND96isr_H200_v5", "H200", 8, ("1g.18gb",), "1"),
+        Machine("Standard_NV72ads_A10_v5", "A10", 2),
+        Machine("Standard_NV36ads_A10_v5", "A10-24GB", 1),
+    ),
+    names=("p{}", "gpupool{}", "z0z0z0z0{}", "abcdefghi{}"),
+    zones=(("1",), ("2", "1")),
+    disks=({"sizeGiB": 30}, {"sizeGiB": 512, "type": "Managed"}, {"sizeGiB": 128, "type": "Ephemeral"}),
+    images=(),
+    labels={**LABELS, "node.kubernetes.io/purpose": ("gpu",), "empty": ("",)},
+    tags=TAGS,
+    taints=TAINTS,
+    owners=(
+        {"driver": {"owner": "cloud"}},
+        {"devicePlugin": {"owner": "helm"}},
+        {"devicePlugin": {"owner": "none"}},
+        {"devicePlugin": {"owner": "cloud"}},
+    ),
+    native={},
+    prices=(None, 9.5, 0.12345),
+)
+
+GKE = Choices(
+    machines=(
+        Machine("n1-standard-8", "T4", 1),
+        Machine("n1-highmem-16", "V100-16GB", 2),
+        Machine("n1-standard-4", "P100", 1),
+        Machine("g2-standard-4", "L4", 1),
+        Machine("g2-standard-24", "L4-24GB", 2),
+        Machine("a2-highgpu-1g", "A100-40GB", 1, ("1g.5gb", "2g.10gb", "3g.20gb", "7g.40gb")),
+        Machine("a2-ultragpu-2g", "A100-80GB", 2, ("1g.10gb", "7g.80gb")),
+        Machine("a3-highgpu-8g", "H100-80GB", 8, ("1g.20gb", "3g.40gb")),
+        Machine("g4-standard-48", "RTXPRO6000", 1, ("1g.24gb", "1g.24gb+me", "4g.96gb")),
+    ),
+    names=("pool-{}", "p{}", f"a{'-' * 37}{{}}"),
+    zones=(("us-central1-a",), ("us-central1-b", "us-central1-a"), ("us-central1-c",)),
+    disks=({"sizeGiB": 50}, {"sizeGiB": 200, "type": "pd-ssd"}, {"sizeGiB": 100, "type": "hyperdisk-balanced"}),
+    images=("COS_CONTAINERD", "UBUNTU_CONTAINERD"),
+    labels={**LABELS, "empty": ("",)},
+    tags={"cost-center": ("42", ""), "team": ("vision",), f"k{'_' * 62}": ("-" * 63,)},
+    taints=(*TAINTS, ("bare", "")),
+    owners=(
+        {"driver": {"owner": "cloud"}},
+        {"driver": {"owner": "none"}},
+        {"devicePlugin": {"owner": "cloud"}},
+        {"devicePlugin": {"owner": "none"}, "driver": {"owner": "none"}},
+        {"devicePlugin": {"owner": "none"}},
+    ),
+    native={
+        "version": ("1.34.1-gke.1829001", "1.33.5-gke.1000000"),
+        "upgradeSettings.strategy": ("SURGE", "BLUE_GREEN"),
+        "maxPodsConstraint.maxPodsPerNode": (32,),
+        "networkConfig.podRange": ("pods",),
+        "networkConfig.podIpv4CidrBlock": ("10.96.0.0/14",),
+        "placementPolicy.policyName": ("compact-1",),
+        "config.serviceAccount": ("nodes@ml-prod.iam.gserviceaccount.com",),
+        "config.oauthScopes": (["https://www.googleapis.com/auth/cloud-platform"],),
+        "config.minCpuPlatform": ("Intel Ice Lake",),
+        "config.maxRunDuration": ("3600s",),
+        "config.consolidationDelay": ("600s",),
+        "config.reservationAffinity.key": ("compute.googleapis.com/reservation-name",),
+        "config.reservationAffinity.values": (["r1", "r2"],),
+        "config.tags": (["allow-ssh", "gpu"],),
+        "config.bootDiskKmsKey": ("projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",),
+    },
+)
+
+CHOICES: Mapping[str, Choices] = {"eks": EKS, "aks": AKS, "gke": GKE}
+
+
+def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, shape in table.items():
+        if isinstance(shape, Mapping):
+            yield from _leaves(shape, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", shape
+
+
+NATIVE_OF: Mapping[str, Mapping[str, Any]] = {
+    "eks": dict(_leaves(EKS_NATIVE)),
+    "aks": dict(_leaves(AKS_NATIVE)),
+    "gke": dict(_leaves(GKE_NATIVE)),
+}
+"""Cloud -> path of every native field that a spec may hold -> its shape."""
+
+SKIPPED_NATIVE: Mapping[str, Mapping[str, str]] = {
+    "eks": {"subnets": "an emulated cluster's subnets have names of its own; tests/wire/eks"},
+    "aks": {},
+    "gke": {},
+}
+"""Cloud -> native field that no drawn spec holds -> why."""
+
+VALUES: Mapping[str, tuple[object, ...]] = {
+    "aks:orchestratorVersion": ("1.34.2", "1.33"),
+    "aks:maxPods": (30, 250),
+    "aks:capacityReservationGroupID": (
+        "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/capacityReservationGroups/c",
+    ),
+    "aks:upgradeSettings.maxSurge": ("1", "33%"),
+    "aks:upgradeSettings.maxUnavailable": ("1", "10%"),
+}
+
+
+def native_paths(cloud: str) -> Mapping[str, tuple[object, ...]]:
+    """Give the values to choose from for every native field of a cloud."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path, shape in NATIVE_OF[cloud].items():
+        if path not in SKIPPED_NATIVE[cloud]:
+            chosen = CHOICES[cloud].native.get(path) or VALUES.get(f"{cloud}:{path}")
+            found[path] = chosen or (shape if isinstance(shape, tuple) else SHAPES[shape])
+    return found
+
+
+def nested(path: str, value: object) -> dict[str, object]:
+    """Write a value at a path, "a.b" is {"a": {"b": value}}; the accelerators of GKE are a list of one."""
+    head, _, rest = path.partition(".")
+    inner = nested(rest, value) if rest else value
+    return {head: [inner] if head == "accelerators" else inner}
+
+
+@dataclass(frozen=True)
+class _Draw:
+    rng: Random
+    cloud: str
+    cluster: Mapping[str, Document]
+    allowed: Callable[[Pool], bool]
+    native: list[tuple[str, tuple[object, ...]]]  # those that no pool has had yet
+
+
+def draw_specs(
+    cloud: str, seed: str, cluster: Mapping[str, Document], size: int, allowed: Callable[[Pool], bool]
+) -> list[Document]:
+    """Draw specs that can stand on one cluster side by side.
+
+    Args:
+        cloud: Whose users write them.
+        seed: Makes the draw.
+        cluster: Its key and address.
+        size: How many.
+        allowed: Which pools the cluster takes.
+    """
+    rng, numbers, found = Random(seed), count(1), list[Document]()
+    draw = _Draw(rng, cloud, cluster, allowed, rng.sample(list(native_paths(cloud).items()), len(native_paths(cloud))))
+    while len(found) < size:
+        pools = [_draw_pool(draw, next(numbers)) for _ in range(rng.choice((1, 1, 2)))]
+        owner = rng.choice(OWNERS).format(len(found))
+        drawn = _with_defaults(rng, spec(owner, cluster, pools))
+        if _is_right(*found, drawn):
+            found.append(drawn)
+    return found
+
+
+def _with_defaults(rng: Random, document: Document) -> Document:
+    """Move some fields that all pools say alike under `defaults`, where they mean the same."""
+    if rng.random() < 0.5:
+        return document
+    clusters = document["pools"][0]["clusters"]
+    bare = [{key: value for key, value in pool.items() if key != "clusters"} for pool in document["pools"]]
+    return {**document, "pools": bare, "defaults": {"clusters": clusters}}
+
+
+def _is_right(*documents: Document) -> bool:
+    try:
+        prepare(*documents)
+    except SpecError:
+        return False
+    return True
+
+
+def _draw_pool(draw: _Draw, number: int) -> Pool:
+    rng, cloud, choices = draw.rng, draw.cloud, CHOICES[draw.cloud]
+    name = rng.choice(choices.names).format(number)
+    while True:
+        pool: Pool = {"name": name}
+        if rng.random() < 0.2:
+            pool = {"name": f"Intent.{number}", "names": {cloud: name}}
+        machine = rng.choice(choices.machines)
+        pool |= _size(rng) | _machine(rng, cloud, machine) | _sharing(rng, machine) | _extras(rng, choices)
+        pool |= _native(rng, cloud, draw.native)
+        for path in paths_of([{"pools": [pool]}]):
+            pool |= BESIDES.get(path, {})
+        is_there = all(zone[-1] in machine.zones for zone in pool.get("zones", ()))
+        if is_there and draw.allowed(pool) and _is_right(spec("o", draw.cluster, [pool])):
+            _use_up(pool, cloud, draw.native)
+            return pool
+
+
+def _size(rng: Random) -> Pool:
+    low, high = rng.choice(((0, 1), (1, 2), (1, 4), (0, 3), (2, 2)))
+    bounds: Pool = {"min": low, "max": high}
+    if rng.random() < 0.4:
+        bounds["initial"] = rng.randint(low, high)
+    if rng.random() < 0.2:
+        bounds["scope"] = "pool"
+    return {"nodes": rng.choice(({"count": rng.choice((1, 1, 2, 0))}, {"autoscaling": bounds}))}
+
+
+def _machine(rng: Random, cloud: str, machine: Machine) -> Pool:
+    attached = machine.name.startswith("n1-")
+    named = rng.choice((machine.name, {cloud: machine.name}))
+    gpu = {"model": machine.model, "count": machine.gpus}
+    by = "both" if attached else rng.choice(("type", "gpu", "both"))
+    found: Pool = {} if by == "gpu" else {"instanceType": named}
+    found |= {} if by == "type" else {"gpu": gpu}
+    return found
+
+
+def _sharing(rng: Random, machine: Machine) -> Pool:
+    mig: Pool = {}
+    if machine.cuts and rng.random() < 0.7:
+        mig = {"profile": rng.choice(machine.cuts)}
+        mig |= rng.choice(({}, {"strategy": "single"}, {"strategy": "mixed"}))
+    slicing: Pool = {"replicas": rng.choice((2, 4, 10))}
+    slicing |= rng.choice(({}, {"failRequestsGreaterThanOne": True}, {"failRequestsGreaterThanOne": False}))
+    slicing |= rng.choice(({}, {}, {"renameByDefault": True}))
+    mps: Pool = {"replicas": rng.choice((2, 16, 48)), **rng.choice(({}, {}, {"renameByDefault": True}))}
+    over = rng.choice(({}, {}, {"timeSlicing": slicing}, {"mps": mps}))
+    sharing = {**({"mig": mig} if mig else {}), **over}
+    return {"sharing": sharing} if sharing else {}
+
+
+def _extras(rng: Random, choices: Choices) -> Pool:
+    found: Pool = {}
+
+    def maybe(chance: float, field: str, value: Callable[[], object]) -> None:
+        if rng.random() < chance:
+            found[field] = value()
+
+    def some(table: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+        keys = rng.sample(list(table), rng.randint(1, len(table)))
+        return {key: rng.choice(table[key]) for key in keys}
+
+    maybe(0.3, "zones", lambda: list(rng.choice(choices.zones)))
+    maybe(0.3, "disk", lambda: dict(rng.choice(choices.disks)))
+    if choices.images:
+        maybe(0.4, "image", lambda: rng.choice(choices.images))
+    maybe(0.4, "labels", lambda: some(choices.labels))
+    maybe(0.4, "tags", lambda: some(choices.tags))
+    maybe(0.4, "taints", lambda: _taints(rng, choices))
+    maybe(0.3, "gpuTaint", lambda: rng.choice((True, False)))
+    maybe(0.2, "deletionProtection", lambda: rng.choice((True, False)))
+    maybe(0.4, "capacity", lambda: _capacity(rng, choices))
+    if rng.random() < 0.3:
+        found |= rng.choice(choices.owners)
+    return found
+
+
+def _taints(rng: Random, choices: Choices) -> list[Pool]:
+    keys = rng.sample(choices.taints, rng.randint(1, 3))
+    return [{"key": key, **({"value": value} if value else {}), "effect": rng.choice(EFFECTS)} for key, value in keys]
+
+
+def _capacity(rng: Random, choices: Choices) -> Pool:
+    price = rng.choice(choices.prices)
+    spot: Pool = {"type": "spot", **({} if price is None else {"maxPrice": price})}
+    return rng.choice((spot, spot, {"type": "on-demand"}))
+
+
+def _native(rng: Random, cloud: str, native: list[tuple[str, tuple[object, ...]]]) -> Pool:
+    """Some of the native fields that no pool has had yet."""
+    if not native or rng.random() < 0.3:
+        return {}
+    found: dict[str, Any] = {}
+    for path, values in rng.sample(native, min(len(native), rng.choice((1, 3, 9)))):
+        merge(found, nested(path, rng.choice(values)))
+        for other, value in WITH.get(f"{cloud}:{path}", {}).items():
+            merge(found, nested(other, value))
+    return {cloud: found}
+
+
+WITH: Mapping[str, Mapping[str, object]] = {
+    "gke:config.fastSocket.enabled": {"config.gvnic.enabled": True},
+    "gke:config.flexStart": {
+        "management.autoRepair": False,
+        "config.reservationAffinity.consumeReservationType": "NO_RESERVATION",
+    },
+    "gke:queuedProvisioning.enabled": {"config.reservationAffinity.consumeReservationType": "NO_RESERVATION"},
+}
+"""Native fields that are refused without others."""
+
+
+BESIDES: Mapping[str, Pool] = {
+    "gke.autoscaling.locationPolicy": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
+    "gke.config.flexStart": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
+    "gke.queuedProvisioning.enabled": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
+    "aks.scaleSetEvictionPolicy": {"capacity": {"type": "spot"}},
+}
+"""Portable fields without which native ones are refused."""
+
+
+def merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _use_up(pool: Pool, cloud: str, native: list[tuple[str, tuple[object, ...]]]) -> None:
+    used = {path.removeprefix(f"{cloud}.") for path in paths_of([{"pools": [pool]}])}
+    native[:] = [entry for entry in native if entry[0] not in used]
+
+
+def paths_of(documents: list[Document]) -> set[str]:
+    """Name the fields of pools that specs use: "sharing.mig.strategy", "labels", "eks.updateConfig.maxUnavailable"."""
+    pools = [pool for document in documents for pool in (*document["pools"], document.get("defaults", {}))]
+    return {path for pool in pools for path in _paths(pool)}
+
+
+OPEN = ("labels", "tags", "names", "zones", "clusters")
+"""Mappings and lists whose content is the user's."""
+
+
+def _paths(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, inner in value.items():
+        path = f"{prefix}{name}"
+        one = inner[0] if isinstance(inner, list) and inner and name != "nodeRepairConfigOverrides" else inner
+        if isinstance(one, Mapping) and path not in OPEN:
+            yield from _paths(one, f"{path}.")
+        else:
+            yield path

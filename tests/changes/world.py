@@ -1,0 +1,153 @@
+"""An emulated world and the library against it: what is planned, applied and left in it.
+
+Lives here: specs as data, the runs, the sandbox's clusters. Must not live here: fixtures (conftest), what a spec holds
+(`generator`, `edits`), assertions of single tests.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import yaml
+
+from gpukube import api
+from gpukube.cli.sandbox import Shelter
+from gpukube.sandbox import daemon
+from gpukube.spec.load import load_specs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpukube.core.values import PoolPlan
+    from gpukube.sandbox.daemon import SandboxInfo
+
+__all__ = ["ADDRESSES", "CLOUDS", "Document", "Pool", "World", "address", "differences", "prepare", "spec"]
+
+Document = dict[str, Any]  # a spec as its user writes it
+Pool = dict[str, Any]
+
+CLOUDS = ("eks", "aks", "gke")
+ADDRESSES: Mapping[str, Document] = {
+    "eks": {"provider": "eks", "account": "111122223333", "region": "us-east-1"},
+    "aks": {"provider": "aks", "subscription": "11111111-2222-3333-4444-555555555555", "resourceGroup": "ml"},
+    "gke": {"provider": "gke", "project": "ml-prod", "location": "us-central1"},
+}
+OPTIONS: Mapping[str, Document] = {
+    "eks": {"groupQuota": 100, "nodeQuota": 1000, "roles": ["other-nodes"]},
+    "aks": {},
+    # auto-upgrade and repair can be turned off outside a release channel only
+    "gke": {"releaseChannel": ""},
+}
+"""Clusters that take everything that a spec may ask of them."""
+NO_CONSENT = api.Consent()
+PACE = api.Pace(timeout_s=60.0, poll_s=0.1, settle_s=6.0, verify_s=25.0)
+
+
+def address(cloud: str, name: str) -> Document:
+    """Name a cluster as a spec does."""
+    return {**ADDRESSES[cloud], "name": name}
+
+
+def spec(owner: str, clusters: Mapping[str, Document], pools: Iterable[Pool], **more: object) -> Document:
+    """Write a spec; pools without clusters go to all of them."""
+    written = [{"clusters": list(clusters), **pool} for pool in pools]
+    head = {"apiVersion": "gpukube.io/v1alpha1", "kind": "GPUNodePools", "metadata": {"name": owner}}
+    return {**head, "clusters": dict(clusters), "pools": written, **more}
+
+
+def prepare(*documents: Document) -> api.Prepared:
+    """Load and check specs, as JSON, which is YAML too."""
+    text = "\n---\n".join(json.dumps(document) for document in documents)
+    return api.prepare(load_specs(["-"], stdin=io.StringIO(text), environ={}))
+
+
+def differences(plans: Sequence[api.ClusterPlan]) -> list[str]:
+    """Say everything in which the declared and the live differ; nothing where a plan is empty."""
+    found = []
+    for plan in plans:
+        key = plan.cluster.key
+        found += [f"{key}: {plan.error}"] if plan.error else []
+        found += [f"{key}: inside unknown: {plan.unknown}"] if plan.unknown else []
+        found += [f"{key}/{pool.pool}: {pool.action}: {pool.why}" for pool in plan.pools if pool.action != "no-op"]
+        if plan.release is not None and plan.release.action != "none":
+            found.append(f"{key}: release {plan.release.action}: {plan.release.reason}")
+        found += [f"{key}: repair {repair}" for repair in plan.repairs]
+        found += [f"{key}: undeclared {observed.name}" for observed in plan.undeclared]
+        found += [f"{key}: {d.code}: {d.message}" for d in plan.diagnostics if d.severity == "error"]
+    return found
+
+
+@dataclass(frozen=True)
+class World:
+    """One sandbox.
+
+    Attributes:
+        info: Where it is.
+    """
+
+    info: SandboxInfo
+
+    def reset(self) -> None:
+        """Forget everything."""
+        daemon.reset(self.info)
+
+    def make(self, cloud: str, name: str, **options: object) -> Document:
+        """Make a cluster, and give its address."""
+        place = address(cloud, name)
+        body = {**place, "options": {**OPTIONS[cloud], **options}}
+        daemon.call(self.info, "POST", "clusters", body)
+        return place
+
+    def run(self, *, no_wait: bool = False) -> api.Run:
+        """Make the circumstances of one run."""
+        shelter = Shelter(self.info)
+        chart = api.chart_source(shelter.chart)
+        return api.Run(shelter.settings, chart, shelter.environment(), "again", PACE, no_wait=no_wait)
+
+    def plan(self, *documents: Document, **scope: bool) -> tuple[api.ClusterPlan, ...]:
+        """Plan specs together."""
+        return api.plan(prepare(*documents), self.run(), api.Scope(**scope))
+
+    def pools(self, *documents: Document, **scope: bool) -> dict[str, PoolPlan]:
+        """Plan specs together, and give the plans of the pools by name; every cluster could be looked into."""
+        plans = self.plan(*documents, **scope)
+        broken = [f"{plan.cluster.key}: {plan.unknown or plan.error}" for plan in plans if plan.unknown or plan.error]
+        assert not broken, broken
+        return {pool.pool: pool for plan in plans for pool in plan.pools}
+
+    def create(self, *documents: Document, adopt: bool = False) -> dict[str, api.PoolReport]:
+        """Create what specs declare."""
+        return _by_pool(api.create(prepare(*documents), self.run(), adopt=adopt))
+
+    def apply(
+        self, *documents: Document, consent: api.Consent = NO_CONSENT, **scope: bool
+    ) -> dict[str, api.PoolReport]:
+        """Apply specs."""
+        return _by_pool(api.apply(prepare(*documents), self.run(), api.Scope(**scope), consent))
+
+    def live(self, cluster: str) -> dict[str, int]:
+        """Give the pools of a cluster, and how many nodes each has."""
+        found: Any = daemon.status(self.info)["clusters"]
+        return {pool["name"]: len(pool["nodes"]) for one in found if one["name"] == cluster for pool in one["pools"]}
+
+    def kube(self, cluster: str) -> httpx.Client:
+        """Open the Kubernetes API of a cluster, as somebody else's client; the caller closes it."""
+        document: Any = daemon.call(self.info, "GET", "kubeconfig")["kubeconfig"]
+        config = yaml.safe_load(document) if isinstance(document, str) else document
+        (context,) = [c["context"] for c in config["contexts"] if c["name"].endswith(cluster)]
+        server = next(c["cluster"]["server"] for c in config["clusters"] if c["name"] == context["cluster"])
+        token = next(u["user"]["token"] for u in config["users"] if u["name"] == context["user"])
+        trusted = ssl.create_default_context(cafile=self.info.ca_path)
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=server, headers=headers, verify=trusted, trust_env=False)
+
+
+def _by_pool(reports: Sequence[api.ClusterReport]) -> dict[str, api.PoolReport]:
+    broken = [f"{report.cluster.key}: {report.error}" for report in reports if report.error is not None]
+    assert not broken, broken
+    return {pool.pool: pool for report in reports for pool in report.pools}
