@@ -88,7 +88,7 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
     reports += [PoolReport(name, name, "unchanged", "is not there") for name in absent]
     release = ""
     if plan.seen is not None and not run.no_wait and all(report.outcome in GOOD for report in reports):
-        release = _tidied(plan, session, run)
+        release = _tidied(plan, absent, session, run)
     return ClusterReport(plan.cluster, tuple(reports), release)
 
 
@@ -104,9 +104,14 @@ def delete_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     return PoolReport(plan.pool, plan.name, "done", "deleted")
 
 
-def _tidied(plan: ClusterPlan, session: Session, run: Run) -> str:
-    """Drop entries; the pools are gone, so what hinders that is said and is no failure: the next apply does it."""
+def _tidied(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run) -> str:
+    """Drop entries; the pools are gone, so what hinders that is said and is no failure: the next apply does it.
+
+    Those of pools that were gone already are dropped too: a deletion that was killed may have left them.
+    """
+    left = {d.ownership.config_key for d in plan.desired if d.target.pool in absent}
+    staying = tuple(d for d in plan.desired if d.target.pool not in absent)
     try:
-        return retire_entries(plan, session, run)
+        return retire_entries(replace(plan, desired=staying), session, run, left=left)
     except GpukubeError as error:
         return f"release: not tidied, the next apply does it: {error}"

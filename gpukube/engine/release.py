@@ -13,7 +13,7 @@ from gpukube.core.owners import CONFIG_LABEL
 from gpukube.errors import AccessError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from gpukube.cluster.keeper import ReleaseKeeper
     from gpukube.cluster.kube import Kube
@@ -77,11 +77,17 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         keeper.close()
 
 
-def retire_entries(plan: ClusterPlan, session: Session, run: Run) -> str:
+def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Collection[str] = ()) -> str:
     """Drop the config entries that nothing names any more, once labels have moved or pools are gone.
 
     Node objects outlive their pool by moments and keep naming its entry; they are waited for a little. What is still
     named then stays, and the next apply drops it.
+
+    Args:
+        plan: The cluster's, before the changes.
+        session: Its connections.
+        run: The circumstances.
+        left: Entries of pools that were gone before, which a run that was killed may have left.
 
     Returns:
         One line for the summary; "" when there was nothing to drop.
@@ -89,8 +95,11 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run) -> str:
     Raises:
         As ensure_release.
     """
-    freed = _freed_entries(plan)
-    if not freed or plan.release is None:
+    if plan.release is None:
+        return ""
+    entries = (plan.seen.entries_of(plan.release.kind) if plan.seen else None) or {}
+    freed = _freed_entries(plan) | {entry for entry in left if entry in entries}
+    if not freed:
         return ""
     key = plan.cluster.key
     end = run.clock.now() + run.pace.settle_s
