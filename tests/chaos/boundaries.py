@@ -7,6 +7,7 @@ from dataclasses import dataclass
 __all__ = [
     "BEFORE_HELM",
     "BEFORE_PROOF",
+    "FIRST_LOOK",
     "HELM_CALLS",
     "LOOK",
     "OURS",
@@ -16,15 +17,17 @@ __all__ = [
     "helm_call",
 ]
 
-OURS = 31
+OURS = 40
 """Requests of our own client to Kubernetes in an undisturbed run."""
 BEFORE_HELM = 17
 """Those until Helm runs for the first time: one look, permissions, the version."""
-LOOK = 10
-"""Requests of one look into the cluster; the last ones of a run, and the first ones too."""
+FIRST_LOOK = 10
+"""Requests of one look into a cluster without a release of ours: the first ones of a run."""
+LOOK = 18
+"""Requests of one look once there is a release, whose objects are read too: the last ones of a run."""
 BEFORE_PROOF = OURS - LOOK
-"""Requests of our own until the pool's proof is looked for."""
-POOL_API = {"put": 3, "first poll": 4, "list": -3, "get": -2, "last list": -1}
+"""Requests of our own until the pool's proof is looked for; the last of them asks for the pool's config entry."""
+POOL_API = {"put": 3, "first poll": 4, "get": -2, "last get": -1}
 """Requests to ARM from the first change on: place among all of them (the number of polls varies)."""
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.daemon import SandboxInfo
 
-__all__ = ["MIG", "Ended", "Forge", "Stage", "Started"]
+__all__ = ["MIG", "Ended", "Forge", "NodeSeen", "Stage", "Started"]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MIG = EXAMPLES / "aks-mig-single.yaml"
@@ -75,6 +75,15 @@ class Ended:
                     for name, count in pool["proof"]["allocatable"].items():
                         found[name] = found.get(name, 0) + count
         return found
+
+
+@dataclass(frozen=True)
+class NodeSeen:
+    """A node as the cluster shows it: taints as key=value:Effect, and how many nvidia.com/gpu can be had."""
+
+    labels: dict[str, str]
+    taints: tuple[str, ...]
+    devices: int
 
 
 class Forge:
@@ -289,6 +298,19 @@ class Stage:
         with self._kube() as client:
             answer = client.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name}").raise_for_status().json()
         return set(answer["data"])
+
+    def nodes(self) -> list[NodeSeen]:
+        """All nodes of the cluster."""
+        with self._kube() as client:
+            items = client.get("/api/v1/nodes").raise_for_status().json()["items"]
+        return [
+            NodeSeen(
+                item["metadata"]["labels"],
+                tuple(sorted(f"{t['key']}={t.get('value', '')}:{t['effect']}" for t in item["spec"].get("taints", ()))),
+                int(item["status"]["allocatable"].get("nvidia.com/gpu", 0)),
+            )
+            for item in items
+        ]
 
     def _clusters(self) -> list[Json]:
         found = daemon.status(self.info)["clusters"]

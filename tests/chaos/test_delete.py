@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tests.chaos.boundaries import Undisturbed
     from tests.chaos.stage import Ended, Stage, Started
 
-CALLS = ("identify", "list", "delete", "first poll")
-"""Requests to ARM of a deletion, in order."""
+CALLS = ("identify", "list", "credential", "delete", "first poll")
+"""Requests to ARM of a deletion, in order; what it asks afterwards is for the config entries."""
 FAULTS: dict[str, dict[str, object]] = {
     "429": {"action": "status", "status": 429, "headers": {"Retry-After": "0"}},
     "500": {"action": "status", "status": 500},

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.chaos.boundaries import BEFORE_HELM, BEFORE_PROOF, HELM_CALLS, LOOK, OURS, POOL_API, helm_call
+from tests.chaos.boundaries import (
+    BEFORE_HELM,
+    BEFORE_PROOF,
+    FIRST_LOOK,
+    HELM_CALLS,
+    LOOK,
+    OURS,
+    POOL_API,
+    helm_call,
+)
 
 if TYPE_CHECKING:
     from tests.chaos.boundaries import Undisturbed
@@ -55,10 +64,13 @@ def test_create_when_nothing_disturbs_it_then_proven_and_a_second_run_changes_no
 def test_boundaries_when_compared_with_an_undisturbed_run_then_none_is_left_out(undisturbed: Undisturbed) -> None:
     assert len(undisturbed.ours) == OURS
     assert len([at for at in undisturbed.ours if at < undisturbed.helm[0]]) == BEFORE_HELM
+    looks = undisturbed.ours[:FIRST_LOOK] + undisturbed.ours[BEFORE_PROOF:]
+    assert {undisturbed.kube[at - 1][0] for at in looks} == {"GET"}
+    assert undisturbed.kube[undisturbed.ours[FIRST_LOOK] - 1][0] == "POST"
     assert len(undisturbed.helm) <= MOST_HELM
     assert [method for method, _ in undisturbed.arm[:4]] == ["GET", "GET", "POST", "PUT"]
-    assert all("/operations/" in path for _, path in undisturbed.arm[4:-3])
-    assert [path.rpartition("/")[2] for _, path in undisturbed.arm[-3:]] == ["agentPools", "a100mig", "agentPools"]
+    assert all("/operations/" in path for _, path in undisturbed.arm[4:-2])
+    assert [path.rpartition("/")[2] for _, path in undisturbed.arm[-2:]] == ["a100mig", "a100mig"]
 
 
 def test_create_when_killed_at_every_call_before_the_first_change_in_a_row_then_converges(

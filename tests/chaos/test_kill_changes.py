@@ -1,0 +1,84 @@
+"""Killed at any change of the cloud and run again, `pool apply`, `pool delete` and `pool scale` converge.
+
+A story is killed at its first change, not processed; then at the same change, processed and not answered; then at
+the next one; and so on, until a run ends by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from gpukube.sandbox import daemon
+from tests.chaos.changes import CHANGES, CLOUDS, prepare, require_changed, start_change
+
+if TYPE_CHECKING:
+    from tests.chaos.changes import Change, Cloud
+    from tests.chaos.stage import Stage
+
+Action = Literal["hang", "hang-after"]
+BOTH: tuple[Action, ...] = ("hang", "hang-after")
+MOST_CHANGES = 8
+WRITES = {
+    "aks": {"update": 1, "sharing": 1, "roll": 1, "recreate": 2, "prune": 1, "delete": 1, "scale": 1},
+    "eks": {"update": 1, "sharing": 1, "roll": 2, "recreate": 3, "prune": 3, "delete": 3, "scale": 1},
+    "gke": {"update": 3, "sharing": 1, "roll": 1, "recreate": 2, "prune": 1, "delete": 1, "scale": 1},
+}
+"""How many changes each story asks its cloud for; on EKS one more is vain, the next run deletes the group again."""
+
+
+class Killer:
+    """Kills a story at its changes, one after the other."""
+
+    def __init__(self, stage: Stage, cloud: Cloud, change: Change) -> None:
+        self._stage, self._cloud, self._change = stage, cloud, change
+        self._vain = dict.fromkeys(cloud.writes, 0)
+
+    def strike(self, action: Action) -> bool:
+        """Start the story and kill it at its next change of the cloud; False when it ended without one."""
+        stage, cloud = self._stage, self._cloud
+        for method, path in cloud.writes:
+            nth = 1 + self._vain[method, path]
+            daemon.add_fault(stage.info, action, service=cloud.service, method=method, path=path, nth=nth)
+        started = start_change(stage, cloud, self._change)
+        killed = stage.kill_at_fault(started, with_children=True)
+        daemon.clear_faults(stage.info)
+        stage.require_private()
+        if killed:
+            self._note_vain()
+        else:
+            stage.require_polite(started.wait())
+        return killed
+
+    def _note_vain(self) -> None:
+        """What asks for nothing new (the group is gone, the template is there) is asked again by each further run."""
+        struck = [one for one in daemon.requests_since(self._stage.info) if one["fault"]][-1]
+        if int(str(struck["status"])) >= HTTPStatus.BAD_REQUEST:
+            body = struck["body"]
+            action = f"?Action={body.get('Action')}" if isinstance(body, dict) else ""
+            target = f"{struck['path']}{action}"
+            self._vain[
+                next(
+                    (method, path)
+                    for method, path in self._cloud.writes
+                    if method == struck["method"] and re.search(path, target)
+                )
+            ] += 1
+
+
+@pytest.mark.parametrize(("name", "what"), CHANGES)
+def test_change_when_killed_at_each_change_of_the_cloud_in_turn_then_converges(
+    stage: Stage, name: str, what: str
+) -> None:
+    cloud, change = CLOUDS[name], CHANGES[name, what]
+    prepare(stage, cloud, change)
+    killer = Killer(stage, cloud, change)
+    struck = 0
+    while killer.strike(BOTH[struck % 2]):
+        struck += 1
+        assert struck <= 2 * MOST_CHANGES
+    assert struck == 2 * WRITES[name][what]
+    require_changed(stage, cloud, change, start_change(stage, cloud, change).wait())
