@@ -1,0 +1,94 @@
+"""Every field of a spec edited on live pools: the change of the tables, the consent it needs, then none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube import api
+from gpukube.errors import Conflict
+from tests.changes.edits import EDITS, OPEN, OPERATED, ROWS, UNREACHED, class_of, covers
+from tests.changes.world import CLOUDS, World, differences, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.changes.edits import Class, Edit
+    from tests.changes.world import Document
+
+GROUPS: dict[str, list[Edit]] = {**EDITS, "operator": OPERATED}
+CONSENTS: Mapping[Class, api.Consent] = {
+    "nothing": api.Consent(),
+    "in-place": api.Consent(),
+    "disruptive": api.Consent(allow_disruption=True),
+    "replace": api.Consent(replace="recreate"),
+}
+TOO_LITTLE: Mapping[Class, tuple[api.Consent, ...]] = {
+    "nothing": (),
+    "in-place": (),
+    "disruptive": (api.Consent(), api.Consent(replace="recreate")),
+    "replace": (api.Consent(), api.Consent(allow_disruption=True)),
+    "refused": (api.Consent(), api.Consent(allow_disruption=True, replace="recreate")),
+}
+SUBNETS = [{"id": f"subnet-0000000{zone}", "zone": zone} for zone in "abc"]
+
+
+def edits_of(group: str, kind: Class) -> dict[str, Edit]:
+    """Give the edits of a class by the names of their pools."""
+    return {f"e{at}": edit for at, edit in enumerate(GROUPS[group]) if class_of(edit) == kind}
+
+
+CASES = [(group, kind) for group in GROUPS for kind in TOO_LITTLE if edits_of(group, kind)]
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_edits_when_compared_with_the_tables_leave_no_row_out(cloud: str) -> None:
+    edits = [*EDITS[cloud], *(edit for name, edit in OPEN.items() if name.startswith(cloud))]
+    fields = {field for edit in (*edits, *(OPERATED if cloud == "eks" else ())) for field in edit.fields}
+    reached = {row for row in ROWS[cloud] if any(covers(row, field) for field in fields)}
+    assert ROWS[cloud] - reached == UNREACHED[cloud].keys()
+    assert {field for field in fields if not any(covers(row, field) for row in ROWS[cloud])} == set()
+
+
+@pytest.mark.parametrize(("group", "kind"), CASES)
+def test_edit_when_applied_then_what_the_tables_promise_and_nothing_is_left(
+    group: str, kind: Class, world: World
+) -> None:
+    check(group, kind, edits_of(group, kind), world)
+
+
+@pytest.mark.xfail(strict=False, reason="EKS: a replaced group keeps its subnets; fewer nodes by new bounds ask nobody")
+@pytest.mark.parametrize("name", OPEN)
+def test_edit_when_it_is_one_of_the_open_ones_then_also(name: str, world: World) -> None:
+    check(name.partition(":")[0], class_of(OPEN[name]), {"e0": OPEN[name]}, world)
+
+
+def check(group: str, kind: Class, edits: Mapping[str, Edit], world: World) -> None:
+    """Edit pools, one field each, all of one class."""
+    before, after = _staged(group, edits, world)
+    planned = {name: {c.change.field: c.row.kind for c in pool.changes} for name, pool in world.pools(after).items()}
+    assert planned == {name: dict(edit.fields) for name, edit in edits.items()}
+    for consent in TOO_LITTLE[kind]:
+        with pytest.raises(Conflict) as caught:
+            world.apply(after, consent=consent)
+        assert {d.where.source for d in caught.value.diagnostics} == {f"here/{name}" for name in edits}
+    if kind != "refused":
+        assert differences(world.plan(before)) == []
+        reports = world.apply(after, consent=CONSENTS[kind])
+        outcome = "unchanged" if kind == "nothing" else "done"
+        assert {n: f"{r.outcome} {r.error or ''}" for n, r in reports.items()} == dict.fromkeys(edits, f"{outcome} ")
+        assert differences(world.plan(after)) == []
+
+
+def _staged(group: str, edits: Mapping[str, Edit], world: World) -> tuple[Document, Document]:
+    """Make the pools; gives the spec that made them, and the edited one."""
+    cloud = "eks" if group == "operator" else group
+    world.reset()
+    clusters = {"here": world.make(cloud, f"{group}-edits", **({"subnets": SUBNETS} if cloud == "eks" else {}))}
+    before = spec("editors", clusters, [{"name": name, **edit.pool} for name, edit in edits.items()])
+    after = spec("editors", clusters, [{"name": name, **edit.edited} for name, edit in edits.items()])
+    created = world.create(before)
+    assert {name: str(report.error) for name, report in created.items() if report.error is not None} == {}
+    assert differences(world.plan(before)) == []
+    return before, after
