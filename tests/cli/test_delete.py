@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.cli.harness import EXAMPLES, Gpukube, edited_spec, pool_states
+from tests.cli.harness import EXAMPLES, Cluster, Gpukube, edited_spec, pool_states
 from tests.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -22,16 +22,29 @@ CUSTOM = EXAMPLES / "aks-custom-taint.yaml"
 def test_delete_when_told_yes_then_gone_and_the_others_stay(gpukube: Gpukube) -> None:
     gpukube.made("-f", SLICED, "-f", CUSTOM)
     done = gpukube("pool", "delete", "t4shared", "-f", SLICED, "--yes")
-    assert (done.code, done.out) == (0, "done          train-aks/t4shared  deleted\n")
+    assert (done.code, "done          train-aks/t4shared  deleted\n" in done.out) == (0, True)
     assert pool_states(gpukube.info) == {"nodepool1": "Succeeded", "t4custom": "Succeeded"}
-    assert len(gpukube.writes()) == 1
+    assert len([write for write in gpukube.writes() if write.startswith("arm")]) == 1
+
+
+def test_delete_when_the_entry_of_a_pool_is_left_over_then_dropped_and_that_of_the_other_stays(
+    gpukube: Gpukube, cluster: Cluster
+) -> None:
+    gpukube.made("-f", SLICED, "-f", CUSTOM)
+    gone, kept = cluster.entry_of("t4shared"), cluster.entry_of("t4custom")
+    assert {gone, kept} <= cluster.config().keys()
+    assert gpukube("pool", "delete", "t4shared", "-f", SLICED, "--yes").code == 0
+    assert kept in cluster.config()
+    assert gone not in cluster.config()
 
 
 def test_delete_when_there_is_no_terminal_and_no_yes_then_four_and_nothing_sent(gpukube: Gpukube) -> None:
     gpukube.made("-f", SLICED)
     refused = gpukube("pool", "delete", "t4shared", "-f", SLICED)
     assert refused.code == 4
-    assert "error[confirmation]: deleting train-aks/t4shared (Standard_NC4as_T4_v3) needs a confirmation" in refused.err
+    assert (
+        "error[confirmation]: to delete train-aks/t4shared (Standard_NC4as_T4_v3, 2 nodes) needs a conf" in refused.err
+    )
     assert "fix: add --yes" in refused.err
     assert gpukube.writes() == []
 
@@ -86,7 +99,7 @@ def test_delete_when_the_live_pool_is_protected_then_one_whatever_the_spec_says(
     for file in (spec, SLICED):
         refused = gpukube("pool", "delete", "t4shared", "-f", file, "--yes")
         assert (refused.code, gpukube.writes()) == (1, [])
-        assert "error[protected]: it is protected against deletion" in refused.err
+        assert "error[protected]: it would be deleted, and it is protected against that" in refused.err
 
 
 def test_delete_when_the_cloud_refuses_then_its_code_and_the_way_to_resume(gpukube: Gpukube) -> None:
@@ -96,14 +109,14 @@ def test_delete_when_the_cloud_refuses_then_its_code_and_the_way_to_resume(gpuku
     )
     refused = gpukube("pool", "delete", "t4shared", "-f", SLICED, "--yes")
     assert refused.code == 5
-    assert "failed        train-aks/t4shared  was not deleted" in refused.out
+    assert "failed        train-aks/t4shared  delete was not finished" in refused.out
     assert "to resume: gpukube --sandbox pool delete t4shared" in refused.out
 
 
 def test_delete_when_asked_on_a_terminal_and_answered_yes_then_gone(gpukube: Gpukube) -> None:
     gpukube.made("-f", SLICED)
     with Terminal(gpukube.info, "pool", "delete", "t4shared", "-f", SLICED) as terminal:
-        terminal.expect("delete train-aks/t4shared (Standard_NC4as_T4_v3)? [y/N]")
+        terminal.expect("delete train-aks/t4shared (Standard_NC4as_T4_v3, 2 nodes)? [y/N]")
         terminal.type("y\n")
         assert terminal.end() == 0
     assert list(pool_states(gpukube.info)) == ["nodepool1"]
@@ -116,7 +129,7 @@ def test_delete_when_asked_on_a_terminal_and_answered_no_then_nothing_is_sent(
     with Terminal(sandbox, "pool", "delete", "t4shared", "-f", SLICED) as terminal:
         terminal.expect("[y/N]")
         terminal.wait_for_redrawing()
-        assert terminal.line.startswith("delete train-aks/t4shared (Standard_NC4as_T4_v3)? [y/N]")
+        assert terminal.line.startswith("delete train-aks/t4shared (Standard_NC4as_T4_v3, 2 nodes)? [y/N]")
         terminal.type("n\n")
         assert terminal.end() != 0
     assert pool_states(gpukube.info)["t4shared"] == "Succeeded"

@@ -54,7 +54,7 @@ def test_create_when_one_sdk_of_three_is_missing_then_its_extra_is_named_before_
     rest = [word for cloud in LIBRARIES if cloud != hidden for word in ("--cluster", f"train-{cloud}")]
     planned = run_process(sandbox, "pool", "plan", *spec, *rest, PYTHONPATH=path)
     assert planned.code == 0, planned.out + planned.err
-    assert planned.out.splitlines()[-1].startswith("plan: 4 to create")
+    assert "plan: 4 to create" in planned.out
 
 
 @pytest.mark.parametrize("hidden", LIBRARIES)

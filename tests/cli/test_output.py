@@ -104,7 +104,7 @@ def test_list_when_pools_live_then_one_row_each_whoever_owns_them(gpukube: Gpuku
     rows = gpukube("pool", "list", "-f", SINGLE).out.splitlines()
     assert rows[0].split() == ["CLUSTER", "NAME", "OWNER", "STATUS", "NODES", "GPUS", "ALLOCATABLE", "USED", "SLICES"]
     table = {row.split()[1]: row.split() for row in rows[1:]}
-    assert " ".join(table["a100mig"]) == "train-aks a100mig aks-mig-single Succeeded 1 8x A100-40GB 56 - 7"
+    assert " ".join(table["a100mig"]) == "train-aks a100mig aks-mig-single Succeeded 1 8x A100-40GB 56 none 7"
     assert table["t4shared"][2:5] == ["-", "Succeeded", "2"]
     assert "nodepool1" not in table  # no GPUs
 
