@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import io
 import json
-import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import httpx
-import yaml
 
 from gpukube import api
 from gpukube.cli.sandbox import Shelter
@@ -21,12 +17,12 @@ from gpukube.sandbox import daemon
 from gpukube.spec.load import load_specs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.core.values import PoolPlan
     from gpukube.sandbox.daemon import SandboxInfo
 
-__all__ = ["ADDRESSES", "CLOUDS", "Document", "Pool", "World", "address", "differences", "prepare", "spec"]
+__all__ = ["ADDRESSES", "CLOUDS", "SMALL", "Document", "Pool", "World", "address", "differences", "prepare", "spec"]
 
 Document = dict[str, Any]  # a spec as its user writes it
 Pool = dict[str, Any]
@@ -45,6 +41,12 @@ OPTIONS: Mapping[str, Document] = {
 }
 """Clusters that take everything that a spec may ask of them."""
 NO_CONSENT = api.Consent()
+SMALL: Mapping[str, Pool] = {
+    "eks": {"instanceType": "g4dn.xlarge"},
+    "aks": {"instanceType": "Standard_NC4as_T4_v3"},
+    "gke": {"instanceType": "g2-standard-4", "zones": ["us-central1-a"]},
+}
+"""A machine with one GPU on each cloud."""
 PACE = api.Pace(timeout_s=60.0, poll_s=0.1, settle_s=6.0, verify_s=25.0)
 
 
@@ -125,26 +127,38 @@ class World:
         return _by_pool(api.create(prepare(*documents), self.run(), adopt=adopt))
 
     def apply(
-        self, *documents: Document, consent: api.Consent = NO_CONSENT, **scope: bool
+        self,
+        *documents: Document,
+        consent: api.Consent = NO_CONSENT,
+        confirm: Callable[[Sequence[api.ClusterPlan]], None] = lambda _plans: None,
+        **scope: bool,
     ) -> dict[str, api.PoolReport]:
-        """Apply specs."""
-        return _by_pool(api.apply(prepare(*documents), self.run(), api.Scope(**scope), consent))
+        """Apply specs; `confirm` sees the plans before anything is changed."""
+        prepared, reach = prepare(*documents), api.Scope(**scope)
+        return _by_pool(api.apply(prepared, self.run(), reach, consent, confirm=confirm))
 
-    def live(self, cluster: str) -> dict[str, int]:
-        """Give the pools of a cluster, and how many nodes each has."""
+    def nodes(self, cluster: str) -> dict[str, list[str]]:
+        """Give the pools of a cluster as the cloud has them, with the names of their nodes."""
         found: Any = daemon.status(self.info)["clusters"]
-        return {pool["name"]: len(pool["nodes"]) for one in found if one["name"] == cluster for pool in one["pools"]}
+        return {pool["name"]: pool["nodes"] for one in found if one["name"] == cluster for pool in one["pools"]}
 
-    def kube(self, cluster: str) -> httpx.Client:
-        """Open the Kubernetes API of a cluster, as somebody else's client; the caller closes it."""
-        document: Any = daemon.call(self.info, "GET", "kubeconfig")["kubeconfig"]
-        config = yaml.safe_load(document) if isinstance(document, str) else document
-        (context,) = [c["context"] for c in config["contexts"] if c["name"].endswith(cluster)]
-        server = next(c["cluster"]["server"] for c in config["clusters"] if c["name"] == context["cluster"])
-        token = next(u["user"]["token"] for u in config["users"] if u["name"] == context["user"])
-        trusted = ssl.create_default_context(cafile=self.info.ca_path)
-        headers = {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=server, headers=headers, verify=trusted, trust_env=False)
+    def relabel(self, cloud: str, cluster: str, pool: str, changes: Mapping[str, str | None]) -> None:
+        """Change labels of a pool as another client of the cloud would; None takes one away."""
+        live = self._labels(cloud, cluster, pool)
+        labels = {key: value for key, value in {**live, **changes}.items() if value is not None}
+        wire: Mapping[str, Document] = {
+            "eks": {"labels": labels},
+            "aks": {"nodeLabels": labels},
+            "gke": {"config": {"labels": dict(changes)}},
+        }
+        daemon.tamper(self.info, cluster, pool, **wire[cloud])
+
+    def _labels(self, cloud: str, cluster: str, pool: str) -> Mapping[str, str]:
+        place = {"there": address(cloud, cluster)}
+        nobody = spec("nobody", place, [{"name": "none", "nodes": {"count": 1}, **SMALL[cloud]}])
+        (plan,) = self.plan(nobody, skip_cluster=True)
+        (live,) = (observed for observed in plan.live if observed.name == pool)
+        return live.labels
 
 
 def _by_pool(reports: Sequence[api.ClusterReport]) -> dict[str, api.PoolReport]:

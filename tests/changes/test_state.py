@@ -1,0 +1,273 @@
+"""What a plan makes of the state that pools are in: whose they are, protected, failed, on their way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpukube import api
+from gpukube.errors import Conflict
+from gpukube.sandbox import daemon
+from tests.changes.conftest import SPEED
+from tests.changes.world import CLOUDS, SMALL, World, address, differences, prepare, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.changes.world import Document, Pool
+
+OWNER, POOL, PROTECT = "gpukube.io/owner", "gpukube.io/pool", "gpukube.io/protect"
+NOBODY = {OWNER: None, POOL: None}
+ANYTHING = api.Consent(allow_disruption=True, replace="recreate")
+OTHER_TYPE = {"eks": "g4dn.2xlarge", "aks": "Standard_NC8as_T4_v3", "gke": "g2-standard-24"}
+SLOW = 20.0
+"""Sandbox seconds per second while a deletion must not end."""
+FAILED: Mapping[str, Document] = {
+    "eks": {"status": "CREATE_FAILED", "issues": [{"code": "AsgInstanceLaunchFailures", "message": "no"}]},
+    "aks": {"provisioningState": "Failed"},
+    "gke": {"status": "ERROR"},
+}
+
+
+def pool(cloud: str, name: str, **more: object) -> Pool:
+    """Write a small pool."""
+    return {"name": name, "nodes": {"count": 1}, **SMALL[cloud], **more}
+
+
+@pytest.fixture(params=CLOUDS)
+def cloud(request: pytest.FixtureRequest, world: World) -> str:
+    """One cloud after the other, with an empty cluster."""
+    world.reset()
+    chosen = str(request.param)
+    world.make(chosen, "train")
+    return chosen
+
+
+def clusters(cloud: str, *names: str) -> dict[str, Document]:
+    """Name clusters by their own names."""
+    return {name: address(cloud, name) for name in names or ("train",)}
+
+
+def written(cloud: str, owner: str, *pools: Pool) -> Document:
+    """Write a spec for the cluster of the fixture."""
+    return spec(owner, clusters(cloud), pools)
+
+
+def made(world: World, *documents: Document) -> None:
+    """Create, and insist that it went well."""
+    reports = world.create(*documents)
+    assert {name: str(report.error) for name, report in reports.items() if report.error is not None} == {}
+
+
+def codes(caught: pytest.ExceptionInfo[Conflict]) -> list[str]:
+    return [problem.code for problem in caught.value.diagnostics]
+
+
+# Whose they are
+
+
+def test_unowned_pool_when_it_matches_then_only_adopt_gives_it_our_marks(cloud: str, world: World) -> None:
+    document = written(cloud, "ml", pool(cloud, "stray", labels={"team": "x"}))
+    made(world, document)
+    before = world.nodes("train")
+    world.relabel(cloud, "train", "stray", NOBODY)
+
+    left = world.create(document)["stray"]
+    assert (left.outcome, world.pools(document)["stray"].action) == ("failed", "conflict")
+    planned = world.pools(document, adopt=True)["stray"]
+    assert (planned.action, {c.change.field for c in planned.changes}) == (
+        "adopt",
+        {f"labels[{OWNER}]", f"labels[{POOL}]"},
+    )
+    adopted = world.apply(document, adopt=True)["stray"]
+    assert (adopted.outcome, adopted.message) == ("done", "adopted")
+    assert differences(world.plan(document)) == []
+    assert world.nodes("train") == before
+
+
+def test_unowned_pool_when_it_differs_then_not_adopted_and_others_go_on(cloud: str, world: World) -> None:
+    document = written(cloud, "ml", pool(cloud, "stray", labels={"team": "x"}))
+    made(world, document)
+    world.relabel(cloud, "train", "stray", {**NOBODY, "team": "y"})
+    both = written(cloud, "ml", pool(cloud, "stray", labels={"team": "x"}), pool(cloud, "fresh"))
+
+    planned = world.pools(both, adopt=True)
+    assert {name: plan.action for name, plan in planned.items()} == {"stray": "conflict", "fresh": "create"}
+    assert [problem.code for problem in planned["stray"].diagnostics] == ["adopt-differs"]
+    reports = world.apply(both, consent=ANYTHING, adopt=True)
+    assert {name: report.outcome for name, report in reports.items()} == {"stray": "failed", "fresh": "done"}
+    assert {name: plan.action for name, plan in world.pools(both).items()} == {"stray": "conflict", "fresh": "no-op"}
+
+
+def test_pool_of_another_owner_when_declared_then_never_adopted_changed_or_deleted(cloud: str, world: World) -> None:
+    theirs = written(cloud, "they", pool(cloud, "taken", labels={"team": "they"}))
+    made(world, theirs)
+    before = world.nodes("train")
+    ours = written(cloud, "ml", pool(cloud, "taken", labels={"team": "ml"}))
+
+    for adopt in (False, True):
+        report = world.apply(ours, consent=ANYTHING, adopt=adopt, prune=True)["taken"]
+        assert report.error is not None
+        assert [problem.code for problem in report.error.diagnostics] == ["foreign-pool"]
+    with pytest.raises(Conflict):
+        api.delete(prepare(ours), world.run(), ["taken"])
+    assert (differences(world.plan(theirs)), world.nodes("train")) == ([], before)
+
+
+def test_prune_when_pools_are_no_longer_declared_then_only_ours_go_and_only_where_the_spec_is(
+    cloud: str, world: World
+) -> None:
+    world.make(cloud, "elsewhere")
+    everywhere = spec("ml", clusters(cloud, "train", "elsewhere"), [pool(cloud, "keep"), pool(cloud, "drop")])
+    theirs = written(cloud, "they", pool(cloud, "theirs"))
+    stray = written(cloud, "nobody", pool(cloud, "stray"))
+    made(world, everywhere, theirs, stray)
+    world.relabel(cloud, "train", "stray", NOBODY)
+    before = world.nodes("train"), world.nodes("elsewhere")
+    fewer = written(cloud, "ml", pool(cloud, "keep"))
+
+    assert differences(world.plan(fewer)) == ["train: undeclared drop"]
+    world.apply(fewer, consent=ANYTHING)
+    assert (world.nodes("train"), world.nodes("elsewhere")) == before
+    reports = world.apply(fewer, prune=True)
+    assert {name: (report.outcome, report.message) for name, report in reports.items() if name == "drop"} == {
+        "drop": ("done", "deleted")
+    }
+    assert world.nodes("train") == {name: nodes for name, nodes in before[0].items() if name != "drop"}
+    assert world.nodes("elsewhere") == before[1]
+    assert differences(world.plan(fewer)) == []
+
+
+def test_prune_when_a_pool_is_protected_then_refused_before_anything(cloud: str, world: World) -> None:
+    made(world, written(cloud, "ml", pool(cloud, "keep"), pool(cloud, "dear", deletionProtection=True)))
+    before = world.nodes("train")
+    with pytest.raises(Conflict) as caught:
+        world.apply(written(cloud, "ml", pool(cloud, "keep", labels={"a": "b"})), consent=ANYTHING, prune=True)
+    assert (codes(caught), world.nodes("train")) == (["protected"], before)
+
+
+# Protection
+
+
+def test_protection_when_the_live_mark_is_set_then_no_consent_replaces_or_deletes(cloud: str, world: World) -> None:
+    plain = written(cloud, "ml", pool(cloud, "dear"))
+    made(world, plain)
+    world.relabel(cloud, "train", "dear", {PROTECT: "true"})
+    before = world.nodes("train")
+    other = written(cloud, "ml", pool(cloud, "dear", instanceType=OTHER_TYPE[cloud]))
+
+    with pytest.raises(Conflict) as caught:
+        world.apply(other, consent=ANYTHING)
+    assert codes(caught) == ["protected"]
+    with pytest.raises(Conflict) as caught:
+        api.delete(prepare(plain), world.run(), ["dear"])
+    assert (codes(caught), world.nodes("train")) == (["protected"], before)
+    assert {c.change.field for c in world.pools(plain)["dear"].changes} == {"deletionProtection"}
+    world.apply(plain)
+    assert world.apply(other, consent=ANYTHING)["dear"].outcome == "done"
+    assert differences(world.plan(other)) == []
+    observed = world.pools(other)["dear"].observed
+    assert observed is not None
+    assert observed.instance_type == OTHER_TYPE[cloud]
+
+
+def test_protection_when_only_the_spec_has_it_then_the_live_mark_decides(cloud: str, world: World) -> None:
+    made(world, written(cloud, "ml", pool(cloud, "dear")))
+    other = written(cloud, "ml", pool(cloud, "dear", instanceType=OTHER_TYPE[cloud], deletionProtection=True))
+    assert world.apply(other, consent=ANYTHING)["dear"].outcome == "done"
+    assert differences(world.plan(other)) == []
+    with pytest.raises(Conflict):
+        api.delete(prepare(other), world.run(), ["dear"])
+
+
+# Failed, deleting
+
+
+def test_failed_pool_when_it_has_nodes_then_they_are_never_made_again(cloud: str, world: World) -> None:
+    document = written(cloud, "ml", pool(cloud, "hurt"))
+    made(world, document)
+    before = world.nodes("train")
+    daemon.tamper(world.info, "train", "hurt", **FAILED[cloud])
+
+    planned = world.pools(document)["hurt"]
+    report = world.apply(document, consent=ANYTHING)["hurt"]
+    assert world.nodes("train") == before
+    if cloud == "aks":  # a PUT of the same pool repairs it
+        assert (planned.action, len(planned.requests), report.outcome) == ("create", 1, "done")
+        assert differences(world.plan(document)) == []
+    else:
+        assert [problem.code for problem in planned.diagnostics] == ["failed-with-nodes"]
+        assert (planned.action, planned.requests, report.outcome) == ("conflict", (), "failed")
+
+
+def going(world: World, document: Document, name: str) -> None:
+    """Begin the deletion of a pool, and let time pass slowly from then on."""
+    daemon.configure(world.info, speed=SLOW)
+    api.delete(prepare(document), world.run(no_wait=True), [name])
+
+
+def test_pool_that_is_being_deleted_when_applied_then_waited_for_and_made_again(cloud: str, world: World) -> None:
+    document = written(cloud, "ml", pool(cloud, "back"))
+    made(world, document)
+    going(world, document, "back")
+
+    def look(plans: Sequence[api.ClusterPlan]) -> None:
+        daemon.configure(world.info, speed=SPEED)
+        ((planned,),) = (plan.pools for plan in plans)
+        assert (planned.action, planned.observed and planned.observed.state) == ("create", "deleting")
+        assert "is being deleted" in planned.why
+
+    report = world.apply(document, confirm=look)["back"]
+    assert (report.outcome, report.message) == ("done", "created")
+    assert differences(world.plan(document)) == []
+
+
+def test_pool_that_is_being_deleted_when_no_longer_declared_then_prune_waits_for_its_end(
+    cloud: str, world: World
+) -> None:
+    document = written(cloud, "ml", pool(cloud, "keep"), pool(cloud, "gone"))
+    made(world, document)
+    going(world, document, "gone")
+    fewer = written(cloud, "ml", pool(cloud, "keep"))
+
+    def look(plans: Sequence[api.ClusterPlan]) -> None:
+        daemon.configure(world.info, speed=SPEED)
+        (found,) = ({planned.pool: planned.action for planned in plan.pools} for plan in plans)
+        assert found == {"keep": "no-op", "gone": "delete"}
+
+    assert world.apply(fewer, prune=True, confirm=look)["gone"].outcome == "done"
+    assert "gone" not in world.nodes("train")
+    assert differences(world.plan(fewer)) == []
+
+
+# What only others make
+
+
+def test_aks_pool_when_somebody_made_it_without_a_driver_then_only_a_replacement_has_one(world: World) -> None:
+    world.reset()
+    world.make("aks", "train")
+    document = written("aks", "ml", pool("aks", "bare"))
+    made(world, document)
+    daemon.tamper(world.info, "train", "bare", gpuProfile={"driver": "None"})
+
+    changes = [(c.change.field, c.change.old, c.row.kind) for c in world.pools(document)["bare"].changes]
+    assert changes == [("driver", "none", "replace")]
+    assert world.apply(document, consent=ANYTHING)["bare"].outcome == "done"
+    assert differences(world.plan(document)) == []
+
+
+def test_autoscaled_pool_when_the_autoscaler_moved_the_count_then_no_difference(cloud: str, world: World) -> None:
+    document = written(cloud, "ml", pool(cloud, "moving", nodes={"autoscaling": {"min": 1, "max": 3}}))
+    made(world, document)
+    wire: Mapping[str, Any] = {
+        "eks": {"scalingConfig": {"minSize": 1, "maxSize": 3, "desiredSize": 2}},
+        "aks": {"count": 2},
+        "gke": {"initialNodeCount": 2},
+    }
+    daemon.tamper(world.info, "train", "moving", **wire[cloud])
+    assert len(world.nodes("train")["moving"]) > 0
+    assert differences(world.plan(document)) == []
+    edited = written(cloud, "ml", pool(cloud, "moving", labels={"a": "b"}, nodes={"autoscaling": {"min": 1, "max": 3}}))
+    assert world.apply(edited)["moving"].outcome == "done"
+    assert differences(world.plan(edited)) == []
