@@ -1,7 +1,8 @@
 """A diff as GitHub's workflow commands: annotations beside the lines of the spec, and one line that sums up.
 
 Source: docs.github.com "Workflow commands for GitHub Actions"; escapes as in actions/toolkit
-packages/core/src/command.ts; 10 annotations per level and step: community discussion 26680.
+packages/core/src/command.ts. How many annotations GitHub shows is not in these pages; 10 per level is what is known from
+use, so the most telling come first and the rest is counted in the last line.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["github_lines"]
 
 SHOWN: Final = 10
-"""Annotations of one level that GitHub shows per step; it drops the others without a word."""
+"""Annotations of one level; more than GitHub is known to show per step would only be dropped by it."""
 
 Level = Literal["error", "warning", "notice"]
 _LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
