@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gpukube.sandbox import daemon
 from tests.chaos.clouds import templates
 from tests.chaos.stage import EXAMPLES
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.chaos.stage import Ended, Stage, Started
 
-__all__ = ["CHANGES", "CLOUDS", "Change", "Cloud", "prepare", "require_changed", "start_change"]
+__all__ = ["CHANGES", "CLOUDS", "Change", "Cloud", "prepare", "require_changed", "start_apply", "start_change"]
 
 Json = dict[str, Any]  # a spec before it is checked
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
@@ -176,6 +175,12 @@ def prepare(stage: Stage, cloud: Cloud, change: Change) -> None:
     assert ended.code == 0, ended.said
 
 
+def start_apply(stage: Stage, which: str, *more: str) -> Started:
+    """Apply one of the two specs, whatever that disturbs."""
+    spec = stage.home / f"{which}.yaml"
+    return stage.start("pool", "apply", "--yes", "--allow-disruption", "-f", str(spec), "-o", "json", *more)
+
+
 def start_change(stage: Stage, cloud: Cloud, change: Change, *more: str) -> Started:
     """Ask for the change."""
     words = [cloud.pool if word == POOL else word for word in change.words]
@@ -235,9 +240,3 @@ def _require_release(stage: Stage) -> None:
         keys = stage.config_keys()
         assert named <= keys, (named, keys)
         assert len(keys - named) == 1, (named, keys)
-
-
-def pace(stage: Stage, cloud: Cloud, seconds: float) -> None:
-    """Set how long the cloud takes to finish a change, in its own seconds."""
-    setting = {"arm": "pace", "aws": "eksPace", "gke": "gkePace"}[cloud.service]
-    daemon.configure(stage.info, **{setting: {"settle_s": seconds}})

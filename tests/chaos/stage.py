@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 import httpx
 import yaml
 
+from gpukube.errors import ExitCode
 from gpukube.sandbox import daemon
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ class Stage:
 
     def pools(self) -> dict[str, int]:
         """Pools of the one cluster and how many machines each has."""
-        (cluster,) = self._clusters()
+        (cluster,) = self.clusters()
         listed = cluster["pools"]
         assert isinstance(listed, list)
         return {pool["name"]: len(pool["nodes"]) for pool in listed}
@@ -312,7 +313,8 @@ class Stage:
             for item in items
         ]
 
-    def _clusters(self) -> list[Json]:
+    def clusters(self) -> list[Json]:
+        """All clusters, as the status shows them."""
         found = daemon.status(self.info)["clusters"]
         assert isinstance(found, list)
         return found
@@ -336,6 +338,12 @@ class Stage:
         if ended.code not in (0, -signal.SIGKILL):
             assert ended.code in (1, 3, 5, 6, 7), ended.said
             assert '"fix"' in ended.said or "fix: " in ended.said, ended.said
+
+    def require_stopped(self, ended: Ended) -> None:
+        """Ended by Ctrl-C: it says that the cloud keeps working, and how to go on."""
+        assert ended.code == ExitCode.INTERRUPTED, ended.said
+        assert "Traceback" not in ended.said, ended.said
+        assert "stopped waiting; the cloud keeps working. To resume: gpukube " in ended.err, ended.said
 
     def require_converged(self, ended: Ended, objects: set[str]) -> None:
         """One pool of ours, one release, nothing more or less than an undisturbed run leaves, and it is proven."""
