@@ -148,7 +148,8 @@ def _plan_inside(outside: ClusterPlan, session: Session, run: Run, scope: Scope)
         retire=scope.retire,
         chart_version=run.chart_version,
     )
-    found = (*release.diagnostics, *_foreign(seen, outside.desired), *_features(seen, outside.desired))
+    staying = _without_leaving(seen, pools)
+    found = (*release.diagnostics, *_foreign(staying, outside.desired), *_features(seen, outside.desired))
     return replace(
         outside,
         pools=with_costs(pools, seen, kube),
@@ -157,6 +158,20 @@ def _plan_inside(outside: ClusterPlan, session: Session, run: Run, scope: Scope)
         repairs=node_repairs(pools, seen),
         diagnostics=found,
     )
+
+
+def _without_leaving(seen: Sighting, pools: Sequence[PoolPlan]) -> Sighting:
+    """Leave out nodes that are gone before those of their pool are made anew: what advertises there is nobody's rival.
+
+    A pool of a cloud's own plugin is replaced by one that our release serves, and the other way round.
+    """
+    leaving = [pool.observed for pool in pools if pool.observed and _leaves(pool, pool.observed)]
+    names = {node.name for observed in leaving for node in nodes_of_pool(seen, observed)}
+    return replace(seen, nodes=tuple(node for node in seen.nodes if node.name not in names))
+
+
+def _leaves(pool: PoolPlan, observed: Observed) -> bool:
+    return pool.action == "replace" or observed.state == "deleting"
 
 
 def _foreign(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:

@@ -1,0 +1,56 @@
+"""Planning a cluster: what counts as being there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from gpukube.core.values import Settings
+from gpukube.engine.planning import plan_clusters
+from gpukube.engine.prepare import Filters, Prepared
+from gpukube.engine.session import Session
+from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.sharing import Sharing
+from tests.builders import CLUSTER
+from tests.unit.cluster.builders import desire, installed, node_of
+from tests.unit.engine.stage import FakeKube, Stage
+
+if TYPE_CHECKING:
+    from gpukube.cluster.kube import Kube
+    from gpukube.core.values import Desired
+
+POOL = desire(sharing=Sharing())
+ANOTHER = desire(sharing=Sharing(), machine=require_machine("aks", "Standard_ND96amsr_A100_v4"))
+
+
+class KubeWithoutPods(FakeKube):
+    """A cluster where nothing of the users runs."""
+
+    def pods_on(self, _nodes: object) -> tuple[()]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "action", "rivals"),
+    [
+        pytest.param(ANOTHER, "replace", [], id="its nodes are gone before it is made again"),
+        pytest.param(POOL, "no-op", ["foreign-advertiser"], id="its nodes stay"),
+    ],
+)
+def test_plan_when_nodes_bring_a_plugin_then_a_rival_only_where_they_stay(
+    wanted: Desired, action: str, rivals: list[str]
+) -> None:
+    node = node_of(POOL)
+    rocket = replace(node, os_image="Bottlerocket OS 1.57.0 (aws-k8s-1.34-nvidia)")
+    stage = Stage([POOL], seen_at=lambda _now: installed([POOL], node))
+    stage.make()
+    kube = KubeWithoutPods(stage.clock, lambda _now: installed([POOL], rocket))
+    session = Session(CLUSTER, stage.provider, stage.session.cloud, Settings(), None, cast("Kube", kube))
+    prepared = Prepared((wanted.target.owner,), {CLUSTER.key: CLUSTER}, {CLUSTER.key: (wanted,)}, (), Filters())
+
+    (plan,) = plan_clusters(prepared, {CLUSTER.key: session}, stage.run)
+    assert plan.unknown == ""
+    assert [pool.action for pool in plan.pools] == [action]
+    assert [d.code for d in plan.diagnostics if d.severity == "error"] == rivals
