@@ -11,7 +11,6 @@ from gpukube.core.values import Settings
 from gpukube.engine.planning import plan_clusters
 from gpukube.engine.prepare import Filters, Prepared
 from gpukube.engine.session import Session
-from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import Sharing
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import desire, installed, node_of
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
 
 POOL = desire(sharing=Sharing())
-ANOTHER = desire(sharing=Sharing(), machine=require_machine("aks", "Standard_ND96amsr_A100_v4"))
+ANOTHER = desire(sharing=Sharing(), machine="Standard_ND96amsr_A100_v4")
 
 
 class KubeWithoutPods(FakeKube):
