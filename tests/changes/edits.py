@@ -185,6 +185,7 @@ _EKS = [
     Edit(_G4, {"instanceType": None, "gpu": {"model": "T4", "count": 1}}, {}),
     Edit(_G4, {"image": "al2023"}, {}),
     Edit(_G4, {"image": "bottlerocket"}, {"image": R, ADVERTISER: D, CONFIG: D, PRESENT: I, OPERANDS: I}),
+    Edit(_ROCKET, {"image": None}, {"image": R, ADVERTISER: I, CONFIG: D, PRESENT: I, OPERANDS: I}),
     Edit(_G4, {"capacity": {"type": "spot"}}, {"capacity.type": R}),
     Edit({**_G4, "zones": ["us-east-1a", "us-east-1b"]}, {"zones": ["us-east-1b", "us-east-1a"]}, {}),
     Edit({**_G4, "disk": {"sizeGiB": 100}}, {"disk": {"sizeGiB": 200}}, {"disk.sizeGiB": D}),
@@ -299,6 +300,11 @@ _AKS = [
         {ADVERTISER: I, CONFIG: D, PRESENT: I},
     ),
     Edit(_NC4, {"devicePlugin": {"owner": "cloud"}}, {"devicePlugin": R, ADVERTISER: D, CONFIG: D, PRESENT: I}),
+    Edit(
+        {**_NC4, "devicePlugin": {"owner": "cloud"}},
+        {"devicePlugin": None},
+        {"devicePlugin": R, ADVERTISER: I, CONFIG: D, PRESENT: I},
+    ),
     Edit(_NC4, {"gpuTaint": False}, {"taints": I}),
     Edit({**_NC4, "tags": {"cost": "1"}}, {"tags": {"cost": "2"}}, {"tags[cost]": I}),
     Edit(_NC4, {"tags": {"a b": "c d"}}, {"tags[a b]": I}),
@@ -371,6 +377,11 @@ _GKE = [
 EDITS: Mapping[str, list[Edit]] = {"eks": _EKS, "aks": _AKS, "gke": _GKE}
 OPEN: Mapping[str, Edit] = {
     "eks: other zones": Edit({**_G4, "zones": ["us-east-1a"]}, {"zones": ["us-east-1b"]}, {"zones": R}),
+    "eks: a release of another image": Edit(
+        _ROCKET,
+        {"image": "al2023", "eks": {"releaseVersion": "1.34.2-20260714"}},
+        {"image": R, "eks.releaseVersion": D, ADVERTISER: I, CONFIG: D, PRESENT: I, OPERANDS: I},
+    ),
     "eks: no nodes": Edit(_with_count(_G4, 2), {"nodes": {"count": 0}}, {"nodes.count": D, _LOW: I, _HIGH: I}),
     "eks: fewer at most": Edit(
         _with_count(_G4, 3),

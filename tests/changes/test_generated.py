@@ -36,7 +36,7 @@ def batch(cloud: str, number: int) -> list[Document]:
     found = draw_specs(cloud, f"{cloud} {number}", cluster, SIZE, allowed)
     if operated:
         cut = {
-            "sharing": {"mig": {"profile": ("1g.10gb", "2g.20gb", "3g.40gb")[number // 2], "strategy": strategy}},
+            "sharing": {"mig": {"profile": ("1g.10gb", "2g.20gb", "3g.40gb")[number // 2 % 3], "strategy": strategy}},
             "nodes": {"count": 1},
         }
         found[0] = spec("cut", cluster, [{"name": "cut", "gpu": {"model": "H100-80GB", "count": 1}, **cut}])

@@ -1,0 +1,47 @@
+"""Pools that become quite other ones: the second of two drawn specs, applied over the first, leaves none."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpukube import api
+from tests.changes.test_generated import KEY, batch
+from tests.changes.world import CLOUDS, Document, Pool, World, address, differences, spec
+
+ANYTHING = api.Consent(allow_disruption=True, replace="recreate")
+LEFT_OUT = ("name", "names", "clusters")
+OPEN = ("zones", "releaseVersion")
+"""Fields of EKS that do not change together with others yet: see edits.OPEN."""
+STEP = 4
+"""Batches so far apart are of the same kind: with the operator or without, of one strategy."""
+
+
+def pools_of(cloud: str, documents: list[Document]) -> list[Pool]:
+    """Give the pools of specs without what names them."""
+    left_out = (*LEFT_OUT, *(OPEN if cloud == "eks" else ()))
+    pools = [pool for document in documents for pool in document["pools"]]
+    return [{**_without(pool, left_out), "deletionProtection": False} for pool in pools]
+
+
+def _without(value: Pool, names: tuple[str, ...]) -> Pool:
+    native = {"eks": {k: v for k, v in value["eks"].items() if k not in names}} if "eks" in value else {}
+    return {key: inner for key, inner in value.items() if key not in names} | native
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_spec_when_rewritten_then_applied_and_nothing_is_left(cloud: str, number: int, world: World) -> None:
+    world.reset()
+    world.make(cloud, f"rewritten{number}")
+    clusters = {KEY: address(cloud, f"rewritten{number}")}
+    pairs = list(zip(pools_of(cloud, batch(cloud, number)), pools_of(cloud, batch(cloud, number + STEP)), strict=False))
+    before, after = (
+        spec("writers", clusters, [{"name": f"e{at}", **pair[side]} for at, pair in enumerate(pairs)])
+        for side in (0, 1)
+    )
+    created = world.create(before)
+    assert {name: str(report.error) for name, report in created.items() if report.error is not None} == {}
+    applied = world.apply(after, consent=ANYTHING)
+
+    assert {name: str(report.error) for name, report in applied.items() if report.error is not None} == {}
+    assert differences(world.plan(after)) == []
