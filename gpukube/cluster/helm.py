@@ -92,6 +92,9 @@ class Engine(Protocol):
     def upgrade(self, job: HelmJob) -> HelmAnswer:
         """Install or upgrade, or try it."""
 
+    def rollback(self, kubeconfig: Path, name: str, namespace: str, revision: int) -> None:
+        """Make a new revision that is a former one again."""
+
     def uninstall(self, kubeconfig: Path, name: str, namespace: str) -> None:
         """Remove a release; a missing one is fine."""
 
@@ -114,7 +117,7 @@ class Helm(Protocol):
         """
 
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
-        """Bring the release to the plan, once.
+        """Bring the release to the plan, once. When Helm fails half-way, the last deployed revision is put back.
 
         Raises:
             Conflict: The live revision is not the expected one; plan again.

@@ -35,6 +35,7 @@ class Request(TypedDict, total=False):
     chart: str
     values: dict[str, object]
     installed: bool
+    revision: int
     dry_run: str
     history: int
     labels: dict[str, str]
@@ -66,6 +67,7 @@ def _answer(request: Request) -> dict[str, object]:
         "version": lambda _request: {},
         "pull": _pull,
         "upgrade": _upgrade,
+        "rollback": _rollback,
         "uninstall": _uninstall,
     }
     try:
@@ -123,6 +125,16 @@ def _upgrade(request: Request) -> dict[str, object]:
                 chart, name, values, namespace=namespace, timeout=timeout, dry_run=dry_run, labels=labels
             )
     return {"release": release}
+
+
+def _rollback(request: Request) -> dict[str, object]:
+    import helm_python  # noqa: PLC0415 -- see _answer
+
+    with helm_python.Config(
+        kubeconfig_path=request["kubeconfig"], namespace=request["namespace"], storage_driver="secret"
+    ) as config:
+        config.rollback(request["name"], version=request["revision"], timeout=request["timeout_s"])
+    return {}
 
 
 def _uninstall(request: Request) -> dict[str, object]:

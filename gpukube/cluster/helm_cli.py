@@ -99,6 +99,14 @@ class HelmCli:
         )
         return _answer(ended)
 
+    def rollback(self, kubeconfig: Path, name: str, namespace: str, revision: int) -> None:
+        """See Engine."""
+        self._run(
+            *("rollback", name, str(revision), "--namespace", namespace, "--kubeconfig", str(kubeconfig)),
+            *("--timeout", f"{HOOKS_S}s", "--history-max", str(HISTORY)),
+            known=words_of(name),
+        )
+
     def uninstall(self, kubeconfig: Path, name: str, namespace: str) -> None:
         """See Engine."""
         self._run(

@@ -95,6 +95,11 @@ class HelmSdk:
         status = text(release, "status") or text(release, "info", "status")
         return HelmAnswer(number(release, "version") or number(release, "revision"), status, text(release, "manifest"))
 
+    def rollback(self, kubeconfig: Path, name: str, namespace: str, revision: int) -> None:
+        """See Engine."""
+        request = {"kubeconfig": str(kubeconfig), "name": name, "namespace": namespace, "revision": revision}
+        self._ask("rollback", request)
+
     def uninstall(self, kubeconfig: Path, name: str, namespace: str) -> None:
         """See Engine."""
         self._ask("uninstall", {"kubeconfig": str(kubeconfig), "name": name, "namespace": namespace})

@@ -19,9 +19,10 @@ from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.reclaim import reclaim_objects
 from gpukube.cluster.release import newest, release_history, secret_name
+from gpukube.cluster.release_rollback import fallback_of, say_kept, say_rolled_back
 from gpukube.cluster.rendered import require_rendered
 from gpukube.cluster.runs import RunBook
-from gpukube.errors import Conflict, HelmError
+from gpukube.errors import Conflict, GpukubeError, HelmError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -207,12 +208,37 @@ class ReleaseKeeper:
         self._contested = False
         chart = self._chart(plan)
         try:
+            return self._change(plan, chart, live)
+        except GpukubeError as error:
+            if not isinstance(error, Conflict):
+                self._go_back(plan.kind, error)
+            raise
+
+    def _change(self, plan: ReleasePlan, chart: Path, live: Release | None) -> HelmAnswer:
+        try:
             return self._run(plan, chart, installed=live is not None, dry_run=False)
         except HelmError as error:
             # Helm has noted the attempt as failed; nothing else may change the release between that and our next one.
-            if live is None or not _is_contested(error) or not reclaim_objects(kube, live):
+            if live is None or not _is_contested(error) or not reclaim_objects(self._cluster.kube, live):
                 raise
         return self._run(plan, chart, installed=True, dry_run=False)
+
+    def _go_back(self, kind: ReleaseKind, error: GpukubeError) -> None:
+        """Put back the last deployed revision where Helm has noted a failure, and let the error tell."""
+        try:
+            former = fallback_of(release_history(self._cluster.kube, kind.name, NAMESPACE))
+        except GpukubeError:
+            return  # the cluster does not answer: nothing can be said, and the next run looks first
+        if former is None:
+            return
+        self._notify(f"rolls back to revision {former.revision}")
+        try:
+            with _kubeconfig(self._cluster.access) as path:
+                self._engine.rollback(path, kind.name, NAMESPACE, former.revision)
+        except GpukubeError as cause:
+            say_kept(error, former, cause)
+        else:
+            say_rolled_back(error, former)
 
     def uninstall(self, kind: ReleaseKind) -> bool:
         """See Helm."""

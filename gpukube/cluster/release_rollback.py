@@ -1,0 +1,67 @@
+"""What stands after a change of the release went wrong, and how its error says so.
+
+Lives here: which revision to put back, and the words; pure. Must not live here: running Helm (keeper).
+
+Helm's own way (`--atomic`, `--rollback-on-failure`) waits for pods, which in a cluster without nodes never come, and
+undoes an upgrade that was fine; so the keeper asks for a rollback itself, and only where Helm has noted a failure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.release import DEPLOYED, newest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.release import Release
+    from gpukube.errors import GpukubeError
+
+__all__ = ["FAILED", "fallback_of", "rollback_command", "say_kept", "say_rolled_back"]
+
+FAILED: Final = "failed"
+
+
+def fallback_of(history: Sequence[Release]) -> Release | None:
+    """Choose the revision to put back: the last deployed one below a failed newest; None when there is nothing to do.
+
+    A first installation that failed has none: its objects stay, and the next run goes on from them.
+    """
+    last = newest(history)
+    if last is None or last.status != FAILED:
+        return None
+    return newest([item for item in history if item.status == DEPLOYED and item.revision < last.revision])
+
+
+def rollback_command(release: Release) -> str:
+    """Write what puts a revision back by hand."""
+    return f"helm rollback {release.name} {release.revision} --namespace {NAMESPACE}"
+
+
+def say_rolled_back(error: GpukubeError, release: Release) -> None:
+    """Add to an error that the former revision runs again."""
+    _add(error, f"the release was rolled back to revision {release.revision}, which serves as before")
+
+
+def say_kept(error: GpukubeError, release: Release, cause: GpukubeError) -> None:
+    """Add to an error that the rollback went wrong too, and how to make it by hand."""
+    first = cause.diagnostics[0]
+    said = f"{first.message} ({first.why})" if first.why else first.message
+    _add(
+        error,
+        f"the release could not be rolled back to revision {release.revision}: {said}",
+        fix=f"to put back what served before: {rollback_command(release)}",
+    )
+
+
+def _add(error: GpukubeError, why: str, fix: str = "") -> None:
+    first, *others = error.diagnostics
+    joined = replace(
+        first,
+        why="; ".join(part for part in (first.why, why) if part),
+        fix="; ".join(part for part in (first.fix, fix) if part),
+    )
+    error.diagnostics = (joined, *others)
