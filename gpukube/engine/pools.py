@@ -135,17 +135,19 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
         if now.changes == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
             break
         run.tell("update", f"asks for {', '.join(c.change.field for c in now.changes)}", plan.cluster.key, plan.pool)
-        done, begun = None, True
+        done = None
         try:
             operation = wait.send(session.cloud, now.requests[0])
-        except Conflict as error:
+        except Conflict as error:  # refused: whatever is different then was changed by others
             if error.diagnostics[0].code != MOVED:
                 raise
             continue
         except CloudError:
+            begun = True
             if _look_again(plan, session, planned, begun=begun).changes == now.changes:
                 raise
             continue
+        begun = True
         if run.no_wait and len(now.requests) == 1:
             return
         wait.for_operation(session.cloud, operation)

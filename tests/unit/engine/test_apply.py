@@ -94,6 +94,21 @@ def test_apply_when_somebody_changed_the_same_field_meanwhile_then_not_overwritt
     assert stage.sent() == []
 
 
+def test_apply_when_somebody_resizes_the_pool_right_before_the_first_call_then_not_overwritten(stage: Stage) -> None:
+    live(stage, nodes__count=7)
+    send = stage.session.cloud.send
+
+    def too_late(request: Request) -> Operation:
+        live(stage, nodes__count=9)
+        return send(request)
+
+    stage.session.cloud.send = too_late  # type: ignore[method-assign]  # somebody is quicker
+    (pool,) = stage.apply().pools
+    assert pool.error is not None
+    assert pool.error.diagnostics[0].code == "moved"
+    assert (stage.world.pools[CUT.target.name].fields["nodes.count"], stage.sent()) == (9, ["update"])
+
+
 def test_apply_when_the_cloud_takes_calls_without_effect_then_said() -> None:
     stage = Stage([CUT])
     stage.make()
