@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.chart import ChartSource
 from gpukube.core.values import Settings
+from gpukube.doctor.check import Examination
+from gpukube.doctor.diagnose import doctor_exit_code, examine_clusters, mend_clusters
+from gpukube.doctor.document import doctor_document
 from gpukube.engine.apply import Consent, apply_pools, require_consent
 from gpukube.engine.clock import Clock, SystemClock
 from gpukube.engine.create import create_pools
@@ -71,6 +74,7 @@ __all__ = [
     "Consent",
     "Deletion",
     "Event",
+    "Examination",
     "Filters",
     "Listener",
     "LoadedSpec",
@@ -89,7 +93,10 @@ __all__ = [
     "chart_source",
     "create",
     "delete",
+    "diagnose",
     "diff_exit_code",
+    "doctor_document",
+    "doctor_exit_code",
     "exit_code",
     "list_document",
     "load",
@@ -215,6 +222,21 @@ def verify(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
     """Compare the live nodes with the promise, waiting as long as the run's timeout says."""
     with open_sessions(prepared.clusters.values(), run.settings) as sessions:
         return verify_pools(prepared, sessions, run)
+
+
+def diagnose(
+    prepared: Prepared, run: Run, *, mend: Callable[[Sequence[str]], None] | None = None
+) -> tuple[Examination, ...]:
+    """Examine live clusters for the known faults; those of addresses alone too.
+
+    Args:
+        prepared: What is declared; with nothing declared, what only a spec can tell is not checked.
+        run: How the clouds are reached.
+        mend: Told what would be done about it, raises to stop; None to change nothing.
+    """
+    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
+        found = examine_clusters(prepared, sessions, run)
+        return found if mend is None else mend_clusters(found, prepared, sessions, run, mend)
 
 
 def delete(

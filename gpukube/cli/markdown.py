@@ -10,6 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from gpukube.cli.rendering.doctor import doctor_words
 from gpukube.cli.rendering.lines import gpu_words, node_words, value_words
 from gpukube.cli.rendering.listing import LIST_COLUMNS, list_rows
 from gpukube.cli.rendering.report import outcome_words
@@ -27,6 +28,7 @@ from gpukube.engine.documents.summary import plan_summary
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument
     from gpukube.engine.documents.shapes.listing import ListDocument
     from gpukube.engine.documents.shapes.parts import Diagnostic
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
@@ -287,6 +289,28 @@ def _outcome_row(cluster: str, pool: PoolOutcome) -> tuple[str, ...]:
     return (_OUTCOMES[outcome], code(cluster, cell=True), code(pool["pool"], cell=True), outcome, prose(said))
 
 
+def _doctor(document: DoctorDocument, *, whole: bool) -> Iterator[str]:
+    yield f"### gpukube doctor: {doctor_words(document)}"
+    yield ""
+    for cluster in document["clusters"]:
+        yield f"**{code(cluster['cluster'])}**: {cluster['made']} checks made"
+        yield ""
+        yield from (f"- ✅ mended: {prose(line)}" for line in cluster["mended"])
+        for ailment in cluster["ailments"]:
+            yield from _ailment(ailment, whole=whole)
+        yield from _diagnostics(cluster["errors"])
+        yield ""
+
+
+def _ailment(ailment: AilmentPart, *, whole: bool) -> Iterator[str]:
+    sign = "❌" if ailment["severity"] == "error" else "⚠️"
+    yield f"- {sign} {code(ailment['where'])}: {prose(ailment['seen'])} ([{ailment['check']}]({ailment['link']}))"
+    if whole:
+        yield from (f"  - seen: {prose(line)}" for line in ailment["evidence"])
+    yield f"  - {prose(ailment['consequence'])}"
+    yield f"  - fix: {code(ailment['remedy'])}"
+
+
 _MAKERS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {  # each takes the shape of its own kind
     "Plan": _plan,
     "Diff": _plan,
@@ -297,4 +321,5 @@ _MAKERS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {  # each takes the
     "Delete": _report,
     "Wait": _report,
     "Verify": _report,
+    "Doctor": _doctor,
 }

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from gpukube.cli.github import github_lines
 from gpukube.cli.markdown import markdown
+from gpukube.cli.rendering.doctor import render_doctor
 from gpukube.cli.rendering.lines import Hung, View, clean
 from gpukube.cli.rendering.listing import list_names, render_list, render_pool
 from gpukube.cli.rendering.plan import render_diff, render_plan
@@ -61,6 +62,7 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "Delete": _REPORTED,
     "Wait": _REPORTED,
     "Verify": _REPORTED,
+    "Doctor": _REPORTED,
     "Validation": _DATA,
     "Sandbox": _DATA,
 }
@@ -77,6 +79,7 @@ RENDERERS: Final[Mapping[str, Callable[[Any, View], Iterable[Line]]]] = {  # eac
     "Delete": render_report,
     "Wait": render_report,
     "Verify": render_report,
+    "Doctor": render_doctor,
     "Validation": render_validation,
     "Sandbox": render_sandbox,
 }

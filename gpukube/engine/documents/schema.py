@@ -21,6 +21,7 @@ SCHEMA_NAMES: Final = {
     "Verify": "report",
     "Validation": "validation",
     "Event": "event",
+    "Doctor": "doctor",
 }
 """Kind of a document -> name of its schema."""
 

@@ -1,0 +1,48 @@
+"""`gpukube doctor`: find the known faults of live clusters, and heal those that are safe to heal."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpukube.cli.options import (
+    ChartOption,
+    FileOption,
+    OutputOption,
+    ParallelismOption,
+    PlaceOption,
+    SandboxOption,
+    SetOption,
+    VerboseOption,
+    YesOption,
+    choices,
+)
+
+__all__ = ["doctor"]
+
+
+def doctor(
+    context: typer.Context,
+    *,
+    files: FileOption,
+    sets: SetOption,
+    clusters: PlaceOption,
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Do what is safe to do about it: labels, restarts, our own release. Asks first."),
+    ] = False,
+    yes: YesOption,
+    output: OutputOption,
+    chart: ChartOption,
+    parallelism: ParallelismOption,
+    sandbox: SandboxOption,
+    verbose: VerboseOption,
+) -> None:
+    """Examine live clusters, also ones that gpukube never touched: what is wrong, what follows, what to run.
+
+    Changes nothing without --fix. Exit codes: 0 healthy (warnings do not count), 1 ill, 5 no access.
+    """
+    from gpukube.cli.visit import visit
+
+    visit(choices(context, locals()), fix=fix)

@@ -1,0 +1,59 @@
+"""What the doctor found, for people: every ailment with its evidence, consequence and remedy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from gpukube.cli.rendering.lines import Hung, finding_lines, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument, PatientPart
+
+__all__ = ["doctor_words", "render_doctor"]
+
+_STYLES: Final = {"error": "red", "warning": "yellow"}
+
+
+def render_doctor(document: DoctorDocument, view: View) -> Iterator[Line]:
+    """Show what was found on every cluster, then the counts."""
+    for cluster in document["clusters"]:
+        yield Hung(Text(f"{cluster['cluster']}  "), Text(f"{plural(cluster['made'], 'check')} made", style="dim"))
+        for line in cluster["mended"]:
+            yield Hung(Text.assemble("  ", ("mended", "green"), "  "), Text(line))
+        for ailment in cluster["ailments"]:
+            yield from _ailment(ailment, view)
+        yield from _unread(cluster, view)
+    yield Hung(Text(""), Text(f"doctor: {doctor_words(document)}", style="bold"))
+
+
+def doctor_words(document: DoctorDocument) -> str:
+    """Count the ailments; say it when nothing was found, and whether that is worth something."""
+    counts = ", ".join(plural(count, severity) for severity, count in document["summary"].items())
+    unread = any(cluster["errors"] for cluster in document["clusters"])
+    return (counts or "nothing found") + (", but not everything could be read" if unread else "")
+
+
+def _ailment(ailment: AilmentPart, view: View) -> Iterator[Line]:
+    label = (f"{ailment['severity']}[{ailment['check']}]", _STYLES[ailment["severity"]])
+    yield Hung(Text("  "), Text.assemble(f"{ailment['where']}: ", label, f": {ailment['seen']}"))
+    for line in ailment["evidence"]:
+        yield Hung(Text("      seen: "), Text(line, style="dim"))
+    facts = [("why", ailment["consequence"]), ("fix", ailment["remedy"]), ("--fix", ailment["fix"] or "")]
+    if view.verbose:
+        facts.append(("see", ailment["link"]))
+    for name, text in facts:
+        if text:
+            yield Hung(Text(f"      {name}: "), Text(text))
+
+
+def _unread(cluster: PatientPart, view: View) -> Iterator[Line]:
+    yield from finding_lines(cluster["errors"])
+    if cluster["skipped"]:
+        names = ", ".join(item["check"] for item in cluster["skipped"])
+        said = f"{plural(len(cluster['skipped']), 'check')} not made for want of it"
+        yield Hung(Text("  "), Text(said + (f": {names}" if view.verbose else " (-v names them)"), style="yellow"))

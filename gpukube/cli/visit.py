@@ -1,0 +1,33 @@
+"""What `gpukube doctor` does: examine, perhaps ask and mend, show the result, choose the exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from gpukube import api
+from gpukube.cli import output as out
+from gpukube.cli.stage import confirm, open_job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cli.options import Choices
+
+__all__ = ["visit"]
+
+
+def visit(choices: Choices, *, fix: bool) -> None:
+    """Examine the clusters; with `fix` do what is offered, after asking."""
+    with open_job(choices, "Doctor") as job:
+
+        def ask(offered: Sequence[str]) -> None:
+            with job.progress.paused():
+                sys.stderr.writelines(f"would {line}\n" for line in offered)
+            confirm(choices, job, "mend", [f"{len(offered)} thing{'' if len(offered) == 1 else 's'}"])
+
+        found = api.diagnose(job.prepared, job.run, mend=ask if fix else None)
+    out.show(api.doctor_document(found), choices.output, verbose=choices.verbose)
+    raise typer.Exit(api.doctor_exit_code(found))

@@ -1,0 +1,84 @@
+"""What is wrong with a live cluster and what heals it, as values: cloud packages and the doctor both make them.
+
+Lives here: the values. Must not live here: how ailments are found, and how a mend is done (doctor).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+__all__ = ["Ailment", "LabelNode", "Mend", "Reconcile", "Restart"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelNode:
+    """Set a label of a node, or take it away.
+
+    Attributes:
+        live: Value that was seen, None for none: if it is another one by then, nothing is done.
+        wanted: None takes the label away.
+    """
+
+    node: str
+    key: str
+    live: str | None
+    wanted: str | None
+    needs_spec: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        """Say it as it is asked about."""
+        if self.wanted is None:
+            return f"take the label {self.key}={self.live} off node {self.node}"
+        return f"label node {self.node} {self.key}={self.wanted}"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Start the pods of a DaemonSet anew, one node after the other as its update strategy says."""
+
+    namespace: str
+    name: str
+    needs_spec: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        """Say it as it is asked about."""
+        return f"restart DaemonSet {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile:
+    """Bring our release on a cluster to what the spec says."""
+
+    needs_spec: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        """Say it as it is asked about."""
+        return "bring our release to what the spec says"
+
+
+Mend: TypeAlias = LabelNode | Restart | Reconcile
+"""What the doctor may do by itself after asking: nothing of it stops a running pod that uses a GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ailment:
+    """One thing that is wrong.
+
+    Attributes:
+        where: Node, object or pool: "node n1", "DaemonSet gpu-operator/nvidia-device-plugin-daemonset".
+        seen: What is wrong with the value seen; one lower-case line without a full stop.
+        remedy: The exact command, or what to write.
+        evidence: Further lines that were seen.
+        severity: An error keeps GPUs from being used or will; a warning costs or risks something.
+        consequence: Where it is another than the check's own.
+        mend: What heals it safely; None when somebody has to decide.
+    """
+
+    where: str
+    seen: str
+    remedy: str
+    evidence: tuple[str, ...] = ()
+    severity: Literal["error", "warning"] = "error"
+    consequence: str = ""
+    mend: Mend | None = None

@@ -1,0 +1,109 @@
+"""What a check is, and how checks are put to evidence.
+
+Lives here: the value and the examination. Must not live here: any check (the families), I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gpukube.core.ailment import Ailment
+    from gpukube.core.values import ClusterRef
+    from gpukube.doctor.evidence import Evidence, Reading
+    from gpukube.errors import GpukubeError
+
+__all__ = ["Check", "Examination", "Found", "Skipped", "examine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One known fault and how it is recognised.
+
+    Attributes:
+        id: Stable, documented, kebab-case.
+        title: What it looks for, in a few words.
+        consequence: What comes of it.
+        link: Where this is documented: an issue thread or a page.
+        find: Pure; yields one ailment per place.
+        needs: What must have been read; without it the check is skipped.
+    """
+
+    id: str
+    title: str
+    consequence: str
+    link: str
+    find: Callable[[Evidence], Iterable[Ailment]]
+    needs: tuple[Reading, ...] = ("nodes", "daemonsets", "pods")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An ailment and the check that found it."""
+
+    check: Check
+    ailment: Ailment
+
+    @property
+    def consequence(self) -> str:
+        """What comes of it here."""
+        return self.ailment.consequence or self.check.consequence
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A check that could not be made, and what could not be read for it."""
+
+    check: Check
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What the doctor says of one cluster.
+
+    Attributes:
+        cluster: Which.
+        found: Errors first, then in the order of the checks.
+        skipped: Checks that could not be made.
+        made: How many checks were made.
+        troubles: What could not be read, each error once.
+        blind: The error for which the cloud or the inside of the cluster could not be examined at all.
+        mended: What was done about it, one line each.
+    """
+
+    cluster: ClusterRef
+    found: tuple[Found, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    made: int = 0
+    troubles: tuple[GpukubeError, ...] = ()
+    blind: GpukubeError | None = None
+    mended: tuple[str, ...] = ()
+
+    @property
+    def ill(self) -> bool:
+        """Whether there are errors among the ailments."""
+        return any(item.ailment.severity == "error" for item in self.found)
+
+
+def examine(evidence: Evidence, checks: Sequence[Check]) -> Examination:
+    """Put the checks to the evidence."""
+    skipped = [Skipped(check, missing[0]) for check in checks if (missing := _missing(check, evidence))]
+    left_out = {item.check.id for item in skipped}
+    made = [check for check in checks if check.id not in left_out]
+    found = [Found(check, ailment) for check in made for ailment in check.find(evidence)]
+    return Examination(
+        cluster=evidence.cluster,
+        found=tuple(sorted(found, key=lambda item: item.ailment.severity)),
+        skipped=tuple(skipped),
+        made=len(made),
+        troubles=tuple({str(error): error for error in evidence.troubles.values()}.values()),
+        blind=next((error for name in ("cloud", "nodes") if (error := evidence.troubles.get(name))), None),
+    )
+
+
+def _missing(check: Check, evidence: Evidence) -> list[Reading]:
+    return [reading for reading in check.needs if reading in evidence.troubles]

@@ -1,0 +1,120 @@
+"""The doctor's visit: clusters side by side, read and examined; then, where asked for, mended and looked at again.
+
+Lives here: the order of things. Must not live here: the reading (gather), the checks, the mends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from gpukube.doctor.check import Examination, examine
+from gpukube.doctor.gather import gather
+from gpukube.doctor.mending import mend
+from gpukube.doctor.registry import CHECKS
+from gpukube.engine.fanout import run_all
+from gpukube.errors import ExitCode, GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpukube.core.ailment import Mend
+    from gpukube.engine.prepare import Prepared
+    from gpukube.engine.run import Run
+    from gpukube.engine.session import Session
+
+__all__ = ["doctor_exit_code", "examine_clusters", "mend_clusters", "mends_of"]
+
+_LOOKS: Final = 5
+"""How often a mended cluster is looked at while its controllers do their part."""
+
+
+def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: Run) -> tuple[Examination, ...]:
+    """Examine every cluster; changes nothing.
+
+    Args:
+        prepared: What the specs declare, or addresses alone.
+        sessions: One per cluster.
+        run: How the clouds are reached.
+    """
+    tasks = {key: partial(_examine, session, prepared, run) for key, session in sessions.items()}
+    results = run_all(tasks, run.parallelism)
+    return tuple(
+        Examination(sessions[key].cluster, troubles=(result,), blind=result)
+        if isinstance(result, GpukubeError)
+        else result
+        for key, result in results.items()
+    )
+
+
+def mends_of(examination: Examination, *, with_spec: bool) -> tuple[Mend, ...]:
+    """List what could be done by itself about a cluster's ailments, each once."""
+    offered = (found.ailment.mend for found in examination.found)
+    return tuple(dict.fromkeys(item for item in offered if item and (with_spec or not item.needs_spec)))
+
+
+def mend_clusters(
+    examinations: Sequence[Examination],
+    prepared: Prepared,
+    sessions: Mapping[str, Session],
+    run: Run,
+    confirm: Callable[[Sequence[str]], None],
+) -> tuple[Examination, ...]:
+    """Ask, do what is offered, and examine the mended clusters again.
+
+    Args:
+        examinations: As examine_clusters gave them.
+        prepared: As there.
+        sessions: As there.
+        run: As there.
+        confirm: Told what would be done, one line each; raises to stop.
+
+    Returns:
+        The examinations after it; `mended` says what was done.
+    """
+    offered = {
+        item.cluster.key: found
+        for item in examinations
+        if (found := mends_of(item, with_spec=bool(prepared.desired[item.cluster.key])))
+    }
+    if not offered:
+        return tuple(examinations)
+    confirm([f"{key}: {item}" for key, found in offered.items() for item in found])
+    tasks = {key: partial(_mended, sessions[key], prepared, run, found) for key, found in offered.items()}
+    results = run_all(tasks, run.parallelism)
+    return tuple(_after(item, results.get(item.cluster.key, item)) for item in examinations)
+
+
+def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
+    """0 healthy, 1 ailments of severity error; a cloud or cluster that could not be examined counts for more."""
+    blind = {item.blind.exit_code for item in examinations if item.blind}
+    if blind:
+        return blind.pop() if len(blind) == 1 else ExitCode.ERROR
+    return ExitCode.ERROR if any(item.ill for item in examinations) else ExitCode.DONE
+
+
+def _examine(session: Session, prepared: Prepared, run: Run) -> Examination:
+    key = session.cluster.key
+    run.tell("check", "looks at the cloud and into the cluster", key)
+    examination = examine(gather(session, prepared.desired[key]), CHECKS)
+    run.tell("done", f"{examination.made} checks made", key)
+    return examination
+
+
+def _mended(session: Session, prepared: Prepared, run: Run, mends: Sequence[Mend]) -> Examination:
+    """Do what is offered, then look until it has had its effect, or often enough."""
+    said = mend(mends, session, prepared, run)
+    examination = _examine(session, prepared, run)
+    for _ in range(_LOOKS):
+        if run.clock.stopped or not set(mends) & {found.ailment.mend for found in examination.found}:
+            break
+        run.clock.wait(run.pace.poll_s)
+        examination = _examine(session, prepared, run)
+    return replace(examination, mended=said)
+
+
+def _after(before: Examination, result: Examination | GpukubeError) -> Examination:
+    if isinstance(result, GpukubeError):
+        return replace(before, troubles=(*before.troubles, result), blind=before.blind or result)
+    return result

@@ -1,0 +1,55 @@
+"""Examinations -> their document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.doctor.diagnose import doctor_exit_code
+from gpukube.engine.documents.parts import counted, error_part
+from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.doctor.check import Examination, Found
+    from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument, PatientPart
+
+__all__ = ["doctor_document"]
+
+
+def doctor_document(examinations: Sequence[Examination]) -> DoctorDocument:
+    """Describe what was found, and what was done about it."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "Doctor",
+        "exitCode": int(doctor_exit_code(examinations)),
+        "summary": counted(found.ailment.severity for item in examinations for found in item.found),
+        "clusters": [_patient(item) for item in examinations],
+    }
+
+
+def _patient(item: Examination) -> PatientPart:
+    return {
+        "cluster": item.cluster.key,
+        "made": item.made,
+        "ailments": [_ailment(found) for found in item.found],
+        "skipped": [{"check": skipped.check.id, "reading": skipped.reading} for skipped in item.skipped],
+        "mended": list(item.mended),
+        "errors": [part for error in item.troubles for part in error_part(error) or ()],
+    }
+
+
+def _ailment(found: Found) -> AilmentPart:
+    ailment = found.ailment
+    return {
+        "check": found.check.id,
+        "title": found.check.title,
+        "severity": ailment.severity,
+        "where": ailment.where,
+        "seen": ailment.seen,
+        "evidence": list(ailment.evidence),
+        "consequence": found.consequence,
+        "remedy": ailment.remedy,
+        "link": found.check.link,
+        "fix": str(ailment.mend) if ailment.mend else None,
+    }

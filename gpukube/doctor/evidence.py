@@ -1,0 +1,132 @@
+"""Everything the checks may look at, read once.
+
+Lives here: the values. Must not live here: I/O (gather) and conclusions (the checks).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
+
+from gpukube.cluster.sighting import Sighting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.cluster.jsontree import Tree
+    from gpukube.cluster.release import Release
+    from gpukube.cluster.views import NodeView, PodView, WorkloadView
+    from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed
+    from gpukube.errors import GpukubeError
+    from gpukube.provider import Provider
+
+__all__ = ["READINGS", "Evidence", "PodFacts", "Quota", "Reading"]
+
+Reading = Literal[
+    "cloud",
+    "pools",
+    "version",
+    "nodes",
+    "daemonsets",
+    "deployments",
+    "pods",
+    "releases",
+    "config-maps",
+    "quotas",
+    "policies",
+    "dra",
+]
+"""What is read by itself and can fail by itself: the rights of a viewer do not reach Secrets, for instance."""
+READINGS: tuple[Reading, ...] = get_args(Reading)
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """A pod, with what a view of it leaves out.
+
+    Attributes:
+        reason, message: Of the pod's status: why a Failed pod failed.
+        most: Resource -> the most devices that one of its containers asks for.
+    """
+
+    view: PodView
+    reason: str = ""
+    message: str = ""
+    most: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Name it as kubectl does, with the namespace."""
+        return f"{self.view.namespace}/{self.view.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A ResourceQuota.
+
+    Attributes:
+        hard, used: Limits and use, "requests.nvidia.com/gpu" -> quantity.
+        priority_classes: Names that it is scoped to; empty when it is not.
+    """
+
+    namespace: str
+    name: str
+    hard: Mapping[str, str]
+    used: Mapping[str, str]
+    priority_classes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"ResourceQuota {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One cluster as it was read.
+
+    Attributes:
+        cluster: Which.
+        provider: Pure half of its cloud.
+        facts: What the cloud says of it.
+        live: Live pools, of all owners.
+        desired: Pools that the given specs declare here; empty without a spec.
+        version: Of the API server.
+        seen: The inside. `pods` of it are those of our namespace; `objects` are not read.
+        daemonsets: (namespace, name) -> the DaemonSets as the API has them, of all namespaces.
+        pods: Of all namespaces, ended ones too.
+        quotas: Of all namespaces.
+        releases: Newest revision of every Helm release that one of NVIDIA's or NFD's workloads names, and of ours.
+        config_maps: (namespace, name) -> entries, of the ConfigMaps that device plugins mount.
+        troubles: What could not be read, and why. What it would have filled is empty then.
+    """
+
+    cluster: ClusterRef
+    provider: Provider
+    facts: ClusterFacts | None = None
+    live: tuple[Observed, ...] = ()
+    desired: tuple[Desired, ...] = ()
+    version: str = ""
+    seen: Sighting = field(default_factory=Sighting)
+    daemonsets: Mapping[tuple[str, str], Tree] = field(default_factory=dict)
+    pods: tuple[PodFacts, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    releases: tuple[Release, ...] = ()
+    config_maps: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    troubles: Mapping[Reading, GpukubeError] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> tuple[NodeView, ...]:
+        """All nodes."""
+        return self.seen.nodes
+
+    def manifest(self, daemonset: WorkloadView) -> Tree:
+        """Give a DaemonSet as the API has it; empty when it was not read."""
+        return self.daemonsets.get((daemonset.namespace, daemonset.name), {})
+
+    def pods_of(self, daemonset: WorkloadView) -> tuple[PodFacts, ...]:
+        """List the living pods of a DaemonSet."""
+        wanted = (daemonset.namespace, "DaemonSet", daemonset.name)
+        return tuple(
+            pod
+            for pod in self.pods
+            if (pod.view.namespace, pod.view.owner_kind, pod.view.owner) == wanted and not pod.view.terminating
+        )

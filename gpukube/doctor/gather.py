@@ -1,0 +1,197 @@
+"""Reads one cluster for the doctor: a dozen calls, each of which may fail by itself.
+
+Lives here: I/O only. Must not live here: conclusions (the checks). Whoever may not read Secrets, or whose cloud login
+has run out, still learns what the rest shows.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from gpukube.cluster.api_types import RELEASE_TYPES, ApiType
+from gpukube.cluster.jsontree import items, text, texts
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.release import newest, release_history
+from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.views import devices_of, pod_view, workload_view
+from gpukube.doctor.evidence import Evidence, PodFacts, Quota
+from gpukube.doctor.stack import config_maps_of, is_of_stack, parts_of, release_of
+from gpukube.engine.fanout import run_all
+from gpukube.errors import GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gpukube.cluster.jsontree import Tree
+    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.release import Release
+    from gpukube.cluster.views import WorkloadView
+    from gpukube.core.values import Desired
+    from gpukube.doctor.evidence import Reading
+    from gpukube.engine.session import Session
+
+__all__ = ["gather", "pod_facts", "quota_of"]
+
+_AT_ONCE: Final = 6
+_PODS: Final = ApiType("", "v1", "Pod", "pods")
+_QUOTAS: Final = ApiType("", "v1", "ResourceQuota", "resourcequotas")
+_DAEMONSETS: Final = RELEASE_TYPES["DaemonSet"]
+_INSIDE: Final[tuple[Reading, ...]] = (
+    "version",
+    "nodes",
+    "daemonsets",
+    "deployments",
+    "pods",
+    "releases",
+    "config-maps",
+    "quotas",
+    "policies",
+    "dra",
+)
+_DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
+
+_Results = dict[str, Any]  # what each reading gave; typed again where it is put into the evidence
+
+
+def gather(session: Session, desired: Sequence[Desired]) -> Evidence:
+    """Read the cloud's side and the inside of one cluster; never raises for what the world refuses.
+
+    Args:
+        session: The cluster; connections are made here.
+        desired: Pools that the given specs declare on it.
+    """
+    troubles: dict[Reading, GpukubeError] = {}
+    outside = _read({"cloud": session.cloud.identify, "pools": session.cloud.pools}, troubles)
+    inside = _inside(session, troubles)
+    daemonsets: tuple[Tree, ...] = inside.get("daemonsets") or ()
+    return Evidence(
+        cluster=session.cluster,
+        provider=session.provider,
+        facts=outside.get("cloud"),
+        live=outside.get("pools") or (),
+        desired=tuple(desired),
+        version=inside.get("version") or "",
+        seen=inside["seen"],
+        daemonsets={(text(item, "metadata", "namespace"), text(item, "metadata", "name")): item for item in daemonsets},
+        pods=tuple(pod_facts(pod) for pod in inside.get("pods") or ()),
+        quotas=tuple(quota_of(quota) for quota in inside.get("quotas") or ()),
+        releases=inside.get("releases") or (),
+        config_maps=inside.get("config-maps") or {},
+        troubles=troubles,
+    )
+
+
+def _read(tasks: Mapping[Reading, Callable[[], object]], troubles: dict[Reading, GpukubeError]) -> _Results:
+    """Make the readings side by side; those that fail are noted and left out."""
+    results = run_all(tasks, _AT_ONCE)
+    troubles.update({name: result for name, result in results.items() if isinstance(result, GpukubeError)})
+    return {name: result for name, result in results.items() if not isinstance(result, GpukubeError)}
+
+
+def _inside(session: Session, troubles: dict[Reading, GpukubeError]) -> _Results:
+    try:
+        kube = session.kube()
+    except GpukubeError as error:
+        troubles.update(dict.fromkeys(_INSIDE, error))
+        return {"seen": Sighting()}
+    found = _read(
+        {
+            "version": kube.version,
+            "nodes": kube.nodes,
+            "daemonsets": partial(kube.objects, _DAEMONSETS),
+            "deployments": kube.deployments,
+            "pods": partial(kube.objects, _PODS),
+            "quotas": partial(kube.objects, _QUOTAS),
+            "policies": partial(kube.object_names, "nvidia.com", "clusterpolicies", ("v1",)),
+            "dra": partial(_dra, kube),
+        },
+        troubles,
+    )
+    views = tuple(workload_view(item, "DaemonSet") for item in found.get("daemonsets") or ())
+    workloads = (*views, *(found.get("deployments") or ()))
+    found |= _read(
+        {
+            "releases": partial(_histories, kube, workloads),
+            "config-maps": partial(_config_maps, kube, found.get("daemonsets") or ()),
+        },
+        troubles,
+    )
+    return {**found, "releases": _newest(found), "seen": _sighting(found, views)}
+
+
+def _dra(kube: Kube) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    classes = kube.object_names("resource.k8s.io", "deviceclasses", _DRA_VERSIONS) or ()
+    return classes, kube.resource_slices()
+
+
+def _histories(kube: Kube, workloads: Iterable[WorkloadView]) -> dict[tuple[str, str], tuple[Release, ...]]:
+    """Read the releases of our namespace, and those that NVIDIA's and NFD's workloads elsewhere name."""
+    found: dict[tuple[str, str], list[Release]] = {}
+    for release in release_history(kube, "", NAMESPACE):
+        found.setdefault((NAMESPACE, release.name), []).append(release)
+    named = {release_of(item) for item in workloads if is_of_stack(item)}
+    for namespace, name in sorted(named - set(found)):
+        if name and namespace != NAMESPACE:
+            found[namespace, name] = list(release_history(kube, name, namespace))
+    return {key: tuple(history) for key, history in found.items()}
+
+
+def _newest(found: Mapping[str, Any]) -> tuple[Release, ...]:
+    histories: Mapping[tuple[str, str], tuple[Release, ...]] = found.get("releases") or {}
+    latest = (newest(history) for _key, history in sorted(histories.items()))
+    return tuple(release for release in latest if release)
+
+
+def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str], dict[str, str]]:
+    """Read the ConfigMaps that plugins mount; one that does not exist is left out."""
+    named = {(NAMESPACE, DEVICE_PLUGIN.config_map), (NAMESPACE, GPU_OPERATOR.config_map)}
+    for item in daemonsets:
+        if parts_of(workload_view(item, "DaemonSet")) & {"plugin", "gfd", "mps"}:
+            named |= config_maps_of(item)
+    read = {key: kube.config_map(*key) for key in sorted(named)}
+    return {key: entries for key, entries in read.items() if entries is not None}
+
+
+def _sighting(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Sighting:
+    histories = found.get("releases") or {}
+    maps = found.get("config-maps") or {}
+    classes, slices = found.get("dra") or ((), ())
+    return Sighting(
+        nodes=found.get("nodes") or (),
+        daemonsets=views,
+        deployments=found.get("deployments") or (),
+        pods=tuple(pod_view(pod) for pod in found.get("pods") or () if text(pod, "metadata", "namespace") == NAMESPACE),
+        history=histories.get((NAMESPACE, DEVICE_PLUGIN.name), ()),
+        config_map=maps.get((NAMESPACE, DEVICE_PLUGIN.config_map)),
+        operator_history=histories.get((NAMESPACE, GPU_OPERATOR.name), ()),
+        operator_config_map=maps.get((NAMESPACE, GPU_OPERATOR.config_map)),
+        cluster_policies=found.get("policies") or (),
+        device_classes=classes,
+        slices=slices,
+    )
+
+
+def pod_facts(pod: Tree) -> PodFacts:
+    """Read a Pod."""
+    most: dict[str, int] = {}
+    for container in (*items(pod, "spec", "initContainers"), *items(pod, "spec", "containers")):
+        asked = texts(container, "resources", "limits") | texts(container, "resources", "requests")
+        for name, count in devices_of(asked).items():
+            most[name] = max(count, most.get(name, 0))
+    return PodFacts(pod_view(pod), text(pod, "status", "reason"), text(pod, "status", "message"), most)
+
+
+def quota_of(quota: Tree) -> Quota:
+    """Read a ResourceQuota."""
+    scopes = items(quota, "spec", "scopeSelector", "matchExpressions")
+    classes = [
+        text(value) for item in scopes if text(item, "scopeName") == "PriorityClass" for value in items(item, "values")
+    ]
+    return Quota(
+        namespace=text(quota, "metadata", "namespace"),
+        name=text(quota, "metadata", "name"),
+        hard=texts(quota, "spec", "hard"),
+        used=texts(quota, "status", "used"),
+        priority_classes=tuple(classes),
+    )

@@ -1,0 +1,59 @@
+"""Checks of GPU nodes by themselves: taints, labels, conditions.
+
+Lives here: pure checks. Must not live here: what runs on the nodes (plugins), and what pods want (workloads).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.ailment import Ailment
+from gpukube.doctor.check import Check
+from gpukube.doctor.stack import gpu_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.doctor.evidence import Evidence, PodFacts
+
+__all__ = ["CHECKS"]
+
+_HARD: Final = ("NoSchedule", "NoExecute")
+_MOST_NAMED: Final = 5
+
+
+def _untainted(evidence: Evidence) -> Iterator[Ailment]:
+    for node in gpu_nodes(evidence):
+        if any(taint.effect in _HARD for taint in node.taints):
+            continue
+        guests = [pod for pod in evidence.pods if pod.view.node == node.name and _is_cpu_guest(pod)]
+        yield Ailment(
+            where=f"node {node.name}",
+            seen=f"no taint keeps pods without GPUs away; {len(guests)} of them sit here",
+            remedy=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and the same taint on its pool "
+            "for nodes to come",
+            evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED]) + _more(guests),
+            severity="warning",
+        )
+
+
+def _is_cpu_guest(pod: PodFacts) -> bool:
+    """Tell a pod that could as well be elsewhere: it asks for no device, and no DaemonSet put it here."""
+    view = pod.view
+    return not view.devices and view.owner_kind not in ("DaemonSet", "Node") and view.phase in ("Running", "Pending")
+
+
+def _more(named: Sequence[object]) -> tuple[str, ...]:
+    return (f"and {len(named) - _MOST_NAMED} more",) if len(named) > _MOST_NAMED else ()
+
+
+CHECKS: Final = (
+    Check(
+        "gpu-node-untainted",
+        "GPU nodes without a taint, and the CPU pods on them",
+        "pods that need no GPU fill the dearest nodes, keep them from scaling down, and leave no room for GPU pods",
+        "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#example-use-cases",
+        _untainted,
+        needs=("nodes", "pods"),
+    ),
+)

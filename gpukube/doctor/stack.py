@@ -1,0 +1,159 @@
+"""Which workloads of a cluster belong to the NVIDIA stack, and which nodes have GPUs: recognition, by any owner.
+
+Lives here: the tables by which parts are known. Must not live here: what is wrong with them (the checks).
+
+Sources: names, labels, images and commands of NVIDIA/k8s-device-plugin v0.20.0 (chart and static manifest),
+NVIDIA/gpu-operator v26.7.0 (assets), kubernetes-sigs/node-feature-discovery v0.19.0 (chart) and
+GoogleCloudPlatform/container-engine-accelerators.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.jsontree import items, text, tree
+from gpukube.cluster.views import DEVICE_PREFIX, devices_of
+from gpukube.core.values import OWNER_LABEL
+from gpukube.gpu.catalogue import machines
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from gpukube.cluster.jsontree import Tree
+    from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.doctor.evidence import Evidence
+
+__all__ = [
+    "NFD_LABELS",
+    "Part",
+    "config_maps_of",
+    "devices",
+    "entries_for",
+    "environment_of",
+    "gpu_nodes",
+    "is_gpu_node",
+    "is_of_stack",
+    "parts_of",
+    "release_of",
+    "workloads_of",
+]
+
+Part = Literal["plugin", "gfd", "mps", "mig-manager", "operator", "nfd-worker", "nfd-master"]
+
+NFD_LABELS: Final = tuple(
+    f"feature.node.kubernetes.io/{name}.present" for name in ("pci-10de", "pci-0302_10de", "pci-0300_10de")
+)
+"""What NFD says of a node with an NVIDIA device, by its own configuration or by that of NVIDIA's charts."""
+_PRESENT: Final = "nvidia.com/gpu.present"
+_CLOUD_LABELS: Final[Mapping[str, str]] = {
+    "cloud.google.com/gke-accelerator": "",
+    "kubernetes.azure.com/accelerator": "nvidia",
+    "accelerator": "nvidia",
+}
+"""Labels by which clouds mark GPU nodes, with the value that they must have ("" for any)."""
+_PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
+_COMMANDS: Final[Mapping[str, Part]] = {
+    "nvidia-device-plugin": "plugin",
+    "gpu-feature-discovery": "gfd",
+    "mps-control-daemon": "mps",
+    "nvidia-mig-manager": "mig-manager",
+    "gpu-operator": "operator",
+    "nfd-worker": "nfd-worker",
+    "nfd-master": "nfd-master",
+}
+_NAMES: Final[tuple[tuple[str, Part], ...]] = (
+    ("mps-control-daemon", "mps"),
+    ("gpu-feature-discovery", "gfd"),
+    ("nvidia-mig-manager", "mig-manager"),
+    ("node-feature-discovery-worker", "nfd-worker"),
+    ("nfd-worker", "nfd-worker"),
+    ("node-feature-discovery-master", "nfd-master"),
+    ("nfd-master", "nfd-master"),
+    ("nvidia-gpu-device-plugin", "plugin"),
+    ("device-plugin", "plugin"),
+    ("gpu-operator", "operator"),
+)
+"""Part of a workload's name -> what it is; the first that fits, asked when neither command nor image tells."""
+
+
+def parts_of(workload: WorkloadView) -> frozenset[Part]:
+    """Say what parts of the stack a workload runs; empty for workloads of others."""
+    words = {word.rsplit("/")[-1] for container in workload.containers for word in container.command[:1]}
+    known = {part for word, part in _COMMANDS.items() if word in words}
+    if known:
+        return frozenset(known)
+    named = next((part for name, part in _NAMES if name in workload.name), None)
+    if named and (named != "plugin" or "nvidia" in workload.name):
+        return frozenset({named})
+    images = [image for image in workload.images if any(name in image for name in _PLUGIN_IMAGES)]
+    return frozenset({"plugin"}) if images else frozenset()
+
+
+def is_of_stack(workload: WorkloadView) -> bool:
+    """Say whether a workload belongs to the NVIDIA stack or to NFD."""
+    return bool(parts_of(workload))
+
+
+def workloads_of(evidence: Evidence, *parts: Part) -> tuple[WorkloadView, ...]:
+    """List the DaemonSets and Deployments that run one of these parts."""
+    everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
+    return tuple(item for item in everything if parts_of(item) & set(parts))
+
+
+def release_of(workload: WorkloadView) -> tuple[str, str]:
+    """Give (namespace, name) of the Helm release that a workload says it is of; the name is "" when it says none."""
+    managed = workload.labels.get("app.kubernetes.io/managed-by") == "Helm" or "helm.sh/chart" in workload.labels
+    return workload.namespace, workload.labels.get("app.kubernetes.io/instance", "") if managed else ""
+
+
+def is_gpu_node(node: NodeView, types: Collection[str] = ()) -> bool:
+    """Say whether a node has NVIDIA GPUs, by whatever sign of it.
+
+    Args:
+        node: The node.
+        types: Instance types that have them.
+    """
+    labels = node.labels
+    return (
+        bool(devices_of(node.capacity))
+        or labels.get("node.kubernetes.io/instance-type", "") in types
+        or OWNER_LABEL in labels
+        or any(labels.get(key) == "true" for key in (*NFD_LABELS, _PRESENT))
+        or any(key in labels and wanted in ("", labels[key]) for key, wanted in _CLOUD_LABELS.items())
+    )
+
+
+def gpu_nodes(evidence: Evidence) -> tuple[NodeView, ...]:
+    """List the nodes with GPUs."""
+    known = {machine.name for machine in machines(evidence.cluster.provider)}
+    return tuple(node for node in evidence.nodes if is_gpu_node(node, known))
+
+
+def config_maps_of(daemonset: Tree) -> set[tuple[str, str]]:
+    """List the ConfigMaps that a DaemonSet's pods mount, as (namespace, name)."""
+    namespace = text(daemonset, "metadata", "namespace")
+    volumes = items(daemonset, "spec", "template", "spec", "volumes")
+    return {(namespace, name) for volume in volumes if (name := text(volume, "configMap", "name"))}
+
+
+def entries_for(evidence: Evidence, daemonset: WorkloadView) -> Mapping[str, str] | None:
+    """Give the config entries that a plugin's DaemonSet mounts; None when it mounts none, or they do not exist."""
+    mounted = config_maps_of(evidence.manifest(daemonset))
+    return next((evidence.config_maps[key] for key in sorted(mounted) if key in evidence.config_maps), None)
+
+
+def environment_of(daemonset: Tree) -> dict[str, str]:
+    """Give the plain environment variables of all containers of a DaemonSet's pods."""
+    return dict(_variables(tree(daemonset, "spec", "template", "spec")))
+
+
+def _variables(pod: Tree) -> Iterator[tuple[str, str]]:
+    for container in (*items(pod, "initContainers"), *items(pod, "containers")):
+        for variable in items(container, "env"):
+            yield text(variable, "name"), text(variable, "value")
+
+
+def devices(node: NodeView) -> str:
+    """List a node's devices for people."""
+    shown = ", ".join(f"{name.removeprefix(DEVICE_PREFIX)}: {count}" for name, count in sorted(node.devices.items()))
+    return shown or "none"
