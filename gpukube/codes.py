@@ -65,6 +65,8 @@ CLUSTERS: Final[dict[str, str]] = {
     "kube-permissions": "Our identity lacks permissions in the cluster that a run will need.",
     "foreign-advertiser": "Something else in the cluster could advertise GPUs on the nodes of a pool.",
     "nfd-taint": "The node-feature-discovery that is there does not tolerate the taints of a pool.",
+    "reach": "Pods that the devices of a pool depend on would not land on its nodes.",
+    "reach-features": "The pods that write feature labels would not land on the nodes of a pool.",
     "operator-nfd": "The GPU Operator waits for a node-feature-discovery that does not tolerate the taints of a pool.",
     "operator-strategy": "The GPU Operator has one MIG strategy for all nodes, and the pools of a cluster need two.",
     "operator-strays": "The GPU Operator would also take over nodes that no pool of it holds.",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.reach import FEATURE_LABELS, coming_place, may_appear
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Diagnostic
@@ -48,29 +49,8 @@ _TWO_PLUGINS: Final = (
     "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count falls to 0 "
     "when either restarts"
 )
-_FUTURE_LABELS: Final = {
-    "feature.node.kubernetes.io/pci-10de.present": "true",
-    "feature.node.kubernetes.io/pci-0302_10de.present": "true",
-    "feature.node.kubernetes.io/pci-0300_10de.present": "true",
-    "kubernetes.io/os": "linux",
-    "beta.kubernetes.io/os": "linux",
-}
-"""What a GPU node gets after birth: from NFD, ours or another, and from its kubelet."""
-_OTHERS_DOMAINS: Final = (
-    "kubernetes.azure.com/",
-    "cloud.google.com/",
-    "eks.amazonaws.com/",
-    "alpha.eksctl.io/",
-    "node.kubernetes.io/",
-    "topology.kubernetes.io/",
-    "kubernetes.io/",
-    "beta.kubernetes.io/",
-    "feature.node.kubernetes.io/",
-    "nvidia.com/gpu.deploy.",
-)
-"""Labels that the cloud, NFD or the GPU Operator may put on a node that does not exist yet."""
-_OTHERS_KEYS: Final = ("agentpool", "accelerator")
-"""AKS's older names of the same."""
+_OTHERS_DOMAINS: Final = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.")
+"""Labels that a foreign NFD or GPU Operator may put on a node that does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +250,12 @@ def _rivals(kind: ForeignKind, pools: Sequence[Desired]) -> list[Desired]:
 
 
 def _could_run(daemonset: WorkloadView, pool: Desired) -> bool:
-    labels = {**_FUTURE_LABELS, **pool.labels}
+    labels = {**FEATURE_LABELS, **coming_place(pool).labels}
     return not daemon_misfits(daemonset.placement, labels, pool.effective_taints, unknown=_may_appear)
 
 
 def _may_appear(key: str) -> bool:
-    return key in _OTHERS_KEYS or key.startswith(_OTHERS_DOMAINS)
+    return may_appear(key) or key.startswith(_OTHERS_DOMAINS)
 
 
 def _name(pool: Desired) -> str:

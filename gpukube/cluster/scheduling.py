@@ -8,6 +8,7 @@ Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tole
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -32,6 +33,8 @@ DAEMON_TOLERATIONS: Final = (
 )
 """What the DaemonSet controller adds to its pods (Kubernetes documentation, "DaemonSet")."""
 _SOFT: Final = "PreferNoSchedule"
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+"""What Gt and Lt can compare (strconv.ParseInt; Python's int takes more)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +45,13 @@ class Misfit:
         kind: What stands in the way.
         says: For people, with the values seen.
         taint: The taint that is not tolerated.
+        keys: Label keys that are asked for and not as asked; of an affinity those of all its terms.
     """
 
     kind: Literal["selector", "affinity", "taint"]
     says: str
     taint: Taint | None = None
+    keys: tuple[str, ...] = ()
 
 
 def misfits(
@@ -69,13 +74,14 @@ def misfits(
     """
     open_keys = unknown or (lambda _key: False)
     found = [
-        Misfit("selector", f"nodeSelector wants {key}={value}, the node has {_seen(labels, key)}")
+        Misfit("selector", f"nodeSelector wants {key}={value}, the node has {_seen(labels, key)}", keys=(key,))
         for key, value in placement.node_selector.items()
         if labels.get(key) != value and not (key not in labels and open_keys(key))
     ]
     terms = _terms(placement)
     if terms is not None and not any(_term_matches(term, labels, name, open_keys) for term in terms):
-        found.append(Misfit("affinity", f"node affinity wants {' or '.join(map(_term_text, terms)) or 'nothing'}"))
+        said = f"node affinity wants {' or '.join(map(_term_text, terms)) or 'nothing'}"
+        found.append(Misfit("affinity", said, keys=_failing_keys(terms, labels, name, open_keys)))
     found += [
         Misfit("taint", f"taint {taint} is not tolerated", taint)
         for taint in taints
@@ -103,11 +109,12 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 
 def _covers(toleration: Toleration, taint: Taint) -> bool:
+    """Match one toleration: no effect is every effect, and no key, which only Exists may have, every key."""
     if toleration.effect not in ("", taint.effect):
         return False
     if toleration.operator == "Exists":
         return toleration.key in ("", taint.key)
-    return toleration.operator == "Equal" and (toleration.key, toleration.value) == (taint.key, taint.value)
+    return toleration.operator in ("", "Equal") and (toleration.key, toleration.value) == (taint.key, taint.value)
 
 
 def _terms(placement: Placement) -> list[object] | None:
@@ -119,11 +126,22 @@ def _terms(placement: Placement) -> list[object] | None:
 
 def _term_matches(term: object, labels: Mapping[str, str], name: str, unknown: Callable[[str], bool]) -> bool:
     """Match one term: all of its expressions; an empty term matches no node."""
-    expressions, fields = items(term, "matchExpressions"), items(term, "matchFields")
-    return bool(expressions or fields) and (
-        all(_expression_matches(item, labels, unknown) for item in expressions)
-        and all(_expression_matches(item, {"metadata.name": name}, lambda _key: not name) for item in fields)
-    )
+    present = bool(items(term, "matchExpressions") or items(term, "matchFields"))
+    return present and not _failing(term, labels, name, unknown)
+
+
+def _failing(term: object, labels: Mapping[str, str], name: str, unknown: Callable[[str], bool]) -> list[str]:
+    """List the keys of a term's expressions that do not hold; the name of a node to come may be any."""
+    fields = {"metadata.name": name} if name else {}
+    expressions = [(item, labels, unknown) for item in items(term, "matchExpressions")]
+    expressions += [(item, fields, lambda _key: not name) for item in items(term, "matchFields")]
+    return [text(item, "key") for item, values, may in expressions if not _expression_matches(item, values, may)]
+
+
+def _failing_keys(
+    terms: Iterable[object], labels: Mapping[str, str], name: str, unknown: Callable[[str], bool]
+) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for term in terms for key in _failing(term, labels, name, unknown)))
 
 
 def _expression_matches(item: object, labels: Mapping[str, str], unknown: Callable[[str], bool]) -> bool:
@@ -144,10 +162,10 @@ def _expression_matches(item: object, labels: Mapping[str, str], unknown: Callab
 
 
 def _is_beyond(value: str, values: list[str], *, sign: int) -> bool:
-    try:
-        return sign * (int(value) - int(values[0])) > 0
-    except (ValueError, IndexError):
+    """Compare two whole numbers; nothing else can be beyond anything, and there is exactly one to compare with."""
+    if len(values) != 1 or not all(_INTEGER.fullmatch(number) for number in (value, *values)):
         return False
+    return sign * (int(value) - int(values[0])) > 0
 
 
 def _term_text(term: object) -> str:

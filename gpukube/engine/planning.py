@@ -13,6 +13,7 @@ from gpukube.cluster.advertisers import check_advertisers, find_advertisers
 from gpukube.cluster.names import kind_of
 from gpukube.cluster.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.nodes_drift import node_repairs, nodes_of_pool
+from gpukube.cluster.reach_plan import check_reach
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import look
 from gpukube.core.plan import plan_pool, plan_removal, spare_living

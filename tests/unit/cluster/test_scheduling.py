@@ -108,3 +108,48 @@ def test_daemon_misfits_when_the_node_has_troubles_then_daemons_go_there(key: st
     taint = Taint(key, "", "NoSchedule")
     assert misfits(placement_of({}), {}, (taint,))
     assert not daemon_misfits(placement_of({}), {}, (taint,))
+
+
+MORE = {
+    "numbers only": (required(term(wants("count", "Gt", "4x"))), LABELS, False),
+    "a number with an underscore": (required(term(wants("count", "Lt", "1_0"))), LABELS, False),
+    "two numbers to compare with": (required(term(wants("count", "Gt", "4", "5"))), LABELS, False),
+    "a negative number": (required(term(wants("count", "Gt", "-1"))), LABELS, True),
+    "greater without the label": (required(term(wants("size", "Gt", "1"))), LABELS, False),
+    "fields and expressions are both needed": (
+        required({**term(wants("pool", "In", "gpu")), "matchFields": [wants("metadata.name", "In", "n2")]}),
+        LABELS,
+        False,
+    ),
+    "not that node": (required({"matchFields": [wants("metadata.name", "NotIn", "n2")]}), LABELS, True),
+    "selector and affinity are both needed": (
+        {"nodeSelector": {"pool": "gpu"}, **required(term(wants("zone", "In", "2")))},
+        LABELS,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MORE)
+def test_misfits_when_a_demand_is_unusual_then_as_the_scheduler(case: str) -> None:
+    spec, labels, fits = MORE[case]
+    assert (not misfits(placement_of(spec), labels, (), name="n1")) is fits
+
+
+def test_misfits_when_the_node_is_to_come_then_it_may_have_any_name() -> None:
+    spec = placement_of(required({"matchFields": [wants("metadata.name", "In", "n2")]}))
+    assert not misfits(spec, {}, ())
+
+
+def test_misfits_when_all_terms_fail_then_their_keys_are_given_once() -> None:
+    spec = placement_of(
+        required(term(wants("pool", "In", "cpu"), wants("zone", "In", "1")), term(wants("pool", "In", "tpu")))
+    )
+    (found,) = misfits(spec, LABELS, ())
+    assert (found.kind, found.keys) == ("affinity", ("pool",))
+
+
+def test_tolerates_when_no_operator_is_written_then_equal() -> None:
+    read = placement_of({"tolerations": [{"key": "sku", "value": "gpu"}]}).tolerations
+    assert tolerates(read, Taint("sku", "gpu", "NoExecute"))
+    assert not tolerates(read, Taint("sku", "cpu", "NoExecute"))

@@ -1,0 +1,124 @@
+"""What a DaemonSet of the NVIDIA stack is, told by its program, labels or name.
+
+Lives here: a table of roles and `role_of`; the DaemonSets in a rendered manifest. Must not live here: whose it is, and
+whether two of them fight (advertisers), where its pods go (reach).
+
+Source: charts nvidia-device-plugin 0.20.0 and node-feature-discovery 0.19.0 as rendered; NVIDIA/gpu-operator v26.7.0
+assets/state-*; GoogleCloudPlatform/container-engine-accelerators (k8s-app labels).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.jsontree import text
+from gpukube.cluster.views import workload_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube.cluster.jsontree import Tree
+    from gpukube.cluster.views import WorkloadView
+
+__all__ = ["Role", "daemonsets_of", "role_of", "title_of"]
+
+Role = Literal[
+    "plugin",
+    "gfd",
+    "mps",
+    "nfd-worker",
+    "mig-manager",
+    "dcgm",
+    "validator",
+    "toolkit",
+    "driver",
+    "cloud-plugin",
+    "cloud-driver",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    role: Role
+    title: str
+    programs: tuple[str, ...] = ()
+    apps: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+_ROWS: Final = (
+    _Row("cloud-plugin", "the cloud's device plugin", apps=("nvidia-gpu-device-plugin",)),
+    _Row("cloud-driver", "the cloud's driver installer", apps=("nvidia-driver-installer",)),
+    _Row(
+        "mps",
+        "the MPS daemon",
+        ("mps-control-daemon",),
+        ("nvidia-device-plugin-mps-control-daemon",),
+        ("mps-control-daemon",),
+    ),
+    _Row(
+        "gfd",
+        "GPU feature discovery",
+        ("gpu-feature-discovery",),
+        ("gpu-feature-discovery",),
+        ("gpu-feature-discovery",),
+    ),
+    _Row(
+        "nfd-worker",
+        "the NFD worker",
+        ("nfd-worker",),
+        ("nfd-worker",),
+        ("node-feature-discovery-worker", "nfd-worker"),
+    ),
+    _Row("mig-manager", "the MIG manager", ("nvidia-mig-manager",), ("nvidia-mig-manager",)),
+    _Row("dcgm", "DCGM", (), ("nvidia-dcgm", "nvidia-dcgm-exporter")),
+    _Row("validator", "the operator's validator", (), ("nvidia-operator-validator",)),
+    _Row("toolkit", "the container toolkit", (), ("nvidia-container-toolkit-daemonset",)),
+    _Row("driver", "the driver container", (), ("nvidia-driver-daemonset",)),
+    _Row(
+        "plugin",
+        "the device plugin",
+        ("nvidia-device-plugin",),
+        ("nvidia-device-plugin-daemonset",),
+        ("nvidia-device-plugin", "nvidia-device-plugin-daemonset", "nvidia-device-plugin-ds"),
+    ),
+)
+"""In order: the first row that matches. The plugin comes last, since GFD and MPS use its image and its labels."""
+_TITLES: Final = {row.role: row.title for row in _ROWS}
+_PLUGIN_IMAGE: Final = "k8s-device-plugin"
+_APP_LABELS: Final = ("app", "k8s-app", "name")
+
+
+def title_of(role: Role) -> str:
+    """Name a role for people."""
+    return _TITLES[role]
+
+
+def role_of(workload: WorkloadView) -> Role | None:
+    """Say what a DaemonSet does in the stack; None when it is not of it."""
+    if workload.kind != "DaemonSet":
+        return None
+    programs = {word.rsplit("/", 1)[-1] for part in workload.containers for word in part.command[:1]}
+    apps = {labels[key] for labels in (workload.pod_labels, workload.labels) for key in _APP_LABELS if key in labels}
+    for row in _ROWS:
+        if programs & {*row.programs} or apps & {*row.apps} or workload.name.endswith(row.names):
+            return row.role
+    return "plugin" if any(_PLUGIN_IMAGE in image for image in workload.images) and not programs else None
+
+
+def daemonsets_of(objects: Iterable[Tree], namespace: str = "") -> tuple[WorkloadView, ...]:
+    """Take the DaemonSets out of a manifest as rendered.
+
+    Args:
+        objects: The manifest's objects.
+        namespace: Of those that name none.
+    """
+    found = []
+    for obj in objects:
+        if text(obj, "kind") != "DaemonSet":
+            continue
+        meta = obj.get("metadata")
+        named = {"namespace": namespace, **meta} if isinstance(meta, dict) else {}
+        found.append(workload_view({**obj, "metadata": named}, "DaemonSet"))
+    return tuple(found)
