@@ -150,7 +150,12 @@ def _plan_inside(outside: ClusterPlan, session: Session, run: Run, scope: Scope)
         chart_version=run.chart_version,
     )
     staying = _without_leaving(seen, pools)
-    found = (*release.diagnostics, *_foreign(staying, outside.desired), *_features(seen, outside.desired))
+    found = (
+        *release.diagnostics,
+        *_foreign(staying, outside.desired),
+        *_features(seen, outside.desired),
+        *check_reach(release, outside.desired),
+    )
     return replace(
         outside,
         pools=with_costs(pools, seen, kube),
