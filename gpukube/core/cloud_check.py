@@ -1,0 +1,88 @@
+"""What a cloud package knows to be wrong with pools, as data that the doctor reads.
+
+A provider package may have a module `diagnose` with one `Diagnosis` named DIAGNOSIS: pure, without the SDK. Lives here:
+its shape. Must not live here: any check, and what only the inside of a cluster tells (doctor).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from gpukube.core.ailment import Ailment
+    from gpukube.core.values import ClusterFacts, ClusterRef, Observed
+    from gpukube.errors import GpukubeError
+
+__all__ = ["CloudCheck", "CloudView", "Diagnosis", "each_pool"]
+
+
+@dataclass(frozen=True, slots=True)
+class CloudView:
+    """What the cloud says of one cluster.
+
+    Attributes:
+        cluster: Which.
+        facts: Of its control plane.
+        pools: Live pools, of all owners.
+    """
+
+    cluster: ClusterRef
+    facts: ClusterFacts
+    pools: tuple[Observed, ...]
+
+    def name_of(self, pool: Observed) -> str:
+        """Name a pool as messages do: by its name in the spec where it has one of ours, else by the cloud's."""
+        return f"pool {self.cluster.key}/{pool.pool or pool.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CloudCheck:
+    """One known fault of a cloud's pools.
+
+    Attributes:
+        id, title, consequence, link: As in a check of the doctor.
+        find: Pure; yields one ailment per pool.
+    """
+
+    id: str
+    title: str
+    consequence: str
+    link: str
+    find: Callable[[CloudView], Iterator[Ailment]]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a cloud package contributes to the doctor.
+
+    Attributes:
+        checks: Faults that only this cloud has.
+        illness: What the cloud itself says is wrong with a pool, as our error, whose class tells quota and capacity
+            from the rest; None when nothing is.
+        foreseen: Devices that the cluster's autoscaler expects of a node that is not there yet; None where it knows
+            them by itself.
+        teach: The command that tells the autoscaler of these devices, or what helps where nothing can tell it.
+        show: The command that shows a pool as the cloud has it.
+        remove: The command that deletes a pool.
+        node_version: Kubernetes version of a pool's nodes, "1.34.2"; "" when the cloud does not say.
+    """
+
+    checks: tuple[CloudCheck, ...]
+    illness: Callable[[CloudView, Observed], GpukubeError | None]
+    foreseen: Callable[[Observed], Mapping[str, int] | None]
+    teach: Callable[[CloudView, Observed, Mapping[str, int]], str]
+    show: Callable[[CloudView, Observed], str]
+    remove: Callable[[CloudView, Observed], str]
+    node_version: Callable[[Observed], str]
+
+
+def each_pool(judge: Callable[[CloudView, Observed], Ailment | None]) -> Callable[[CloudView], Iterator[Ailment]]:
+    """Make a check of all pools of a judgement on one."""
+
+    def find(view: CloudView) -> Iterator[Ailment]:
+        return (ailment for pool in view.pools if (ailment := judge(view, pool)) is not None)
+
+    return find

@@ -1,0 +1,379 @@
+"""What is known to go wrong with GPU agent pools of AKS: live pools -> ailments.
+
+Lives here: checks that need no more than what AKS says of its pools. Must not live here: calls, and what the inside of
+the cluster tells (gpukube.doctor).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.ailment import Ailment
+from gpukube.core.cloud_check import CloudCheck, Diagnosis, each_pool
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
+from gpukube.gpu.catalogue import find_machine
+from gpukube_aks.cuts import CUTS, can_cut
+from gpukube_aks.meanings import canceled, error_of, read_problem
+
+if TYPE_CHECKING:
+    from gpukube.core.cloud_check import CloudView
+    from gpukube.core.values import Observed
+    from gpukube.errors import GpukubeError
+    from gpukube.gpu.catalogue import Machine
+
+__all__ = ["DIAGNOSIS"]
+
+_GPU: Final = "nvidia.com/gpu"
+_SPOT: Final = "kubernetes.azure.com/scalesetpriority"
+_NO_GPU_SYSTEM: Final = "Flatcar"
+"""osSKU without an NVIDIA driver (docs: aks/nvidia-gpu-operator)."""
+_A10_BAD: Final = "202607.02.0"
+"""Node image whose two driver halves do not fit on A10 (Azure/AKS#5869)."""
+_A10_FLOOR: Final = (202606, 8, 1)
+"""First node image with the GRID driver that A10 sizes need since 2026-07-24 (Azure/AKS#5875)."""
+_RETIRED_TAG: Final = "skipgpudriverinstall"
+
+
+def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
+    where = view.name_of(pool)
+    if pool.status == "Canceled":
+        return canceled(where)
+    if pool.state != "failed":
+        return None
+    error = _mapping(_mapping(_properties(pool).get("status")).get("provisioningError"))
+    return error_of(read_problem(200, error), where)
+
+
+def _foreseen(pool: Observed) -> Mapping[str, int] | None:
+    """The size's GPUs: AKS's autoscaler knows no shares and no instances (Azure/AKS#3427)."""
+    machine = _machine(pool)
+    return {_GPU: machine.devices} if machine else None
+
+
+def _teach(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
+    """Nothing tells it; a pool that never empties shows it a node to count."""
+    del devices
+    most = pool.fields.get("nodes.autoscaling.max", 1)
+    return (
+        f"az aks nodepool update {_names(view, pool)} --update-cluster-autoscaler --min-count 1 --max-count {most or 1}"
+    )
+
+
+def _show(view: CloudView, pool: Observed) -> str:
+    return f"az aks nodepool show {_names(view, pool)}"
+
+
+def _remove(view: CloudView, pool: Observed) -> str:
+    return f"az aks nodepool delete {_names(view, pool)}"
+
+
+def _node_version(pool: Observed) -> str:
+    properties = _properties(pool)
+    return str(properties.get("currentOrchestratorVersion") or properties.get("orchestratorVersion") or "")
+
+
+def _names(view: CloudView, pool: Observed) -> str:
+    cluster = view.cluster
+    group, subscription = cluster.identity["resourceGroup"], cluster.identity["subscription"]
+    return f"--resource-group {group} --cluster-name {cluster.name} --name {pool.name} --subscription {subscription}"
+
+
+def _properties(pool: Observed) -> Mapping[str, object]:
+    return _mapping(pool.native.get("properties"))
+
+
+def _machine(pool: Observed) -> Machine | None:
+    return find_machine("aks", str(pool.fields.get("instanceType") or pool.instance_type))
+
+
+def _is_managed(pool: Observed) -> bool:
+    return pool.fields.get("devicePlugin") == "cloud"
+
+
+def _managed_plugin(view: CloudView, pool: Observed) -> Ailment | None:
+    found = [key for key in (ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL) if pool.labels.get(key)]
+    if not _is_managed(pool) or not found:
+        return None
+    plugin = [key for key in found if key != CONFIG_LABEL]
+    kept = _without(pool, found)
+    return Ailment(
+        view.name_of(pool),
+        f"AKS runs the device plugin of this pool, and its nodes have the labels {', '.join(found)}",
+        f"az aks nodepool update {_names(view, pool)} --labels {kept}",
+        evidence=("gpuProfile.nvidia.managementMode=Managed", *(f"label {k}={pool.labels[k]}" for k in found)),
+        severity="error" if plugin else "warning",
+        consequence="" if plugin else "the label does nothing: AKS starts its plugin with fixed flags",
+    )
+
+
+def _managed_autoscaling(view: CloudView, pool: Observed) -> Ailment | None:
+    if not _is_managed(pool) or not _properties(pool).get("enableAutoScaling"):
+        return None
+    return Ailment(
+        view.name_of(pool),
+        "a pool whose GPUs AKS manages is autoscaled",
+        f"az aks nodepool update {_names(view, pool)} --disable-cluster-autoscaler",
+        evidence=("gpuProfile.nvidia.managementMode=Managed", "enableAutoScaling=true"),
+        severity="warning",
+    )
+
+
+def _managed_driver(view: CloudView, pool: Observed) -> Ailment | None:
+    driver = _mapping(_properties(pool).get("gpuProfile")).get("driver")
+    if not _is_managed(pool) or driver != "None":
+        return None
+    return Ailment(
+        view.name_of(pool),
+        "gpuProfile.driver None has no effect: managementMode Managed installs the driver",
+        "for a driver of your own make a new pool with managementMode Unmanaged and --gpu-driver none, "
+        f"then {_remove(view, pool)}",
+        evidence=("gpuProfile.nvidia.managementMode=Managed", "gpuProfile.driver=None"),
+        severity="warning",
+    )
+
+
+def _mig_size(view: CloudView, pool: Observed) -> Ailment | None:
+    value, machine = _properties(pool).get("gpuInstanceProfile"), _machine(pool)
+    if not value or machine is None or can_cut(machine):
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"gpuInstanceProfile {value} on {machine.name}, whose {machine.model} AKS does not cut",
+        f"make a pool of {', '.join(CUTS)} or without gpuInstanceProfile beside it, then {_remove(view, pool)}",
+        evidence=(f"gpuInstanceProfile={value}", f"vmSize={pool.instance_type}"),
+    )
+
+
+def _two_cutters(view: CloudView, pool: Observed) -> Ailment | None:
+    value, label = _properties(pool).get("gpuInstanceProfile"), pool.labels.get(MIG_CONFIG_LABEL)
+    if not value or not label:
+        return None
+    kept = " ".join(f"{k}={v}" for k, v in sorted(pool.labels.items()) if k != MIG_CONFIG_LABEL and not _is_azures(k))
+    return Ailment(
+        view.name_of(pool),
+        f"AKS cuts these GPUs ({value}), and the label {MIG_CONFIG_LABEL}={label} asks a MIG manager to cut them too",
+        f"az aks nodepool update {_names(view, pool)} --labels {kept}",
+        evidence=(f"gpuInstanceProfile={value}", f"label {MIG_CONFIG_LABEL}={label}"),
+    )
+
+
+def _spot_taint(view: CloudView, pool: Observed) -> Ailment | None:
+    spot = _properties(pool).get("scaleSetPriority") == "Spot"
+    if not spot or any(taint.key == _SPOT for taint in pool.effective_taints):
+        return None
+    taints = ",".join([*map(str, pool.effective_taints), f"{_SPOT}=spot:NoSchedule"])
+    return Ailment(
+        view.name_of(pool),
+        f"a Spot pool has lost its taint {_SPOT}=spot:NoSchedule",
+        f"az aks nodepool update {_names(view, pool)} --node-taints {taints}",
+        evidence=("scaleSetPriority=Spot", f"nodeTaints={','.join(map(str, pool.effective_taints)) or 'none'}"),
+        severity="warning",
+    )
+
+
+def _spot_price(view: CloudView, pool: Observed) -> Ailment | None:
+    price, machine = pool.fields.get("capacity.maxPrice"), _machine(pool)
+    asked = machine.spot_usd_h if machine else None
+    if not isinstance(price, int | float) or machine is None or asked is None or price >= asked:
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"spotMaxPrice {price:g} is below what {machine.name} costs, {asked:g} USD per hour in {machine.price_region}",
+        f"make a pool with --spot-max-price -1 beside it, then {_remove(view, pool)}",
+        evidence=(f"spotMaxPrice={price:g}", f"count={pool.nodes}"),
+        severity="warning",
+    )
+
+
+def _deallocate(view: CloudView, pool: Observed) -> Ailment | None:
+    if _properties(pool).get("scaleDownMode") != "Deallocate" or _machine(pool) is None:
+        return None
+    return Ailment(
+        view.name_of(pool),
+        "machines of this pool are deallocated, not deleted, when it shrinks",
+        f"az aks nodepool update {_names(view, pool)} --scale-down-mode Delete",
+        evidence=("scaleDownMode=Deallocate",),
+        severity="warning",
+    )
+
+
+def _retired_tag(view: CloudView, pool: Observed) -> Ailment | None:
+    tags = {k.removeprefix("tags[").rstrip("]"): v for k, v in pool.fields.items() if k.startswith("tags[")}
+    found = next((key for key in tags if key.casefold() == _RETIRED_TAG), "")
+    if not found:
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"the tag {found} no longer keeps AKS's driver away; pools with it cannot be made again",
+        f"make a pool with --gpu-driver none beside it, then {_remove(view, pool)}",
+        evidence=(f"tag {found}={tags[found]}",),
+        severity="warning",
+    )
+
+
+def _a10_image(view: CloudView, pool: Observed) -> Ailment | None:
+    image, machine = str(_properties(pool).get("nodeImageVersion") or ""), _machine(pool)
+    version = image.rpartition("-")[2]
+    if machine is None or machine.model.chip != "A10" or not re.fullmatch(r"\d{6}\.\d+\.\d+", version):
+        return None
+    old = tuple(map(int, version.split("."))) < _A10_FLOOR
+    if not old and version != _A10_BAD:
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"the driver of node image {version} does not work with A10",
+        f"az aks nodepool upgrade {_names(view, pool)} --node-image-only",
+        evidence=(f"nodeImageVersion={image}", f"vmSize={machine.name}"),
+        consequence="" if old else "both halves of the driver differ, the plugin crash-loops, and there is no GPU",
+    )
+
+
+def _system_without_driver(view: CloudView, pool: Observed) -> Ailment | None:
+    system, machine = str(_properties(pool).get("osSKU") or ""), _machine(pool)
+    arm = machine is not None and machine.arch == "arm64" and system == "AzureContainerLinux"
+    if machine is None or not (system == _NO_GPU_SYSTEM or arm):
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"osSKU {system} has no NVIDIA driver for {machine.name}",
+        f"make a pool with --os-sku Ubuntu beside it, then {_remove(view, pool)}",
+        evidence=(f"osSKU={system}", f"vmSize={machine.name}"),
+    )
+
+
+def _system_mode(view: CloudView, pool: Observed) -> Ailment | None:
+    machine = _machine(pool)
+    if _properties(pool).get("mode") != "System" or machine is None:
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"the cluster's own pods run on {machine.name}: the pool is of mode System",
+        f"once there is another System pool: az aks nodepool update {_names(view, pool)} --mode User",
+        evidence=("mode=System",),
+        severity="warning",
+    )
+
+
+def _stopped(view: CloudView, pool: Observed) -> Ailment | None:
+    if pool.status != "Stopped":
+        return None
+    return Ailment(
+        view.name_of(pool),
+        "the pool is stopped: it has no nodes, and its autoscaler is off",
+        f"az aks nodepool start {_names(view, pool)}",
+        evidence=("powerState.code=Stopped",),
+        severity="warning",
+    )
+
+
+def _without(pool: Observed, keys: list[str]) -> str:
+    """Write the labels that stay: an update replaces them all, and AKS adds its own by itself."""
+    kept = (f"{k}={v}" for k, v in sorted(pool.labels.items()) if k not in keys and not _is_azures(k))
+    return " ".join(kept) or '""'
+
+
+def _is_azures(label: str) -> bool:
+    return label.startswith("kubernetes.azure.com/") or label in ("agentpool", "accelerator")
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+_CHECKS: Final = (
+    CloudCheck(
+        "aks-managed-plugin",
+        "labels for a plugin of ours on pools whose plugin AKS runs",
+        "two plugins register nvidia.com/gpu on one node: the count falls to 0 when either restarts",
+        "https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
+        each_pool(_managed_plugin),
+    ),
+    CloudCheck(
+        "aks-managed-autoscaling",
+        "autoscaling of pools whose GPUs AKS manages",
+        "AKS does not support the two together; the number of nodes may not follow the pods",
+        "https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
+        each_pool(_managed_autoscaling),
+    ),
+    CloudCheck(
+        "aks-managed-driver",
+        "a driver that is both left out and managed",
+        "a driver that you install yourself meets AKS's own",
+        "https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
+        each_pool(_managed_driver),
+    ),
+    CloudCheck(
+        "aks-mig-size",
+        "MIG on sizes that AKS does not cut",
+        "nodes do not come up, or show whole GPUs",
+        "https://learn.microsoft.com/azure/aks/gpu-multi-instance",
+        each_pool(_mig_size),
+    ),
+    CloudCheck(
+        "aks-two-cutters",
+        "GPUs that AKS and a MIG manager cut",
+        "each undoes the cut of the other, and pods lose their devices",
+        "https://learn.microsoft.com/azure/aks/gpu-multi-instance",
+        each_pool(_two_cutters),
+    ),
+    CloudCheck(
+        "aks-spot-taint",
+        "Spot pools that have lost their taint",
+        "pods that cannot bear an eviction are placed there",
+        "https://github.com/Azure/AKS/issues/3152",
+        each_pool(_spot_taint),
+    ),
+    CloudCheck(
+        "aks-spot-price",
+        "Spot pools that offer too little to get a machine",
+        "the pool is Succeeded and never gets a node",
+        "https://github.com/Azure/AKS/issues/4404",
+        each_pool(_spot_price),
+    ),
+    CloudCheck(
+        "aks-deallocate",
+        "GPU pools that keep machines they shrink away from",
+        "the GPU Operator no longer comes up after some ten stops, and the machines count on the quota",
+        "https://github.com/NVIDIA/gpu-operator/issues/729",
+        each_pool(_deallocate),
+    ),
+    CloudCheck(
+        "aks-retired-tag",
+        "the retired tag that left the driver out",
+        "the next node comes with AKS's driver, beside one of your own",
+        "https://github.com/Azure/AKS/issues/4925",
+        each_pool(_retired_tag),
+    ),
+    CloudCheck(
+        "aks-a10-image",
+        "node images whose driver does not work with A10",
+        "the driver is not licensed any more, and the nodes show no GPU",
+        "https://github.com/Azure/AKS/issues/5875",
+        each_pool(_a10_image),
+    ),
+    CloudCheck(
+        "aks-system-without-driver",
+        "node systems without an NVIDIA driver",
+        "the device plugin finds no driver, and the nodes show no GPU",
+        "https://learn.microsoft.com/azure/aks/use-nvidia-gpu",
+        each_pool(_system_without_driver),
+    ),
+    CloudCheck(
+        "aks-system-mode",
+        "GPU pools of mode System",
+        "such a pool cannot shrink to 0 nor keep other pods away by a taint, so that GPUs are paid for and not used",
+        "https://github.com/Azure/AKS/issues/2578",
+        each_pool(_system_mode),
+    ),
+    CloudCheck(
+        "aks-stopped",
+        "pools that are stopped",
+        "pods that ask for its GPUs stay pending",
+        "https://learn.microsoft.com/azure/aks/start-stop-nodepools",
+        each_pool(_stopped),
+    ),
+)
+
+DIAGNOSIS: Final = Diagnosis(_CHECKS, _illness, _foreseen, _teach, _show, _remove, _node_version)

@@ -1,0 +1,310 @@
+"""What is known to go wrong with GPU node groups of EKS: live groups -> ailments.
+
+Lives here: checks that need no more than what EKS says of its groups. Must not live here: calls, and what the inside
+of the cluster tells (gpukube.doctor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.ailment import Ailment
+from gpukube.core.cloud_check import CloudCheck, Diagnosis, each_pool
+from gpukube.core.live import live_machine
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
+from gpukube.gpu.catalogue import find_machine
+from gpukube_eks.ami import family_of, is_bottlerocket
+from gpukube_eks.meanings import issue_error
+from gpukube_eks.observe import health_of
+from gpukube_eks.template import template_name
+from gpukube_eks.translate import ACCELERATOR_LABEL, LEFTOVER, RESOURCE_FIELD, RESOURCE_TAG, accelerator_name
+
+if TYPE_CHECKING:
+    from gpukube.core.cloud_check import CloudView
+    from gpukube.core.values import Observed
+    from gpukube.errors import GpukubeError
+
+__all__ = ["DIAGNOSIS"]
+
+_GPU: Final = "nvidia.com/gpu"
+_SMALLEST_DISK_GIB: Final = 50
+"""EKS's own 20 GiB hold one or two GPU images (eksctl-io/eksctl#780)."""
+_SCARCE: Final = 8
+"""GPUs of a machine from which on a second one is seldom free."""
+_PLUGIN_LABELS: Final = (ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)
+
+
+def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
+    """Health issues, and states that no update leaves; a template that lost its group has a check of its own."""
+    issues = health_of(pool.native)
+    bad = pool.status in ("CREATE_FAILED", "DELETE_FAILED", "DEGRADED")
+    return issue_error(issues, view.name_of(pool)) if issues or bad else None
+
+
+def _foreseen(pool: Observed) -> Mapping[str, int] | None:
+    """GPUs of the first instance type, over which tags of the group go (cluster-autoscaler 1.28, aws_manager.go)."""
+    machine = live_machine("eks", pool)
+    if machine is None:
+        return None
+    prefix = f"{RESOURCE_FIELD}["
+    tagged = {
+        name.removeprefix(prefix).rstrip("]"): int(str(value))
+        for name, value in pool.fields.items()
+        if name.startswith(prefix) and str(value).isdigit()
+    }
+    return {_GPU: 0 if machine.is_fractional else machine.devices, **tagged}
+
+
+def _teach(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
+    arn = str(pool.native.get("nodegroupArn") or f"$(aws eks describe-nodegroup {_names(view, pool)} "
+              "--query nodegroup.nodegroupArn --output text)")  # fmt: skip
+    tags = ",".join(f"{RESOURCE_TAG}{name}={count}" for name, count in sorted(devices.items()))
+    return f"aws eks tag-resource --resource-arn {arn} --tags {tags} --region {view.cluster.identity['region']}"
+
+
+def _show(view: CloudView, pool: Observed) -> str:
+    return f"aws eks describe-nodegroup {_names(view, pool)}"
+
+
+def _remove(view: CloudView, pool: Observed) -> str:
+    return f"aws eks delete-nodegroup {_names(view, pool)}"
+
+
+def _node_version(pool: Observed) -> str:
+    return str(pool.native.get("version") or "")
+
+
+def _names(view: CloudView, pool: Observed) -> str:
+    cluster = view.cluster
+    return f"--cluster-name {cluster.name} --nodegroup-name {pool.name} --region {cluster.identity['region']}"
+
+
+def _ami(pool: Observed) -> str:
+    return str(pool.native.get("amiType") or "")
+
+
+def _image_without_driver(view: CloudView, pool: Observed) -> Ailment | None:
+    ami, machine = _ami(pool), live_machine("eks", pool)
+    if machine is None or not ami or ami == "CUSTOM" or "NVIDIA" in ami or ami == "AL2_x86_64_GPU":
+        return None
+    arch = "ARM_64" if machine.arch == "arm64" else "x86_64"
+    return Ailment(
+        view.name_of(pool),
+        f"amiType {ami} carries no NVIDIA driver, and {machine.name} has {machine.devices} x {machine.model}",
+        f"make a node group with --ami-type AL2023_{arch}_NVIDIA beside it, then {_remove(view, pool)}",
+        evidence=(f"amiType={ami}", f"instanceTypes={pool.instance_type}"),
+    )
+
+
+def _image_retired(view: CloudView, pool: Observed) -> Ailment | None:
+    ami = _ami(pool)
+    if ami != "AL2_x86_64_GPU":
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"amiType {ami} is Amazon Linux 2, for which there are no new images since 2025-11-26",
+        f"make a node group with --ami-type AL2023_x86_64_NVIDIA beside it, then {_remove(view, pool)}",
+        evidence=(f"amiType={ami}", f"releaseVersion={pool.native.get('releaseVersion', '?')}"),
+    )
+
+
+def _g7_driver(view: CloudView, pool: Observed) -> Ailment | None:
+    if family_of(pool.instance_type) != "g7" or _ami(pool) in ("", "CUSTOM"):
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"{pool.instance_type} needs driver 595 or newer, and {_ami(pool)} ships 580",
+        f"make a node group from an image of your own with driver 595 beside it, then {_remove(view, pool)}",
+        evidence=(f"amiType={_ami(pool)}", f"instanceTypes={pool.instance_type}"),
+    )
+
+
+def _bottlerocket_labels(view: CloudView, pool: Observed) -> Ailment | None:
+    found = [key for key in _PLUGIN_LABELS if pool.labels.get(key)]
+    if not is_bottlerocket(_ami(pool)) or not found:
+        return None
+    plugin = [key for key in found if key in (ADVERTISER_LABEL, PRESENT_LABEL)]
+    return Ailment(
+        view.name_of(pool),
+        f"nodes of {_ami(pool)} run their own plugin and MIG manager, and the group has the labels {', '.join(found)}",
+        f"aws eks update-nodegroup-config {_names(view, pool)} --labels removeLabels={','.join(found)}",
+        evidence=tuple(f"label {key}={pool.labels[key]}" for key in found),
+        severity="error" if plugin else "warning",
+        consequence="" if plugin else "the labels do nothing: Bottlerocket shares and cuts by its settings",
+    )
+
+
+def _accelerator_label(view: CloudView, pool: Observed) -> Ailment | None:
+    machine = live_machine("eks", pool)
+    if machine is None or not _is_autoscaled(pool) or pool.labels.get(ACCELERATOR_LABEL):
+        return None
+    label = f"{ACCELERATOR_LABEL}={accelerator_name(machine)}"
+    return Ailment(
+        view.name_of(pool),
+        f"an autoscaled GPU group without the label {ACCELERATOR_LABEL}",
+        f"aws eks update-nodegroup-config {_names(view, pool)} --labels addOrUpdateLabels={{{label}}}",
+        evidence=(_bounds(pool),),
+        severity="warning",
+    )
+
+
+def _taint_without_value(view: CloudView, pool: Observed) -> Ailment | None:
+    bare = [taint for taint in pool.effective_taints if not taint.value]
+    if not bare or live_machine("eks", pool) is None or not _from_zero(pool):
+        return None
+    names = ", ".join(f"{taint.key}:{taint.effect}" for taint in bare)
+    effect = {"NoSchedule": "NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}.get(bare[0].effect, "PREFER_NO_SCHEDULE")
+    new, old = f"key={bare[0].key},value=present,effect={effect}", f"key={bare[0].key},effect={effect}"
+    return Ailment(
+        view.name_of(pool),
+        f"the autoscaler overlooks taints without a value: {names}",
+        f"aws eks update-nodegroup-config {_names(view, pool)} --taints 'addOrUpdateTaints=[{{{new}}}],"
+        f"removeTaints=[{{{old}}}]'",
+        evidence=(_bounds(pool),),
+        severity="warning",
+    )
+
+
+def _unlike_types(view: CloudView, pool: Observed) -> Ailment | None:
+    names = pool.native.get("instanceTypes")
+    machines = [find_machine("eks", str(name)) for name in names] if isinstance(names, list) else []
+    kinds = sorted({f"{m.devices} x {m.model}" if m else "no known GPU" for m in machines})
+    if len(kinds) < 2 or not any(machines):  # noqa: PLR2004 - two kinds are one too many
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"its instance types have different GPUs: {'; '.join(kinds)}",
+        f"make one node group for each kind, then {_remove(view, pool)}",
+        evidence=(f"instanceTypes={','.join(map(str, names if isinstance(names, list) else ()))}",),
+        severity="warning",
+    )
+
+
+def _leftover(view: CloudView, pool: Observed) -> Ailment | None:
+    if pool.status != LEFTOVER:
+        return None
+    template = template_name(view.cluster.name, pool.name)
+    return Ailment(
+        view.name_of(pool),
+        f"the launch template {template} is there without its node group",
+        f"gpukube pool create -f SPEC goes on with it; else aws ec2 delete-launch-template "
+        f"--launch-template-name {template} --region {view.cluster.identity['region']}",
+        evidence=(f"tag gpukube.io/owner={pool.owner}", f"tag gpukube.io/nodegroup={pool.name}"),
+        severity="warning",
+    )
+
+
+def _small_disk(view: CloudView, pool: Observed) -> Ailment | None:
+    size = pool.fields.get("disk.sizeGiB")
+    if live_machine("eks", pool) is None or not isinstance(size, int) or size >= _SMALLEST_DISK_GIB:
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"the nodes' disk is {size} GiB",
+        f"make a node group with --disk-size 100 beside it, then {_remove(view, pool)}",
+        evidence=(f"diskSize={size}",),
+        severity="warning",
+    )
+
+
+def _surge(view: CloudView, pool: Observed) -> Ailment | None:
+    machine, update = live_machine("eks", pool), pool.native.get("updateConfig")
+    strategy = update.get("updateStrategy") if isinstance(update, Mapping) else None
+    if machine is None or machine.gpus < _SCARCE or strategy != "DEFAULT":
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"updates start new {machine.name} before they stop old ones (updateStrategy DEFAULT)",
+        f"aws eks update-nodegroup-config {_names(view, pool)} --update-config maxUnavailable=1,updateStrategy=MINIMAL",
+        evidence=(f"{machine.devices} x {machine.model} per node",),
+        severity="warning",
+    )
+
+
+def _is_autoscaled(pool: Observed) -> bool:
+    return "nodes.autoscaling.max" in pool.fields
+
+
+def _from_zero(pool: Observed) -> bool:
+    return pool.fields.get("nodes.autoscaling.min") == 0
+
+
+def _bounds(pool: Observed) -> str:
+    return f"minSize={pool.fields.get('nodes.autoscaling.min')}, maxSize={pool.fields.get('nodes.autoscaling.max')}"
+
+
+_CHECKS: Final = (
+    CloudCheck(
+        "eks-image-without-driver",
+        "GPU node groups whose image has no NVIDIA driver",
+        "the device plugin finds no driver, and the nodes show no GPU",
+        "https://github.com/awslabs/amazon-eks-ami/issues/1817",
+        each_pool(_image_without_driver),
+    ),
+    CloudCheck(
+        "eks-image-retired",
+        "GPU node groups on Amazon Linux 2",
+        "no fixes, no newer driver, and no update to Kubernetes 1.33 or newer",
+        "https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html",
+        each_pool(_image_retired),
+    ),
+    CloudCheck(
+        "eks-g7-driver",
+        "G7 machines on an image whose driver is too old",
+        "the driver does not know the GPU, and the nodes show none",
+        "https://github.com/awslabs/amazon-eks-ami/blob/main/doc/usage/g7-ami.md",
+        each_pool(_g7_driver),
+    ),
+    CloudCheck(
+        "eks-bottlerocket-labels",
+        "labels of a plugin or MIG manager on Bottlerocket groups",
+        "a second device plugin comes to nodes that run one by themselves, and both register nvidia.com/gpu",
+        "https://github.com/bottlerocket-os/bottlerocket/issues/4309",
+        each_pool(_bottlerocket_labels),
+    ),
+    CloudCheck(
+        "eks-accelerator-label",
+        "autoscaled GPU groups without the autoscaler's accelerator label",
+        "until the plugin has registered, the autoscaler takes a new node for one without GPUs and starts another",
+        "https://github.com/kubernetes/autoscaler/issues/1949",
+        each_pool(_accelerator_label),
+    ),
+    CloudCheck(
+        "eks-autoscaler-taint",
+        "taints that the autoscaler does not see while a group is empty",
+        "pods that do not tolerate the taint start nodes on which they cannot run",
+        "https://github.com/kubernetes/autoscaler/issues/6481",
+        each_pool(_taint_without_value),
+    ),
+    CloudCheck(
+        "eks-unlike-types",
+        "instance types with different GPUs in one group",
+        "the number of devices changes from node to node, and the autoscaler counts by the first type only",
+        "https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md",
+        each_pool(_unlike_types),
+    ),
+    CloudCheck(
+        "eks-template-leftover",
+        "launch templates of ours without their node group",
+        "a creation or a deletion stopped half-way; the template costs nothing but counts on the account's limit",
+        "https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html",
+        each_pool(_leftover),
+    ),
+    CloudCheck(
+        "eks-small-disk",
+        "GPU groups with a disk that a few images fill",
+        "image pulls fill the disk, and the kubelet evicts pods",
+        "https://github.com/eksctl-io/eksctl/issues/780",
+        each_pool(_small_disk),
+    ),
+    CloudCheck(
+        "eks-surge",
+        "scarce machines that an update wants twice",
+        "an update waits for spare GPUs that the region does not have, and fails",
+        "https://github.com/aws/containers-roadmap/issues/1866",
+        each_pool(_surge),
+    ),
+)
+
+DIAGNOSIS: Final = Diagnosis(_CHECKS, _illness, _foreseen, _teach, _show, _remove, _node_version)

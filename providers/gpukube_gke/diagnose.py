@@ -1,0 +1,293 @@
+"""What is known to go wrong with GPU node pools of GKE: live pools -> ailments.
+
+Lives here: checks that need no more than what GKE says of its pools. Must not live here: calls, and what the inside of
+the cluster tells (gpukube.doctor).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.ailment import Ailment
+from gpukube.core.cloud_check import CloudCheck, Diagnosis, each_pool
+from gpukube.core.resolve import GPU_TAINT
+from gpukube_gke.meanings import Problem, error_of
+from gpukube_gke.observe import condition_of
+from gpukube_gke.partitions import PARTITIONS
+from gpukube_gke.translate import NO_DRIVER, OPT_OUT_LABEL
+
+if TYPE_CHECKING:
+    from gpukube.core.cloud_check import CloudView
+    from gpukube.core.values import Observed
+    from gpukube.errors import GpukubeError
+
+__all__ = ["DIAGNOSIS", "parse_version"]
+
+_DRIVER_FLOOR: Final = (1, 30, 1, 1156000)
+"""From 1.30.1-gke.1156000 on GKE installs the default driver unasked (docs: kubernetes-engine/how-to/gpus)."""
+_MPS_FLOOR: Final = (1, 27, 7, 1088000)
+"""Docs: kubernetes-engine/how-to/nvidia-mps-gpus."""
+_SCOPES: Final = ("devstorage.read_only", "devstorage.read_write", "devstorage.full_control", "cloud-platform")
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-gke\.(\d+))?.*")
+
+
+def parse_version(version: str) -> tuple[int, ...]:
+    """Read "1.30.1-gke.1156000" as (1, 30, 1, 1156000), with as many numbers as there are; () when it is none."""
+    found = _VERSION.fullmatch(version)
+    return tuple(int(part) for part in found.groups() if part is not None) if found else ()
+
+
+def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
+    if pool.status not in ("ERROR", "RUNNING_WITH_ERROR"):
+        return None
+    condition = condition_of(pool.native)
+    text = str(condition.get("message") or pool.native.get("statusMessage") or "")
+    problem = Problem("", text, str(condition.get("code") or pool.status), is_late=True)
+    return error_of(problem, view.name_of(pool))
+
+
+def _foreseen(pool: Observed) -> Mapping[str, int] | None:
+    """GKE's autoscaler knows type, partitions and clients by itself (docs: kubernetes-engine/how-to/gpus)."""
+    del pool
+    return None
+
+
+def _teach(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
+    del devices
+    return f"gcloud container node-pools update {_names(view, pool)} --enable-autoscaling --min-nodes 1"
+
+
+def _show(view: CloudView, pool: Observed) -> str:
+    return f"gcloud container node-pools describe {_names(view, pool)}"
+
+
+def _remove(view: CloudView, pool: Observed) -> str:
+    return f"gcloud container node-pools delete {_names(view, pool)}"
+
+
+def _node_version(pool: Observed) -> str:
+    return str(pool.native.get("version") or "").partition("-")[0]
+
+
+def _names(view: CloudView, pool: Observed) -> str:
+    cluster = view.cluster
+    project, location = cluster.identity["project"], cluster.identity["location"]
+    return f"{pool.name} --cluster {cluster.name} --location {location} --project {project}"
+
+
+def _config(pool: Observed) -> Mapping[str, object]:
+    return _mapping(pool.native.get("config"))
+
+
+def _accelerator(pool: Observed) -> Mapping[str, object]:
+    found = _config(pool).get("accelerators")
+    return _mapping(found[0]) if isinstance(found, list) and found else {}
+
+
+def _driver(pool: Observed) -> str:
+    """The driver version as GKE has it; "" when it was never said."""
+    found = str(_mapping(_accelerator(pool).get("gpuDriverInstallationConfig")).get("gpuDriverVersion") or "")
+    return "" if found == "GPU_DRIVER_VERSION_UNSPECIFIED" else found
+
+
+def _sharing(pool: Observed) -> Mapping[str, object]:
+    return _mapping(_accelerator(pool).get("gpuSharingConfig"))
+
+
+def _opts_out(pool: Observed) -> bool:
+    return pool.labels.get(OPT_OUT_LABEL) == "true"
+
+
+def _driver_flag(pool: Observed, version: str) -> str:
+    accelerator = _accelerator(pool)
+    kind, count = accelerator.get("acceleratorType"), accelerator.get("acceleratorCount")
+    return f"--accelerator type={kind},count={count},gpu-driver-version={version}"
+
+
+def _sharing_without_plugin(view: CloudView, pool: Observed) -> Ailment | None:
+    strategy = _sharing(pool).get("gpuSharingStrategy")
+    if not _opts_out(pool) or not strategy:
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"gpuSharingConfig {strategy} has no effect: the label {OPT_OUT_LABEL} keeps GKE's plugin away, which shares",
+        f"gcloud container node-pools update {_names(view, pool)} --node-labels {_kept(pool)}",
+        evidence=(f"label {OPT_OUT_LABEL}=true", f"gpuSharingConfig.gpuSharingStrategy={strategy}"),
+    )
+
+
+def _driverless(view: CloudView, pool: Observed) -> Ailment | None:
+    driver = _driver(pool)
+    if not _opts_out(pool) or not _accelerator(pool) or driver == NO_DRIVER:
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"GKE is to install the driver ({driver or 'DEFAULT'}), and the label {OPT_OUT_LABEL}=true keeps away the pods "
+        "that finish it",
+        f"gcloud container node-pools update {_names(view, pool)} --node-labels {_kept(pool)}; or, for a plugin "
+        f"of your own: gcloud container node-pools update {_names(view, pool)} {_driver_flag(pool, 'disabled')}",
+        evidence=(f"label {OPT_OUT_LABEL}=true", f"gpuDriverVersion={driver or 'unset'}"),
+    )
+
+
+def _default_driver(view: CloudView, pool: Observed) -> Ailment | None:
+    if not _accelerator(pool) or _driver(pool) or _opts_out(pool) or not _is_before(view, pool, _DRIVER_FLOOR):
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"no driver version is set, and GKE {view.facts.kubernetes_version} installs none by itself",
+        f"gcloud container node-pools update {_names(view, pool)} {_driver_flag(pool, 'default')}",
+        evidence=(f"version={pool.native.get('version', '?')}", "gpuDriverInstallationConfig is not set"),
+    )
+
+
+def _taint(view: CloudView, pool: Observed) -> Ailment | None:
+    is_there = any((t.key, t.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for t in pool.effective_taints)
+    if not _accelerator(pool) or is_there or pool.effective_taints or pool.state != "ready":
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"GKE made the pool without the taint {GPU_TAINT}: the cluster had no other pool then",
+        f"gcloud container node-pools update {_names(view, pool)} --node-taints {GPU_TAINT}",
+        evidence=("config.taints is empty",),
+        severity="warning",
+    )
+
+
+def _scopes(view: CloudView, pool: Observed) -> Ailment | None:
+    found = _config(pool).get("oauthScopes")
+    scopes = [str(scope).rpartition("/")[2] for scope in found] if isinstance(found, list) else []
+    if not _accelerator(pool) or any(scope in _SCOPES for scope in scopes) or _driver(pool) == NO_DRIVER:
+        return None
+    return Ailment(
+        view.name_of(pool),
+        "the nodes may not read Cloud Storage, where GKE fetches the driver",
+        f"make a pool with --scopes gke-default beside it, then {_remove(view, pool)}",
+        evidence=(f"oauthScopes={','.join(scopes) or 'none'}",),
+    )
+
+
+def _partition(view: CloudView, pool: Observed) -> Ailment | None:
+    size, kind = str(_accelerator(pool).get("gpuPartitionSize") or ""), str(_accelerator(pool).get("acceleratorType"))
+    if not size or kind not in PARTITIONS or size in PARTITIONS[kind] or _opts_out(pool):
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"GKE's plugin does not know the partition size {size} of {kind}",
+        f"make a pool with gpu-partition-size={'|'.join(PARTITIONS[kind])} beside it, then {_remove(view, pool)}",
+        evidence=(f"gpuPartitionSize={size}", f"acceleratorType={kind}"),
+    )
+
+
+def _mps_version(view: CloudView, pool: Observed) -> Ailment | None:
+    if _sharing(pool).get("gpuSharingStrategy") != "MPS":
+        return None
+    version = str(pool.native.get("version") or view.facts.kubernetes_version)
+    if not (found := parse_version(version)) or not _is_older(found, _MPS_FLOOR):
+        return None
+    return Ailment(
+        view.name_of(pool),
+        f"nodes of version {version} know no MPS: it came with 1.27.7-gke.1088000",
+        f"gcloud container clusters upgrade {view.cluster.name} --node-pool {pool.name} "
+        f"--location {view.cluster.identity['location']} --project {view.cluster.identity['project']}",
+        evidence=(f"version={version}", "gpuSharingStrategy=MPS"),
+    )
+
+
+def _autoprovisioned(view: CloudView, pool: Observed) -> Ailment | None:
+    if not pool.owner or not _mapping(pool.native.get("autoscaling")).get("autoprovisioned"):
+        return None
+    return Ailment(
+        view.name_of(pool),
+        "node auto-provisioning owns this pool, and it carries our marks",
+        f"gcloud container node-pools update {_names(view, pool)} --no-enable-autoprovisioning",
+        evidence=("autoscaling.autoprovisioned=true", f"label gpukube.io/owner={pool.owner}"),
+        severity="warning",
+    )
+
+
+def _is_before(view: CloudView, pool: Observed, floor: tuple[int, ...]) -> bool:
+    """Compare the control plane; its build number, which the facts leave out, is at least the nodes'."""
+    control, nodes = parse_version(view.facts.kubernetes_version), parse_version(str(pool.native.get("version") or ""))
+    if not control or control[:3] > floor[:3]:
+        return False
+    return control[:3] < floor[:3] or (nodes[:3] == control[:3] and _is_older(nodes, floor))
+
+
+def _is_older(found: tuple[int, ...], floor: tuple[int, ...]) -> bool:
+    """Compare as far as the version goes: "1.30.1" alone is not older than a build of 1.30.1."""
+    return found < floor[: len(found)]
+
+
+def _kept(pool: Observed) -> str:
+    """The labels without the one that keeps GKE's plugin away: an update replaces them all."""
+    kept = (f"{key}={value}" for key, value in sorted(pool.labels.items()) if key != OPT_OUT_LABEL)
+    return ",".join(kept) or '""'
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+_CHECKS: Final = (
+    CloudCheck(
+        "gke-sharing-without-plugin",
+        "sharing by GKE on pools that keep its plugin away",
+        "nodes show whole GPUs or none, never shares",
+        "https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus",
+        each_pool(_sharing_without_plugin),
+    ),
+    CloudCheck(
+        "gke-driverless",
+        "pools that wait for a driver which never comes",
+        "the driver is never finished, and no plugin finds a GPU",
+        "https://github.com/NVIDIA/aicr/issues/2047",
+        each_pool(_driverless),
+    ),
+    CloudCheck(
+        "gke-default-driver",
+        "no driver on versions that install none unasked",
+        "the nodes have no driver and show no GPU",
+        "https://cloud.google.com/kubernetes-engine/docs/how-to/gpus",
+        each_pool(_default_driver),
+    ),
+    CloudCheck(
+        "gke-taint",
+        "GPU pools that GKE left without its taint",
+        "any pod may be placed on GPU nodes and keep them from shrinking away",
+        "https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/703",
+        each_pool(_taint),
+    ),
+    CloudCheck(
+        "gke-scopes",
+        "nodes that may not fetch the driver",
+        "the driver's download is refused, and the nodes show no GPU",
+        "https://cloud.google.com/kubernetes-engine/docs/how-to/gpus",
+        each_pool(_scopes),
+    ),
+    CloudCheck(
+        "gke-partition",
+        "partition sizes that GKE's plugin does not know",
+        "the plugin refuses to start, and the nodes show no GPU",
+        "https://github.com/GoogleCloudPlatform/container-engine-accelerators/blob/master/pkg/gpu/nvidia/mig/mig.go",
+        each_pool(_partition),
+    ),
+    CloudCheck(
+        "gke-mps-version",
+        "MPS on nodes that are too old",
+        "the nodes show whole GPUs or none",
+        "https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus",
+        each_pool(_mps_version),
+    ),
+    CloudCheck(
+        "gke-autoprovisioned",
+        "pools of ours that node auto-provisioning owns",
+        "GKE deletes the pool when it is empty",
+        "https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning",
+        each_pool(_autoprovisioned),
+    ),
+)
+
+DIAGNOSIS: Final = Diagnosis(_CHECKS, _illness, _foreseen, _teach, _show, _remove, _node_version)
