@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from gpukube.cluster.child import DeadlinePassed, run_child
+from gpukube.cluster.child import DeadlinePassed, Stop, run_child
 from gpukube.errors import HelmError, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from gpukube.cluster.chart import ChartSource
@@ -39,6 +39,8 @@ DEADLINE_S: Final = 120.0
 """For one run of Helm, which waits for no pod; the embedded Helm has no limit of its own on a silent server."""
 HOOKS_S: Final = 60
 """For the chart's hooks (NFD's clean-up job at uninstall)."""
+STOP_GRACE_S: Final = 10.0
+"""For a run that the user asks to stop: a change that is cut in the middle has to be mended, and takes a second."""
 HISTORY: Final = 10
 """Revisions kept."""
 EngineChoice = Literal["auto", "cli", "embedded"]
@@ -128,12 +130,15 @@ class Helm(Protocol):
         """Remove one of our releases; False when it was not there."""
 
 
-def choose_engine(environ: Mapping[str, str], choice: EngineChoice = "auto") -> Engine:
+def choose_engine(
+    environ: Mapping[str, str], choice: EngineChoice = "auto", stopped: Callable[[], bool] | None = None
+) -> Engine:
     """Take `helm` on PATH, with its plugins and logins; else the embedded Helm.
 
     Args:
         environ: The environment that Helm shall see; PATH is looked up in it.
         choice: Force one of the two.
+        stopped: Whether the user asked to stop; a Helm that then does not end soon is ended.
 
     Raises:
         MissingExtra: There is neither, or not the one asked for.
@@ -141,12 +146,13 @@ def choose_engine(environ: Mapping[str, str], choice: EngineChoice = "auto") -> 
     from gpukube.cluster.helm_cli import HelmCli  # noqa: PLC0415 -- both engines know this module
     from gpukube.cluster.helm_sdk import HelmSdk  # noqa: PLC0415 -- as above
 
+    stop = Stop(stopped, STOP_GRACE_S) if stopped else None
     program = shutil.which("helm", path=environ.get("PATH", "")) if choice != "embedded" else None
     said = _version_of(program, environ) if program else ""
     if program and said:
-        return HelmCli(program, said, environ)
+        return HelmCli(program, said, environ, stop=stop)
     if choice != "cli" and find_spec("helm_python"):
-        return HelmSdk(environ)
+        return HelmSdk(environ, stop=stop)
     raise MissingExtra(
         "the helm command is not on PATH"
         if choice == "cli"

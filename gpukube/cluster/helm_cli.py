@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.cluster.chart import ChartSource
+    from gpukube.cluster.child import Stop
     from gpukube.cluster.helm import Engine, HelmJob
 
 __all__ = ["HelmCli", "cli_environ"]
@@ -63,13 +64,22 @@ class HelmCli:
         said: Its version, "v3.6.2".
         environ: Environment it gets, less what names a cluster.
         deadline_s: For each run.
+        stop: Whether the user asked to stop.
     """
 
-    def __init__(self, program: str, said: str, environ: Mapping[str, str], deadline_s: float = DEADLINE_S) -> None:
+    def __init__(
+        self,
+        program: str,
+        said: str,
+        environ: Mapping[str, str],
+        deadline_s: float = DEADLINE_S,
+        stop: Stop | None = None,
+    ) -> None:
         self._program = program
         self._said = said
         self._environ = cli_environ(environ)
         self._deadline_s = deadline_s
+        self._stop = stop
 
     def version(self) -> str:
         """See Engine."""
@@ -152,6 +162,7 @@ class HelmCli:
                 environ=self._environ,
                 deadline_s=self._deadline_s,
                 keeps=keeps,
+                stop=self._stop,
             )
         except DeadlinePassed as error:
             raise HelmError(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.cluster.chart import ChartSource
+    from gpukube.cluster.child import Stop
     from gpukube.cluster.helm import Engine, HelmJob
 
 __all__ = ["HelmSdk", "embedded_environ"]
@@ -45,11 +46,13 @@ class HelmSdk:
     Args:
         environ: Environment of the child, less every Helm setting.
         deadline_s: For each call.
+        stop: Whether the user asked to stop.
     """
 
-    def __init__(self, environ: Mapping[str, str], deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, environ: Mapping[str, str], deadline_s: float = DEADLINE_S, stop: Stop | None = None) -> None:
         self._environ = dict(environ)
         self._deadline_s = deadline_s
+        self._stop = stop
         self._said = ""
 
     def version(self) -> str:
@@ -116,6 +119,7 @@ class HelmSdk:
                     environ=embedded_environ(self._environ, directory),
                     deadline_s=self._deadline_s,
                     keeps=keeps,
+                    stop=self._stop,
                 )
             except DeadlinePassed as error:
                 raise HelmError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release import Release
     from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.runs import Mark
     from gpukube.core.values import KubeAccess
 
 __all__ = ["Clock", "Cluster", "ReleaseKeeper", "apply_release", "connect_helm"]
@@ -45,10 +46,17 @@ _ATTEMPTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time, as an argument: the present, and a pause of some seconds, which may raise to end the wait."""
+    """Time, as an argument.
+
+    Attributes:
+        now: The present.
+        pause: Waits some seconds; raises when the run was stopped.
+        stopped: Whether the user asked to stop.
+    """
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     pause: Callable[[float], None] = time.sleep
+    stopped: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,8 @@ def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
     Raises:
         MissingExtra: There is no Helm.
     """
-    return ReleaseKeeper(cluster, choose_engine(environ, choice), chart or ChartSource(), clock, notify)
+    engine = choose_engine(environ, choice, clock.stopped if clock else None)
+    return ReleaseKeeper(cluster, engine, chart or ChartSource(), clock, notify)
 
 
 def apply_release(
@@ -280,19 +289,49 @@ class ReleaseKeeper:
         source = ChartSource(self._source.location, plan.version, plan.chart)
         if source not in self._fetched:
             directory = Path(tempfile.mkdtemp(dir=self._store.name))
-            self._fetched[source] = local_chart(self._engine.pull(source, directory), plan.chart).path
+            with self._stoppable():
+                self._fetched[source] = local_chart(self._engine.pull(source, directory), plan.chart).path
         return self._fetched[source]
 
     def _run(
         self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False
     ) -> HelmAnswer:
-        with _kubeconfig(self._cluster.access) as path:
+        with _kubeconfig(self._cluster.access) as path, self._stoppable():
             job = HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
             if dry_run:  # the operator's first: the cluster does not know its ClusterPolicy yet
                 offline = offline or (plan.kind is GPU_OPERATOR and not installed)
                 return self._engine.upgrade(replace(job, offline=offline))
             with self._runs.run() as mark:
-                return self._engine.upgrade(replace(job, mark=mark))
+                try:
+                    return self._engine.upgrade(replace(job, mark=mark))
+                except HelmError as error:
+                    if _is_overdue(error):
+                        self._forget_cut_off(plan, mark)
+                    raise
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """Tell a Helm that was ended because the user asked to stop from one that took too long."""
+        try:
+            yield
+        except HelmError as error:
+            if _is_overdue(error):
+                self._clock.pause(0.0)  # raises when the run was stopped
+            raise
+
+    def _forget_cut_off(self, plan: ReleasePlan, mark: Mark | None) -> None:
+        """Drop the record of a change that we have just ended ourselves; nobody needs to wait for it.
+
+        A helm older than 3.13 writes no mark: there the values tell. Where the cluster does not answer, the next run
+        repairs it.
+        """
+        with suppress(GpukubeError):
+            live = self._live(plan.kind)
+            if live is None or not live.pending or live.revision <= plan.revision:
+                return
+            ours = live.run == mark.name if live.run and mark else live.values == plan.values
+            if ours:
+                self._cluster.kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
 
     def _repaired(self, live: Release | None, kind: ReleaseKind) -> Release | None:
         """Give a release that Helm will change: Helm refuses one whose last change was cut off.
@@ -323,6 +362,10 @@ class ReleaseKeeper:
             return (self._clock.now() - since).total_seconds()
         except (ValueError, TypeError):
             return math.inf
+
+
+def _is_overdue(error: HelmError) -> bool:
+    return error.diagnostics[0].code == "helm-timeout"
 
 
 def _is_contested(error: HelmError) -> bool:

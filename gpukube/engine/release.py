@@ -68,7 +68,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         Cluster(session.access(), kube),
         run.environ,
         run.chart,
-        clock=Clock(pause=run.clock.wait),
+        clock=Clock(pause=run.clock.wait, stopped=lambda: run.clock.stopped),
         notify=lambda message: run.tell("release", message, key),
     )
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.child import DeadlinePassed, run_child
+from gpukube.cluster.child import DeadlinePassed, Stop, run_child
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 def python(code: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", code]
+
+
+ENDLESS = python("import time; time.sleep(60)")
 
 
 def test_run_when_it_ends_then_code_and_both_outputs() -> None:
@@ -57,3 +60,21 @@ def test_run_when_it_does_not_listen_to_sigterm_then_killed() -> None:
 def test_run_when_the_program_is_missing_then_oserror() -> None:
     with pytest.raises(OSError, match="no-such-program"):
         run_child(["/no-such-program"], stdin="", environ={}, deadline_s=5)
+
+
+def test_run_when_asked_to_stop_then_ended_after_the_grace() -> None:
+    started = time.monotonic()
+    with pytest.raises(DeadlinePassed):
+        run_child(ENDLESS, stdin="", environ={}, deadline_s=50, stop=Stop(lambda: True, 0.2))
+    assert time.monotonic() - started < 10
+
+
+def test_run_when_asked_to_stop_and_it_ends_in_time_then_its_answer() -> None:
+    code = "import sys, time; said = sys.stdin.read(); time.sleep(0.5); print(said)"
+    ended = run_child(python(code), stdin="x" * 200_000, environ={}, deadline_s=50, stop=Stop(lambda: True, 20))
+    assert (ended.code, len(ended.out.strip())) == (0, 200_000)
+
+
+def test_run_when_nobody_asks_to_stop_then_the_deadline_counts() -> None:
+    with pytest.raises(DeadlinePassed):
+        run_child(ENDLESS, stdin="", environ={}, deadline_s=0.5, stop=Stop(lambda: False, 0))

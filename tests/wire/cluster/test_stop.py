@@ -1,0 +1,138 @@
+"""Ctrl-C while Helm is at work: it is let finish, or ended with nothing pending left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+from starlette.applications import Starlette
+
+from gpukube.cluster.child import Stop
+from gpukube.cluster.helm_cli import HelmCli
+from gpukube.cluster.helm_sdk import HelmSdk
+from gpukube.cluster.keeper import Clock, Cluster, ReleaseKeeper
+from gpukube.cluster.release_plan import plan_release
+from gpukube.cluster.sighting import Sighting, look
+from gpukube.engine.clock import Stopped, SystemClock
+from gpukube.sandbox.clock import ScaledClock
+from gpukube.sandbox.kube.api import make_app
+from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.tls import make_tls
+from tests.unit.cluster.builders import SINGLE, SLICED, desire
+from tests.wire.cluster.conftest import TOKEN, Live, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from gpukube.cluster.chart import ChartSource
+    from gpukube.cluster.helm import Engine
+    from gpukube.cluster.kube import LightKube
+
+CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
+FRESH = plan_release([CUT], Sighting())
+
+
+@dataclass
+class Gate:
+    """Holds the writes of DaemonSets for some seconds, and tells when the first one came."""
+
+    hold_s: float = 0.0
+    came: threading.Event = field(default_factory=threading.Event)
+
+    def around(self, app: ASGIApp) -> Starlette:
+        async def held(scope: Scope, receive: Receive, send: Send) -> None:
+            writes = scope["type"] == "http" and scope["method"] != "GET" and "/daemonsets" in scope["path"]
+            if writes and self.hold_s:
+                self.came.set()
+                await asyncio.sleep(self.hold_s)
+            await app(scope, receive, send)
+
+        outer = Starlette()
+        outer.mount("/", held)
+        return outer
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def live(tmp_path: Path, gate: Gate) -> Iterator[Live]:
+    cluster = KubeCluster("train", ScaledClock(200.0), TOKEN)
+    tls = make_tls(tmp_path)
+    with serving(gate.around(make_app(cluster)), tls, cluster) as (url, loop):
+        yield Live(cluster, url, tls.ca.read_text(), loop)
+
+
+@dataclass
+class Stage:
+    """A keeper whose run is stopped as soon as Helm writes a DaemonSet."""
+
+    keeper: ReleaseKeeper
+    clock: SystemClock
+    gate: Gate
+
+    def stop_at_the_daemonset(self) -> None:
+        def stop() -> None:
+            assert self.gate.came.wait(30)
+            self.clock.stop()
+
+        threading.Thread(target=stop, daemon=True).start()
+
+
+@pytest.fixture
+def stage(  # noqa: PLR0913, PLR0917 -- fixtures
+    live: Live, kube: LightKube, engine: Engine, environ: dict[str, str], charts: ChartSource, gate: Gate
+) -> Iterator[Callable[[float], Stage]]:
+    made: list[ReleaseKeeper] = []
+
+    def make(grace_s: float) -> Stage:
+        clock = SystemClock()
+        stop = Stop(lambda: clock.stopped, grace_s)
+        ours: Engine = HelmSdk(environ, 60, stop)
+        if isinstance(engine, HelmCli):
+            ours = HelmCli(engine._program, "v3.6.2", environ, 60, stop)
+        made.append(ReleaseKeeper(Cluster(live.access(), kube), ours, charts, Clock(pause=clock.wait)))
+        return Stage(made[-1], clock, gate)
+
+    yield make
+    for keeper in made:
+        keeper.close()
+
+
+@pytest.mark.parametrize("installed", [False, True], ids=["install", "upgrade"])
+def test_stop_when_helm_does_not_end_soon_then_ended_and_nothing_pending_is_left(
+    stage: Callable[[float], Stage], kube: LightKube, gate: Gate, *, installed: bool
+) -> None:
+    first = stage(0.2)
+    if installed:
+        first.keeper.install_or_upgrade(FRESH, 0)
+    plan = plan_release([CUT, SHARED], look(kube))
+    gate.hold_s = 8.0
+    first.stop_at_the_daemonset()
+    started = time.monotonic()
+    with pytest.raises(Stopped):
+        first.keeper.install_or_upgrade(plan, plan.revision)
+    assert time.monotonic() - started < 7
+    assert not [item for item in look(kube).history if item.pending]
+
+    gate.hold_s = 0.0
+    again = stage(0.2)
+    plan = plan_release([CUT, SHARED], look(kube))
+    assert again.keeper.install_or_upgrade(plan, plan.revision).status == "deployed"
+    assert plan_release([CUT, SHARED], look(kube)).action == "none"
+
+
+def test_stop_when_helm_is_nearly_done_then_it_finishes(stage: Callable[[float], Stage], gate: Gate) -> None:
+    gate.hold_s = 0.5
+    one = stage(30.0)
+    one.stop_at_the_daemonset()
+    assert one.keeper.install_or_upgrade(FRESH, 0).status == "deployed"
