@@ -1,8 +1,8 @@
 """A diff as GitHub's workflow commands: annotations beside the lines of the spec, and one line that sums up.
 
 Source: docs.github.com "Workflow commands for GitHub Actions"; escapes as in actions/toolkit
-packages/core/src/command.ts. How many annotations GitHub shows is not in these pages; 10 per level is what is known from
-use, so the most telling come first and the rest is counted in the last line.
+packages/core/src/command.ts. How many annotations GitHub shows is not in these pages; 10 per level is what is known
+from use, so the most telling come first and the rest is counted in the last line.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Lives here: what all pool commands stand on. Must not live here: what a command 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from contextlib import contextmanager
@@ -90,12 +91,22 @@ def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.
         chart=api.chart_source(chart),
         environ=environ,
         resume=choices.command,
+        follow=_following(choices),
         pace=pace.with_timeout(choices.timeout * 60),
         parallelism=choices.parallelism,
         no_wait=choices.no_wait,
         fail_fast=choices.fail_fast,
         listen=listen,
     )
+
+
+def _following(choices: Choices) -> str:
+    """Write the command that waits for what this one begins."""
+    words = ["gpukube", *(["--sandbox"] if choices.sandbox else []), "pool", "wait", *choices.names]
+    for option, values in (("-f", choices.files), ("--set", choices.sets), ("--cluster", choices.clusters)):
+        words += [word for value in values for word in (option, value)]
+    words += [word for value in choices.pools for word in ("--pool", value)]
+    return shlex.join(words) if choices.files or choices.names else choices.command
 
 
 def _endpoints() -> dict[str, str]:

@@ -21,7 +21,7 @@ from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.create import bring_up
 from gpukube.engine.delete import delete_pool
 from gpukube.engine.fanout import run_all
-from gpukube.engine.pools import attempt, make_pool, remove_pool, settle, update_pool
+from gpukube.engine.pools import attempt, make_pool, remove_pool, settle, started, update_pool
 from gpukube.engine.proving import prove
 from gpukube.engine.release import restore_entry, retire_entries
 from gpukube.engine.report import GOOD, ClusterReport, PoolReport
@@ -182,5 +182,5 @@ def _proven(plan: PoolPlan, session: Session, run: Run, done: str) -> PoolReport
     desired = plan.desired
     assert desired is not None  # noqa: S101 - only declared pools are updated
     if run.no_wait:
-        return PoolReport(plan.pool, plan.name, "started", "asked for; not waited for", plan.changes, resume=run.resume)
+        return started(plan, run, "asked for")
     return PoolReport(plan.pool, plan.name, "done", done, plan.changes, prove(desired, session, run))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gpukube.core.plan import plan_pool
 from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.fanout import run_all
-from gpukube.engine.pools import attempt, make_pool, observe, settle, update_pool
+from gpukube.engine.pools import attempt, make_pool, observe, settle, started, update_pool
 from gpukube.engine.proving import prove
 from gpukube.engine.release import restore_entry
 from gpukube.engine.report import ClusterReport, PoolReport
@@ -66,7 +66,7 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         raise error
     done = _come_to_be(plan, desired, session, run)
     if run.no_wait and done:
-        return PoolReport(plan.pool, plan.name, "started", f"{done}; not waited for", resume=run.resume)
+        return started(plan, run, done)
     proof = prove(desired, session, run)
     outcome: Outcome = "done" if done else "unchanged"
     return PoolReport(plan.pool, plan.name, outcome, done or plan.why, proof=proof)

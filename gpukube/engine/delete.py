@@ -11,7 +11,7 @@ from gpukube.engine.clusters import report_all
 from gpukube.engine.fanout import run_all
 from gpukube.engine.lookup import absent_pools, find_pools
 from gpukube.engine.losses import with_costs
-from gpukube.engine.pools import attempt, remove_pool
+from gpukube.engine.pools import attempt, remove_pool, started
 from gpukube.engine.release import retire_entries
 from gpukube.engine.report import GOOD, ClusterReport, PoolReport
 from gpukube.errors import Conflict, GpukubeError
@@ -100,7 +100,7 @@ def delete_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     """
     remove_pool(plan, session, run, until_gone=not run.no_wait)
     if run.no_wait:
-        return PoolReport(plan.pool, plan.name, "started", "deletion asked for; not waited for", resume=run.resume)
+        return started(plan, run, "deletion asked for")
     return PoolReport(plan.pool, plan.name, "done", "deleted")
 
 

@@ -19,6 +19,7 @@ from gpukube.cluster.sighting import look
 from gpukube.core.plan import plan_pool, plan_removal, spare_living
 from gpukube.engine.fanout import run_all
 from gpukube.engine.losses import with_costs
+from gpukube.engine.owners import carries_operator, has_operator
 from gpukube.errors import GpukubeError
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) 
         return replace(outside, pools=with_costs(outside.pools, None, None), unknown="skipped (--skip-cluster)")
     run.tell("check", "looks into the cluster", session.cluster.key)
     try:
-        return _plan_inside(outside, session, run, scope)
+        return _plan_inside(outside, session, prepared, run, scope)
     except GpukubeError as error:
         pools = with_costs(outside.pools, None, None)
         return replace(outside, pools=pools, unknown=str(error), unreachable=error)
@@ -126,18 +127,29 @@ def _plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) 
     run.tell("check", "asks the cloud", key)
     facts = session.cloud.identify()
     live = session.cloud.pools()
-    desired = tuple(session.cloud.complete(wanted) for wanted in prepared.desired[key])
+    outside = ClusterPlan(session.cluster, facts, live=live)
+    return _with_pools(outside, session, prepared, scope, operator_live=carries_operator(live))
+
+
+def _with_pools(
+    outside: ClusterPlan, session: Session, prepared: Prepared, scope: Scope, *, operator_live: bool
+) -> ClusterPlan:
+    """Plan the pools against the live ones, for a cluster with or without an operator of ours that serves others."""
+    live, settled = outside.live, prepared.settle(session.cluster.key, operator_live=operator_live)
+    desired = tuple(session.cloud.complete(wanted) for wanted in settled.desired)
     pools = tuple(plan_pool(session.provider, wanted, live, adopt=scope.adopt) for wanted in desired)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
     if scope.prune:
         pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)
         undeclared = ()
-    return ClusterPlan(session.cluster, facts, pools, live, undeclared, desired=desired)
+    return replace(outside, pools=pools, undeclared=undeclared, desired=desired, diagnostics=settled.refusals)
 
 
-def _plan_inside(outside: ClusterPlan, session: Session, run: Run, scope: Scope) -> ClusterPlan:
+def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
     kube = session.kube()
     seen = look(kube)
+    if has_operator(seen) != carries_operator(outside.live):  # the cluster knows better than the labels of pools
+        outside = _with_pools(outside, session, prepared, scope, operator_live=has_operator(seen))
     pools = tuple(
         spare_living(session.provider, pool) if pool.observed and nodes_of_pool(seen, pool.observed) else pool
         for pool in outside.pools
@@ -151,6 +163,7 @@ def _plan_inside(outside: ClusterPlan, session: Session, run: Run, scope: Scope)
     )
     staying = _without_leaving(seen, pools)
     found = (
+        *outside.diagnostics,
         *release.diagnostics,
         *_foreign(staying, outside.desired),
         *_features(seen, outside.desired),

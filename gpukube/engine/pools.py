@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpukube.engine.session import Session
     from gpukube.engine.wait import Wait
 
-__all__ = ["attempt", "make_pool", "observe", "remove_pool", "scale_pool", "settle", "update_pool"]
+__all__ = ["attempt", "make_pool", "observe", "remove_pool", "scale_pool", "settle", "started", "update_pool"]
 
 FOLLOW_UPS = 5
 """Calls that a fresh pool may still need at the most: a guard against a provider that is never content."""
@@ -58,6 +58,12 @@ def attempt(
     said = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
     run.tell("failed" if report.outcome == "differs" else "done", said, key, plan.pool)
     return report
+
+
+def started(plan: PoolPlan, run: Run, said: str) -> PoolReport:
+    """Report a pool whose calls the cloud has taken and that is not waited for."""
+    resume = run.follow or run.resume
+    return PoolReport(plan.pool, plan.name, "started", f"{said}; not waited for", plan.changes, resume=resume)
 
 
 def observe(plan: PoolPlan, session: Session) -> Observed | None:

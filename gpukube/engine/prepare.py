@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from gpukube.core.owners import needs_operator, solve_ownership
-from gpukube.core.resolve import cluster_ref, cluster_refs, promise_of, resolve_targets
-from gpukube.engine.fidelity import check_fidelity
-from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
+from gpukube.core.owners import ReleaseChoice
+from gpukube.core.resolve import cluster_ref, cluster_refs, resolve_targets
+from gpukube.engine.owners import choose_releases, desire_pool, settle_owners
+from gpukube.errors import Diagnostic, SpecError, Where
 from gpukube.provider import load_provider
 from gpukube.spec.address import parse_addresses
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import ClusterRef, Desired, Target
-    from gpukube.provider import Provider
+    from gpukube.engine.owners import Settled
     from gpukube.spec.load import LoadedSpec
 
 __all__ = ["Filters", "Prepared", "prepare", "prepare_addresses"]
@@ -54,6 +54,8 @@ class Prepared:
         desired: By cluster key; an empty tuple for a cluster without pools.
         warnings: Findings that do not stop the run.
         filters: What was left out.
+        choices: By cluster key, the release that its pools need, those included that the filters leave out; as far as
+            the specs tell. Nothing of a cluster where they ask for none in particular.
     """
 
     owners: tuple[str, ...]
@@ -61,6 +63,11 @@ class Prepared:
     desired: Mapping[str, tuple[Desired, ...]]
     warnings: tuple[Diagnostic, ...]
     filters: Filters
+    choices: Mapping[str, ReleaseChoice] = field(default_factory=dict)
+
+    def settle(self, key: str, *, operator_live: bool) -> Settled:
+        """Give the pools of one cluster in view of what is there, as `settle_owners` does."""
+        return settle_owners(self.desired[key], self.choices.get(key, ReleaseChoice()), operator_live=operator_live)
 
 
 def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepared:
@@ -77,10 +84,10 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepar
         resolved, problems = resolve_targets(spec)
         targets += resolved
         found += problems
-    operated = _operated(targets)
+    choices = choose_releases(targets)
     desired: dict[str, list[Desired]] = {key: [] for key in clusters}
     for target in targets:
-        if wanted := _desire(target, found, operator=target.cluster.key in operated):
+        if wanted := desire_pool(target, found, choices.get(target.cluster.key, ReleaseChoice())):
             desired[target.cluster.key].append(wanted)
     found += _same_name_twice(desired)
     if any(d.severity == "error" for d in found):
@@ -97,6 +104,7 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepar
         desired=chosen,
         warnings=tuple(dict.fromkeys(found)),
         filters=filters,
+        choices={key: choice for key, choice in choices.items() if key in chosen},
     )
 
 
@@ -129,43 +137,6 @@ def _clusters(specs: Sequence[LoadedSpec], found: list[Diagnostic]) -> dict[str,
                 fix = "give one of them another key, or make them the same"
                 found.append(Diagnostic("cluster-twice", cluster.where, message, fix=fix))
     return clusters
-
-
-def _operated(targets: Sequence[Target]) -> set[str]:
-    """Find the clusters that one of their pools makes a cluster of the GPU Operator."""
-    found = set()
-    for target in targets:
-        provider = _provider(target, [])
-        if provider is not None and needs_operator(target, provider.stack(target)):
-            found.add(target.cluster.key)
-    return found
-
-
-def _desire(target: Target, found: list[Diagnostic], *, operator: bool) -> Desired | None:
-    """Check and translate one target; None when it has errors, which are added to `found`."""
-    provider = _provider(target, found)
-    if provider is None:
-        return None
-    problems = provider.check(target)
-    if not any(p.severity == "error" for p in problems):
-        problems += check_fidelity(target, provider.abilities())
-    found += problems
-    ownership = solve_ownership(target, provider.stack(target), operator=operator)
-    if isinstance(ownership, Diagnostic):
-        found.append(ownership)
-        return None
-    if any(p.severity == "error" for p in problems):
-        return None
-    return provider.desired(target, ownership, promise_of(target))
-
-
-def _provider(target: Target, found: list[Diagnostic]) -> Provider | None:
-    try:
-        return load_provider(target.cluster.provider)
-    except MissingExtra as error:
-        problem = error.diagnostics[0]
-        found.append(Diagnostic(problem.code, target.cluster.where, problem.message, fix=problem.fix))
-        return None
 
 
 def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Diagnostic]:

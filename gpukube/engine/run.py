@@ -59,6 +59,7 @@ class Run:
         chart: Where the device-plugin chart comes from.
         environ: Environment for child processes (the helm command).
         resume: The command line that takes up this run again.
+        follow: The command line that waits for what this run began and does not wait for; "" when it is `resume`.
         parallelism: Clusters at once.
         no_wait: Return when the clouds have taken the calls; `pool wait` waits and proves.
         fail_fast: After the first failure begin nothing more; what has begun is finished.
@@ -71,6 +72,7 @@ class Run:
     resume: str
     pace: Pace = Pace()
     parallelism: int = 8
+    follow: str = ""
     no_wait: bool = False
     fail_fast: bool = False
     clock: Clock = field(default_factory=SystemClock)

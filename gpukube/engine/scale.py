@@ -11,7 +11,7 @@ from gpukube.engine.clusters import report_all
 from gpukube.engine.fanout import run_all
 from gpukube.engine.lookup import absent_pools, declared_as, find_pools
 from gpukube.engine.losses import with_costs
-from gpukube.engine.pools import attempt, scale_pool
+from gpukube.engine.pools import attempt, scale_pool, started
 from gpukube.engine.proving import prove
 from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, SpecError, Where
@@ -151,6 +151,6 @@ def _scale_one(plan: PoolPlan, session: Session, run: Run, *, nodes: Nodes) -> P
         return PoolReport(plan.pool, plan.name, "unchanged", plan.why)
     scale_pool(plan, nodes, session, run)
     if run.no_wait:
-        return PoolReport(plan.pool, plan.name, "started", "asked for; not waited for", plan.changes, resume=run.resume)
+        return started(plan, run, "asked for")
     proof = prove(plan.desired, session, run) if plan.desired else None
     return PoolReport(plan.pool, plan.name, "done", "scaled", plan.changes, proof)
