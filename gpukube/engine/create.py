@@ -47,7 +47,7 @@ def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
 
 def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     if plan.action in ("update", "replace"):
-        return PoolReport(plan.pool, plan.name, "differs", f"left alone: it {plan.why}", plan.changes)
+        return PoolReport(plan.pool, plan.name, "differs", f"left alone, apply changes it: {plan.why}", plan.changes)
     restore_entry(cluster, plan, session, run)
     return bring_up(plan, session, run)
 
