@@ -66,8 +66,8 @@ def test_update_when_its_first_change_meets_each_fault_in_a_row_then_gets_over_i
     method, path = cloud.writes[0]
     for at, fault in enumerate(FAULTS.values()):
         add(stage, {**fault, "service": cloud.service, "method": method, "path": path})
-        ended = get_over(stage, ("after", "before")[at % 2])
-    require_changed(stage, cloud, change, ended)
+        get_over(stage, ("after", "before")[at % 2])
+    require_changed(stage, cloud, change, get_over(stage, "after"))
 
 
 @pytest.mark.parametrize("name", CLOUDS)

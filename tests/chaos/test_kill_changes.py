@@ -6,6 +6,7 @@ the next one; and so on, until a run ends by itself.
 
 from __future__ import annotations
 
+import itertools
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal
@@ -82,3 +83,70 @@ def test_change_when_killed_at_each_change_of_the_cloud_in_turn_then_converges(
         assert struck <= 2 * MOST_CHANGES
     assert struck == 2 * WRITES[name][what]
     require_changed(stage, cloud, change, start_change(stage, cloud, change).wait())
+
+
+# Requests that change nothing in the cloud, and those of Helm: a change of sharing runs Helm twice
+
+HELM_CALLS = {
+    "dry run": ("GET", r"/openapi/v3\?", 1),
+    "entry is added": ("PATCH", r"/configmaps/gpukube-nvidia-device-plugin-configs\?(?!.*dryRun)", 1),
+    "first run is closed": ("PUT", "/secrets/.*v2", 1),
+    "second record": ("POST", r"/secrets\?", 2),
+    "entry is dropped": ("PATCH", r"/configmaps/gpukube-nvidia-device-plugin-configs\?(?!.*dryRun)", 2),
+    "second run is closed": ("PUT", "/secrets/.*v3", 1),
+}
+"""A spread of the requests of the two runs of Helm: method, path, which of those."""
+IN_DEFAULT_SET = ("entry is added", "second record", "entry is dropped")
+
+
+@pytest.mark.parametrize("action", BOTH)
+@pytest.mark.parametrize(
+    "call", [pytest.param(call, marks=[] if call in IN_DEFAULT_SET else [pytest.mark.slow]) for call in HELM_CALLS]
+)
+def test_sharing_when_the_machine_dies_while_helm_runs_then_converges(stage: Stage, call: str, action: Action) -> None:
+    cloud, change = CLOUDS["aks"], CHANGES["aks", "sharing"]
+    prepare(stage, cloud, change)
+    method, path, nth = HELM_CALLS[call]
+    daemon.add_fault(stage.info, action, service="kube", method=method, path=path, nth=nth)
+    assert stage.kill_at_fault(start_change(stage, cloud, change), with_children=True)
+    require_changed(stage, cloud, change, start_change(stage, cloud, change).wait())
+
+
+READS = {"aks": (1, 2, 3, 4, 5, 7), "eks": (1, 5, 9, 12, 14), "gke": (1, 2, 3, 4, 5, 7)}
+"""A spread of the calls to each cloud of an update: identity, lists, credentials, looks, polls."""
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_update_when_killed_at_reads_of_the_cloud_and_the_cluster_in_a_row_then_converges(
+    stage: Stage, name: str
+) -> None:
+    cloud, change = CLOUDS[name], CHANGES[name, "update"]
+    prepare(stage, cloud, change)
+    for service, numbers in ((cloud.service, READS[name]), ("kube", (1, 9))):
+        for nth in numbers:
+            daemon.add_fault(stage.info, "hang", service=service, nth=nth)
+            assert stage.kill_at_fault(start_change(stage, cloud, change), with_children=True), (service, nth)
+    require_changed(stage, cloud, change, start_change(stage, cloud, change).wait())
+
+
+MOST_CALLS = {"cloud": 40, "kube": 260}
+"""More than any story asks for."""
+BLOCK = 5
+BLOCKS = [(service, first) for service, most in MOST_CALLS.items() for first in range(1, most, BLOCK)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("service", "first"), BLOCKS)
+@pytest.mark.parametrize(("name", "what"), CHANGES)
+def test_change_when_killed_at_any_call_then_converges(
+    stage: Stage, name: str, what: str, service: str, first: int
+) -> None:
+    cloud, change = CLOUDS[name], CHANGES[name, what]
+    for nth, action in itertools.product(range(first, first + BLOCK), BOTH):
+        daemon.reset(stage.info)
+        prepare(stage, cloud, change)
+        daemon.add_fault(stage.info, action, service=cloud.service if service == "cloud" else service, nth=nth)
+        if not stage.kill_at_fault(start_change(stage, cloud, change), with_children=True):
+            return  # the story has fewer such calls
+        require_changed(stage, cloud, change, start_change(stage, cloud, change).wait())

@@ -1,0 +1,136 @@
+"""Two applies at the same time on one cluster: one wins, the other waits or says what is the matter; both end quiet."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from gpukube.sandbox import daemon
+from tests.chaos.changes import CHANGES, CLOUDS, CONFIG_LABEL, prepare, require_changed, start_apply
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.chaos.changes import Cloud
+    from tests.chaos.stage import Ended, Stage, Started
+
+CLEAN = (0, 1, 3)
+"""How the one that was slower may end."""
+HELM = ("kube", "POST", "/secrets\\?")
+HOLDS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "aks": (("arm", "PUT", "/agentPools/"), HELM),
+    "eks": (("aws", "POST", "/update-config"), HELM),
+    "gke": (("gke", "PUT", "/nodePools/"),),
+}
+"""Where the first of the two is held: at its change of the pool, or while Helm runs."""
+CASES = [(name, hold) for name, holds in HOLDS.items() for hold in (None, *holds)]
+
+
+def hold(stage: Stage, started: Started) -> None:
+    """Wait until it is held."""
+    stage.wait_until(lambda: stage.struck() or not started.is_running)
+    assert started.is_running, started.said
+
+
+def until_quiet(stage: Stage, ended: Ended, spec: Path) -> Ended:
+    """A clear refusal is fine when the next run gets over it."""
+    stage.require_polite(ended)
+    assert ended.code in CLEAN, ended.said
+    if ended.code == 0:
+        return ended
+    again = apply(stage, spec).wait()
+    stage.require_polite(again)
+    assert again.code == 0, again.said
+    return again
+
+
+def apply(stage: Stage, spec: Path) -> Started:
+    """Apply a spec, whatever that disturbs."""
+    return stage.start("pool", "apply", "--yes", "--allow-disruption", "-f", str(spec), "-o", "json")
+
+
+@pytest.mark.parametrize(("name", "held"), CASES)
+def test_apply_when_one_spec_is_applied_twice_at_once_then_the_change_is_made_once(
+    stage: Stage, name: str, held: tuple[str, str, str] | None
+) -> None:
+    cloud, change = CLOUDS[name], CHANGES[name, "sharing"]
+    prepare(stage, cloud, change)
+    if held:
+        service, method, path = held
+        daemon.add_fault(stage.info, "hang", service=service, method=method, path=path)
+    first = start_apply(stage, "after")
+    if held:
+        hold(stage, first)
+    second = start_apply(stage, "after")
+    if held:
+        stage.wait_until(lambda: not second.is_running or "waits: " in second.said or "release: " in second.said)
+    daemon.clear_faults(stage.info)
+    spec = stage.home / "after.yaml"
+    until_quiet(stage, first.wait(), spec)
+    require_changed(stage, cloud, change, until_quiet(stage, second.wait(), spec))
+
+
+# Two owners on one cluster
+
+
+def other_spec(stage: Stage, cloud: Cloud, replicas: Sequence[int]) -> Path:
+    """Write the spec of another owner: a pool of one node for each sharing."""
+    spec = yaml.safe_load((stage.home / "before.yaml").read_text())
+    spec["metadata"]["name"] = "others"
+    (template,) = spec["pools"]
+    spec["pools"] = []
+    for count in replicas:
+        pool = copy.deepcopy(template)
+        pool |= {"name": f"other{count}", "nodes": {"count": 2}, "taints": []}
+        pool["sharing"]["timeSlicing"]["replicas"] = count
+        spec["pools"].append(pool)
+    path = stage.home / "others.yaml"
+    path.write_text(yaml.safe_dump(spec))
+    return path
+
+
+def require_both(stage: Stage, specs: Sequence[Path], devices: set[int]) -> None:
+    """Both are as declared; each node has its entry and shows what it promises; no entry is left over."""
+    for spec in specs:
+        same = stage.run("pool", "plan", "diff", "-f", str(spec))
+        assert same.code == 0, same.said
+    nodes = [node for node in stage.nodes() if "gpukube.io/pool" in node.labels]
+    assert {node.devices for node in nodes} == devices
+    named = {node.labels[CONFIG_LABEL] for node in nodes}
+    keys = stage.config_keys()
+    assert named < keys, (named, keys)
+    assert len(keys) == len(devices) + 1  # the unshared default too
+    assert not [status for _, _, status in stage.releases() if status.startswith("pending")]
+
+
+@pytest.mark.parametrize("name", ["aks", "eks"])
+def test_apply_when_two_owners_change_their_sharing_at_once_then_both_entries_are_there(
+    stage: Stage, name: str
+) -> None:
+    cloud, change = CLOUDS[name], CHANGES[name, "sharing"]
+    prepare(stage, cloud, change)
+    ours, theirs = stage.home / "after.yaml", other_spec(stage, cloud, [5])
+    started = [(spec, apply(stage, spec)) for spec in (ours, theirs)]
+    for spec, run in started:
+        until_quiet(stage, run.wait(), spec)
+    require_both(stage, (ours, theirs), {3, 5})
+
+
+def test_apply_when_one_retires_entries_while_pools_of_the_other_queue_then_both_entries_are_there(
+    stage: Stage,
+) -> None:
+    """AKS makes one pool after the other: the second one's entry is named by nothing while the first one is made."""
+    cloud, change = CLOUDS["aks"], CHANGES["aks", "sharing"]
+    prepare(stage, cloud, change)
+    ours, theirs = stage.home / "after.yaml", other_spec(stage, cloud, [5, 6])
+    daemon.add_fault(stage.info, "hang", service="arm", method="PUT", path="/agentPools/other")
+    queues = apply(stage, theirs)
+    hold(stage, queues)
+    until_quiet(stage, apply(stage, ours).wait(), ours)
+    daemon.clear_faults(stage.info)
+    until_quiet(stage, queues.wait(), theirs)
+    require_both(stage, (ours, theirs), {3, 5, 6})
