@@ -188,19 +188,31 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class NodeStack:
-    """What the nodes of a pool bring before anything is installed in the cluster.
+    """What the nodes of a pool bring before anything is installed in the cluster: the facts the solver goes by.
 
     Attributes:
         driver: "cloud" when the node image or the cloud installs the NVIDIA driver.
         advertiser: "cloud" when the cloud runs a device plugin there by itself.
         cut_by: Who makes the MIG instances: "cloud" by a pool field, "operator" by its MIG manager, "none".
         source: Where this is documented.
+        image: Cloud and image family as people call them, "EKS AL2023".
+        no_operator: Why the GPU Operator cannot serve these nodes; "" when it can.
+        without_plugin: What to write to get nodes without the cloud's plugin; "" when there is nothing to write.
+        runtime: Name of the container runtime on the nodes that hands GPUs to containers: what the operator's
+            RuntimeClass has to name.
+        fields: Places in the create request that make it so, dotted: "nodegroup.amiType". What is not there is left out
+            on purpose.
     """
 
     driver: Literal["cloud", "none"]
     advertiser: Literal["cloud", "none"]
     cut_by: Literal["cloud", "operator", "none"]
     source: str
+    image: str = "these nodes"
+    no_operator: str = ""
+    without_plugin: str = ""
+    runtime: str = "nvidia"
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +225,8 @@ class Ownership:
         config_key: Key of the plugin configuration the nodes choose; "" when the advertiser is not ours.
         labels: Node labels to set at birth.
         reason: One line for people.
+        row: Name of the row of the solver's table that answered; "" when nobody looked one up.
+        values: Chart values that these nodes need of the release, by dotted path, beyond those it always has.
     """
 
     driver: Literal["cloud", "operator", "none"]
@@ -220,6 +234,8 @@ class Ownership:
     config_key: str
     labels: Mapping[str, str]
     reason: str
+    row: str = ""
+    values: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

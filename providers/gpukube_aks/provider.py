@@ -64,6 +64,14 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
 
 _MANAGED_SOURCE: Final = "docs: aks/aks-managed-gpu-nodes"
 _DRIVER_SOURCE: Final = "docs: aks/use-nvidia-gpu"
+_NO_OPERATOR: Final = "AKS does not document it for this system (docs: aks/nvidia-gpu-operator)"
+_FIELDS: Final = (
+    "body.properties.gpuProfile.driver",
+    "body.properties.gpuProfile.nvidia.managementMode",
+    "body.properties.gpuInstanceProfile",
+)
+"""Who installs what is decided by these; without gpuProfile AKS installs the driver (docs: aks/aks-managed-gpu-nodes).
+The runtime's name: Azure/AgentBaker pkg/agent/baker.go, docs: gpu-operator/microsoft-aks."""
 
 
 class AksProvider:
@@ -90,11 +98,17 @@ class AksProvider:
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: always the driver, the plugin on AKS-managed nodes only."""
         managed = target.plugin_owner == "cloud"
+        system = str(target.native.get("osSKU", "Ubuntu"))
         return NodeStack(
             driver="cloud",
             advertiser="cloud" if managed else "none",
             cut_by="cloud" if target.sharing.mig else "none",
             source=_MANAGED_SOURCE if managed else _DRIVER_SOURCE,
+            image=f"AKS {system}{', managed' if managed else ''}",
+            no_operator=_NO_OPERATOR if system == "AzureContainerLinux" else "",
+            without_plugin="write devicePlugin.owner: auto",
+            runtime="nvidia" if target.machine.arch == "arm64" else "nvidia-container-runtime",
+            fields=_FIELDS,
         )
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:

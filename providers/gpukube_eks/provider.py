@@ -74,7 +74,32 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
 
 _AL2023: Final = "docs: eks/ml-eks-optimized-ami: driver and container toolkit, no device plugin"
 _BOTTLEROCKET: Final = "docs: eks/ml-eks-optimized-ami: driver, device plugin and MIG manager"
+_FIELDS: Final = ("nodegroup.amiType",)
 _AT_ONCE: Final = 8
+
+
+def _al2023(target: Target) -> NodeStack:
+    return NodeStack(
+        driver="cloud",
+        advertiser="none",
+        cut_by="operator" if target.sharing.mig else "none",
+        source=_AL2023,
+        image="EKS AL2023",
+        fields=_FIELDS,
+    )
+
+
+def _bottlerocket(target: Target) -> NodeStack:
+    return NodeStack(
+        driver="cloud",
+        advertiser="cloud",
+        cut_by="cloud" if target.sharing.mig else "none",
+        source=_BOTTLEROCKET,
+        image="EKS Bottlerocket",
+        no_operator="it does not support Bottlerocket (bottlerocket-os/bottlerocket#3992)",
+        without_plugin="write image: al2023",
+        fields=_FIELDS,
+    )
 
 
 class EksProvider:
@@ -100,9 +125,7 @@ class EksProvider:
 
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: always the driver; on Bottlerocket the plugin and the MIG manager too."""
-        if target.image == "bottlerocket":
-            return NodeStack("cloud", "cloud", "cloud" if target.sharing.mig else "none", _BOTTLEROCKET)
-        return NodeStack("cloud", "none", "operator" if target.sharing.mig else "none", _AL2023)
+        return _bottlerocket(target) if target.image == "bottlerocket" else _al2023(target)
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """Translate a checked target."""

@@ -14,7 +14,7 @@ from gpukube.errors import MissingExtra
 from gpukube.provider import Ability
 from gpukube_gke.change import scale_pool, update_pool
 from gpukube_gke.rules import check_target
-from gpukube_gke.translate import runs_own_plugin, translate_delete, translate_pool, translate_taint
+from gpukube_gke.translate import OPT_OUT_LABEL, runs_own_plugin, translate_delete, translate_pool, translate_taint
 from gpukube_gke.updates import find_row
 
 if TYPE_CHECKING:
@@ -66,6 +66,16 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
 
 _SOURCE: Final = "docs: kubernetes-engine/how-to/gpus"
 _OWN_SOURCE: Final = "NVIDIA/cloud-native-docs: gpu-operator/google-gke"
+_IMAGES: Final = {"": "COS", "COS_CONTAINERD": "COS", "UBUNTU_CONTAINERD": "Ubuntu"}
+_NO_OPERATOR: Final = "it needs Google's driver installer and a toolkit of its own there, which gpukube does not bring"
+_ACCELERATOR: Final = "nodePool.config.accelerators.0"
+_FIELDS: Final = (
+    f"{_ACCELERATOR}.gpuDriverInstallationConfig.gpuDriverVersion",
+    f"{_ACCELERATOR}.gpuPartitionSize",
+    f"{_ACCELERATOR}.gpuSharingConfig.gpuSharingStrategy",
+    f"nodePool.config.labels.{OPT_OUT_LABEL}",
+)
+"""Who installs what is decided by these (docs: kubernetes-engine/how-to/gpus, NVIDIA/cloud-native-docs google-gke)."""
 _AT_ONCE: Final = 4
 
 
@@ -98,6 +108,10 @@ class GkeProvider:
             advertiser="none" if own else "cloud",
             cut_by="cloud" if target.sharing.mig else "none",
             source=_OWN_SOURCE if own else _SOURCE,
+            image=f"GKE {_IMAGES.get(target.image, target.image)}",
+            no_operator=_NO_OPERATOR,
+            without_plugin="run a plugin and a driver of your own and write devicePlugin.owner: none",
+            fields=_FIELDS,
         )
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:

@@ -1,48 +1,108 @@
-"""The solver: exactly one advertiser, or a refusal."""
+"""The solver: exactly one advertiser, or a refusal with two ways out."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
+from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.core.owners import needs_operator, solve_ownership
+from gpukube.core.owners import (
+    DRIVER_ROWS,
+    PLUGIN_ROWS,
+    RELEASE_ROWS,
+    ReleaseChoice,
+    choose_release,
+    decide_owner,
+    needs_operator,
+    solve_ownership,
+    with_live,
+)
+from gpukube.core.owners.labels import LABEL_REASONS
 from gpukube.core.values import NodeStack, Ownership
 from gpukube.errors import Diagnostic
 from gpukube.gpu.plugin_config import config_key, plugin_config
-from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from tests.builders import make_target
 
-DRIVERS = ("cloud", "none")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BRINGS = ("cloud", "none")
+CUTS = ("cloud", "operator", "none")
 ASKED = ("auto", "helm", "operator", "cloud", "dra", "none")
+DRIVERS = ("auto", "cloud", "operator", "none")
+SHARINGS = (
+    Sharing(),
+    Sharing(slicing=Slicing("time-slicing", 4)),
+    Sharing(slicing=Slicing("mps", 4)),
+    Sharing(mig=MigCut("1g.5gb", "single")),
+    Sharing(mig=MigCut("1g.5gb", "mixed"), slicing=Slicing("time-slicing", 2)),
+)
+CUT = SHARINGS[3]
+OPERATED = ReleaseChoice("operator", "operator-live", "it is there")
+CHART = ReleaseChoice()
+DRIVEN = NodeStack("cloud", "none", "cloud", "test")
+CUT_BY_OPERATOR = replace(DRIVEN, cut_by="operator")
 
 
-def stack(driver: str, advertiser: str) -> NodeStack:
-    return NodeStack(driver, advertiser, "cloud", "test")  # type: ignore[arg-type]  # table data
+def stack(driver: str, advertiser: str, cut_by: str = "cloud", *, unable: bool = False) -> NodeStack:
+    made = NodeStack(driver, advertiser, cut_by, "test")  # type: ignore[arg-type]  # table data
+    return replace(made, no_operator="it is another system" if unable else "")
 
 
-@pytest.mark.parametrize("operator", [False, True])
-@pytest.mark.parametrize(("driver", "advertiser", "asked"), list(product(DRIVERS, ("cloud", "none"), ASKED)))
+@pytest.mark.parametrize("operator_live", [False, True])
+@pytest.mark.parametrize(("driver", "advertiser", "cut_by"), list(product(BRINGS, BRINGS, CUTS)))
 def test_solve_when_any_combination_then_one_advertiser_or_a_refusal(
-    driver: str, advertiser: str, asked: str, *, operator: bool
+    driver: str, advertiser: str, cut_by: str, *, operator_live: bool
 ) -> None:
-    answer = solve_ownership(make_target(plugin_owner=asked), stack(driver, advertiser), operator=operator)
-    if isinstance(answer, Diagnostic):
-        assert answer.fix
-        return
-    cloud_runs_one = advertiser == "cloud"
-    ours = answer.advertiser in ("chart", "operator")
-    assert not (cloud_runs_one and ours), "two plugins on one node"
-    assert not (operator and answer.advertiser == "chart"), "two releases on one cluster"
-    assert operator or answer.advertiser != "operator", "an operator that nothing needs"
-    assert answer.advertiser != "none" or asked == "none", "nobody advertises although the spec wants GPUs"
-    assert answer.advertiser != "chart" or answer.driver == "cloud", "a plugin without a driver"
+    for asked, owner, sharing, unable in product(ASKED, DRIVERS, SHARINGS, (False, True)):
+        target = make_target(plugin_owner=asked, driver_owner=owner, sharing=sharing)
+        brought = stack(driver, advertiser, cut_by, unable=unable)
+        choice = choose_release([(target, brought)], operator_live=operator_live)
+        answer = decide_owner(target, brought, choice).outcome
+        if isinstance(answer, Diagnostic):
+            first, second = answer.fix.split("; or ")
+            assert first != second
+            continue
+        ours = answer.advertiser in ("chart", "operator")
+        assert not (advertiser == "cloud" and answer.advertiser != "cloud"), "two plugins on one node, or one unsaid"
+        assert not ours or answer.advertiser == choice.release, "two releases on one cluster"
+        assert (answer.advertiser == "none") == (asked == "none"), "nobody advertises although the spec wants GPUs"
+        assert not ours or answer.driver == "cloud", "a plugin without a driver"
+        assert not (answer.advertiser == "operator" and (unable or (sharing.mig and cut_by != "operator")))
+        assert not (answer.advertiser == "chart" and sharing.mig and cut_by != "cloud"), "nobody cuts"
+        assert (answer.driver == "cloud") == (driver == "cloud")
+        assert owner in ("auto", answer.driver)
+        assert answer.labels.keys() <= LABEL_REASONS.keys()
+
+
+@pytest.mark.parametrize("row", [*DRIVER_ROWS, *PLUGIN_ROWS], ids=lambda row: row.name)
+def test_rows_when_refusing_then_two_ways_out_and_a_source(row: object) -> None:
+    assert isinstance(row, (type(DRIVER_ROWS[0]), type(PLUGIN_ROWS[0])))
+    assert row.source
+    assert (row.answer is None) == (row.ways is not None)
+
+
+def test_rows_when_everything_is_asked_then_each_row_answers_something() -> None:
+    used = set()
+    for driver, advertiser, cut_by, live, unable in product(BRINGS, BRINGS, CUTS, (False, True), (False, True)):
+        brought = stack(driver, advertiser, cut_by, unable=unable)
+        neighbour = (make_target(plugin_owner="operator"), DRIVEN)
+        for asked, owner, sharing in product(ASKED, DRIVERS, SHARINGS):
+            target = make_target(plugin_owner=asked, driver_owner=owner, sharing=sharing)
+            choice = choose_release([(target, brought), *([neighbour] if live else [])])
+            decision = decide_owner(target, brought, choice)
+            used |= {decision.driver.name, decision.plugin.name}
+    assert used == {row.name for row in (*DRIVER_ROWS, *PLUGIN_ROWS)}
 
 
 def test_solve_when_chart_advertises_then_labels_choose_entry_and_release() -> None:
     sharing = Sharing(mig=MigCut("1g.5gb", "mixed"))
-    answer = solve_ownership(make_target(sharing=sharing), stack("cloud", "none"))
+    answer = solve_ownership(make_target(sharing=sharing), DRIVEN)
     assert isinstance(answer, Ownership)
+    assert answer.row == "chart"
     assert answer.labels == {
         "gpukube.io/advertiser": "chart",
         "nvidia.com/gpu.present": "true",
@@ -57,12 +117,119 @@ def test_solve_when_release_does_not_advertise_then_no_label_invites_a_plugin(ad
     assert answer.labels == {}
 
 
+@pytest.mark.parametrize(("advertiser", "asked"), [("cloud", "auto"), ("cloud", "cloud"), ("none", "none")])
+def test_solve_when_the_operator_must_not_take_nodes_then_a_label_keeps_it_off(advertiser: str, asked: str) -> None:
+    answer = decide_owner(make_target(plugin_owner=asked), stack("cloud", advertiser), OPERATED).outcome
+    assert isinstance(answer, Ownership)
+    assert answer.labels == {"nvidia.com/gpu.deploy.operands": "false"}
+    assert "it is there" in answer.reason
+
+
 def test_solve_when_the_operator_cuts_then_the_mig_label_is_there_at_birth() -> None:
-    target = make_target(sharing=Sharing(mig=MigCut("1g.5gb", "single")))
-    cut_by_operator = NodeStack("cloud", "none", "operator", "test")
-    assert needs_operator(target, cut_by_operator)
-    assert not needs_operator(make_target(), cut_by_operator)
-    answer = solve_ownership(target, cut_by_operator, operator=True)
+    target = make_target(sharing=Sharing(mig=MigCut("1g.5gb+me", "single")))
+    answer = solve_ownership(target, CUT_BY_OPERATOR)
     assert isinstance(answer, Ownership)
     assert answer.advertiser == "operator"
-    assert answer.labels["nvidia.com/mig.config"] == "all-1g.5gb"
+    assert answer.row == "operator-cuts"
+    assert answer.labels["nvidia.com/mig.config"] == "all-1g.5gb.me"
+    assert answer.labels["gpukube.io/advertiser"] == "operator"
+
+
+@pytest.mark.parametrize(
+    ("asked", "sharing", "needed"),
+    [
+        ("auto", CUT, True),
+        ("helm", CUT, True),
+        ("none", CUT, False),
+        ("cloud", CUT, False),
+        ("auto", Sharing(), False),
+    ],
+)
+def test_needs_operator_when_our_release_has_to_cut_then_only(asked: str, sharing: Sharing, *, needed: bool) -> None:
+    assert needs_operator(make_target(plugin_owner=asked, sharing=sharing), CUT_BY_OPERATOR) is needed
+
+
+def test_solve_when_the_operator_is_asked_for_then_it_serves_uncut_nodes() -> None:
+    answer = solve_ownership(make_target(plugin_owner="operator"), DRIVEN)
+    assert isinstance(answer, Ownership)
+    assert answer.advertiser == "operator"
+    assert "asks for the GPU Operator" in answer.reason
+    assert "nvidia.com/mig.config" not in answer.labels
+
+
+@pytest.mark.parametrize(
+    ("runtime", "values"),
+    [("nvidia", {}), ("nvidia-container-runtime", {"operator.runtimeClass": "nvidia-container-runtime"})],
+)
+def test_solve_when_the_runtime_has_another_name_then_the_operator_is_told(
+    runtime: str, values: dict[str, str]
+) -> None:
+    answer = solve_ownership(make_target(plugin_owner="operator"), replace(DRIVEN, runtime=runtime))
+    assert isinstance(answer, Ownership)
+    assert answer.values == values
+
+
+REFUSED: dict[str, tuple[dict[str, object], NodeStack, ReleaseChoice, str, str]] = {
+    "the operator would undo the cloud's cut": ({"sharing": CUT}, DRIVEN, OPERATED, "operator-uncuts", "undo"),
+    "nobody cuts": ({"sharing": CUT}, stack("cloud", "none", "none"), CHART, "nobody-cuts", "nobody cuts"),
+    "helm beside the operator": ({"plugin_owner": "helm"}, DRIVEN, OPERATED, "helm-beside-operator", "it is there"),
+    "an image that the operator cannot serve": (
+        {}, stack("cloud", "none", unable=True), OPERATED, "operator-unable", "it is another system",
+    ),
+    "dra": ({"plugin_owner": "dra"}, DRIVEN, CHART, "dra", "nvidia.com/gpu"),
+    "none where the cloud's plugin always runs": (
+        {"plugin_owner": "none"}, stack("cloud", "cloud"), CHART, "cloud-always", "always runs",
+    ),
+    "a chart beside the cloud's plugin": (
+        {"plugin_owner": "helm"}, stack("cloud", "cloud"), CHART, "second-plugin", "second one",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_solve_when_refused_then_the_row_names_the_conflict(name: str) -> None:
+    changes, brought, choice, row, words = REFUSED[name]
+    decision = decide_owner(make_target(**changes), brought, choice)  # type: ignore[arg-type]  # test data
+    assert decision.plugin.name == row
+    assert isinstance(decision.outcome, Diagnostic)
+    assert words in decision.outcome.message
+    assert decision.outcome.where.source == "spec.devicePlugin.owner"
+
+
+@pytest.mark.parametrize("owner", ["operator", "none"])
+def test_solve_when_the_driver_cannot_have_that_owner_then_refused_at_its_field(owner: str) -> None:
+    answer = solve_ownership(make_target(driver_owner=owner), DRIVEN)
+    assert isinstance(answer, Diagnostic)
+    assert answer.where.source == "spec.driver.owner"
+
+
+CHOICES: dict[str, tuple[Sequence[tuple[str, Sharing, NodeStack]], bool, str]] = {
+    "nothing in particular": ([("auto", Sharing(), DRIVEN)], False, "chart"),
+    "a cut that only the operator makes": ([("auto", Sharing(), DRIVEN), ("auto", CUT, CUT_BY_OPERATOR)], False,
+                                           "cut-by-operator"),
+    "a cut is stronger than a wish": ([("helm", Sharing(), DRIVEN), ("auto", CUT, CUT_BY_OPERATOR)], False,
+                                      "cut-by-operator"),
+    "the operator is asked for": ([("auto", Sharing(), DRIVEN), ("operator", Sharing(), DRIVEN)], False,
+                                  "operator-asked"),
+    "asked for where the cloud has its own": ([("operator", Sharing(), stack("cloud", "cloud"))], False, "chart"),
+    "an operator that is there stays": ([("auto", Sharing(), DRIVEN)], True, "operator-live"),
+    "the chart is asked for beside one that is there": ([("helm", Sharing(), DRIVEN)], True, "helm-asked"),
+    "somebody else's operator cuts": ([("none", CUT, CUT_BY_OPERATOR)], False, "chart"),
+    "no pools": ([], True, "operator-live"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_choose_release_when_pools_need_or_ask_then_the_strongest_reason(name: str) -> None:
+    pools, live, row = CHOICES[name]
+    facts = [(make_target(plugin_owner=asked, sharing=sharing), brought) for asked, sharing, brought in pools]
+    choice = choose_release(facts, operator_live=live)
+    assert choice.row == row
+    assert choice.release == next(r.release for r in RELEASE_ROWS if r.name == row)
+    assert "{" not in choice.because
+
+
+def test_with_live_when_chosen_already_then_the_reason_stays() -> None:
+    asked = choose_release([(make_target(plugin_owner="operator"), DRIVEN)])
+    assert with_live(asked, operator_live=True) is asked
+    assert with_live(CHART, operator_live=False) is CHART

@@ -1,0 +1,47 @@
+"""The solver: who owns the driver and who advertises nvidia.com/* on the nodes of a pool.
+
+Exactly one advertiser per node. The rules are rows of data (`table`), the look-up is `solver`, what the answers put on
+nodes is `labels`. Two plugins on one node make the kubelet keep the last registration, and removing either leaves 0
+GPUs (NVIDIA/k8s-device-plugin#255, #455). docs/ownership.md shows the rows and tells why.
+"""
+
+from __future__ import annotations
+
+from gpukube.core.owners.labels import (
+    ADVERTISER_LABEL,
+    CONFIG_LABEL,
+    MIG_CONFIG_LABEL,
+    OPERANDS_LABEL,
+    PRESENT_LABEL,
+)
+from gpukube.core.owners.solver import (
+    Decision,
+    ReleaseChoice,
+    choose_release,
+    decide_owner,
+    needs_operator,
+    solve_ownership,
+    with_live,
+)
+from gpukube.core.owners.table import DRIVER_ROWS, PLUGIN_ROWS, RELEASE_ROWS, DriverRow, PluginRow, ReleaseRow
+
+__all__ = [
+    "ADVERTISER_LABEL",
+    "CONFIG_LABEL",
+    "DRIVER_ROWS",
+    "MIG_CONFIG_LABEL",
+    "OPERANDS_LABEL",
+    "PLUGIN_ROWS",
+    "PRESENT_LABEL",
+    "RELEASE_ROWS",
+    "Decision",
+    "DriverRow",
+    "PluginRow",
+    "ReleaseChoice",
+    "ReleaseRow",
+    "choose_release",
+    "decide_owner",
+    "needs_operator",
+    "solve_ownership",
+    "with_live",
+]

@@ -1,0 +1,228 @@
+"""Looks up who owns driver and plugin: facts of a pool -> the row that answers, and what that puts on the nodes.
+
+Pure. Must not live here: the rules (table), what is found in a cluster (gpukube.cluster).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from gpukube.core.owners.labels import (
+    ADVERTISER_LABEL,
+    CONFIG_LABEL,
+    MIG_CONFIG_LABEL,
+    OPERANDS_LABEL,
+    PRESENT_LABEL,
+)
+from gpukube.core.owners.table import DRIVER_ROWS, PLUGIN_ROWS, RELEASE_ROWS
+from gpukube.core.values import Ownership
+from gpukube.errors import Diagnostic
+from gpukube.gpu.plugin_config import config_key, plugin_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube.core.owners.table import Cut, DriverRow, PluginRow, ReleaseRow
+    from gpukube.core.values import NodeStack, Target
+
+__all__ = [
+    "Decision",
+    "ReleaseChoice",
+    "choose_release",
+    "cut_of",
+    "decide_owner",
+    "needs_operator",
+    "solve_ownership",
+    "with_live",
+]
+
+_NOT_OURS = ("none", "dra", "cloud")
+_USUAL_RUNTIME = "nvidia"
+"""What the operator's chart names by itself (NVIDIA/gpu-operator v26.7.0, values operator.runtimeClass)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseChoice:
+    """Which release a cluster has, or shall have.
+
+    Attributes:
+        release: Of our two.
+        row: Name of the row that chose it.
+        because: The reason, for people.
+    """
+
+    release: Literal["chart", "operator"] = "chart"
+    row: str = "chart"
+    because: str = RELEASE_ROWS[-1].says
+
+    @property
+    def operator(self) -> bool:
+        """Whether it is the GPU Operator."""
+        return self.release == "operator"
+
+
+_FOR_OTHERS = ReleaseChoice("operator", "cut-by-operator", "another pool of the cluster needs it")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The solver's answer with the rows that gave it.
+
+    Attributes:
+        target: The pool.
+        stack: What its nodes bring.
+        choice: The cluster's release.
+        driver: Row of the driver.
+        plugin: Row of the plugin.
+        outcome: The ownership, or the refusal.
+    """
+
+    target: Target
+    stack: NodeStack
+    choice: ReleaseChoice
+    driver: DriverRow
+    plugin: PluginRow
+    outcome: Ownership | Diagnostic
+
+    @property
+    def said(self) -> str:
+        """What the plugin's row says of this pool."""
+        return self.plugin.says.format(**_words(self.target, self.stack, self.choice))
+
+
+def needs_operator(target: Target, stack: NodeStack) -> bool:
+    """Say whether a pool's MIG instances can only be made by the GPU Operator's MIG manager, ours to install."""
+    return cut_of(target, stack) == "operator" and target.plugin_owner not in _NOT_OURS
+
+
+def choose_release(pools: Iterable[tuple[Target, NodeStack]], *, operator_live: bool = False) -> ReleaseChoice:
+    """Choose the one release of a cluster.
+
+    Args:
+        pools: All declared pools of one cluster, with what their nodes bring.
+        operator_live: Whether a release of gpukube's GPU Operator is there, for whichever spec.
+    """
+    asked = list(pools)
+    ours = [(target, stack) for target, stack in asked if stack.advertiser == "none"]
+    deciding = {
+        "cut-by-operator": next((t.pool for t, stack in ours if needs_operator(t, stack)), None),
+        "operator-asked": next((t.pool for t, stack in ours if _can_ask_operator(t, stack)), None),
+        "helm-asked": next((t.pool for t, _ in ours if t.plugin_owner == "helm"), None),
+    }
+    chosen = next((row for row in RELEASE_ROWS if deciding.get(row.name)), RELEASE_ROWS[-1])
+    choice = _choice(chosen, deciding.get(chosen.name) or "")
+    return with_live(choice, operator_live=operator_live)
+
+
+def with_live(choice: ReleaseChoice, *, operator_live: bool) -> ReleaseChoice:
+    """Choose again in view of the cluster: an operator that is there stays, unless pools say otherwise."""
+    if not operator_live or choice.row != RELEASE_ROWS[-1].name:
+        return choice
+    return _choice(next(row for row in RELEASE_ROWS if row.name == "operator-live"))
+
+
+def solve_ownership(target: Target, stack: NodeStack, *, operator: bool = False) -> Ownership | Diagnostic:
+    """Decide who owns driver and plugin for one pool, as `decide_owner` does.
+
+    Args:
+        target: The pool; its driver, devicePlugin and sharing are read.
+        stack: What its nodes bring, from the provider.
+        operator: Whether the cluster's one release is the GPU Operator for the sake of others.
+
+    Returns:
+        The ownership with the node labels to set at birth, or the refusal with its two ways out.
+    """
+    own = choose_release([(target, stack)])
+    return decide_owner(target, stack, _FOR_OTHERS if operator and not own.operator else own).outcome
+
+
+def decide_owner(target: Target, stack: NodeStack, choice: ReleaseChoice) -> Decision:
+    """Decide who owns driver and plugin for one pool.
+
+    Args:
+        target: The pool; its driver, devicePlugin and sharing are read.
+        stack: What its nodes bring, from the provider.
+        choice: The release of its cluster.
+    """
+    driver = next(
+        row for row in DRIVER_ROWS if target.driver_owner in row.asked and row.brings in ("any", stack.driver)
+    )
+    plugin = next(row for row in PLUGIN_ROWS if _matches(row, target, stack, choice))
+    outcome: Ownership | Diagnostic
+    if driver.answer is None:
+        outcome = _refusal("driver.owner", driver, target, stack, choice)
+    elif plugin.answer is None:
+        outcome = _refusal("devicePlugin.owner", plugin, target, stack, choice)
+    else:
+        outcome = _ownership(driver.answer, plugin, target, stack, choice)
+    return Decision(target, stack, choice, driver, plugin, outcome)
+
+
+def cut_of(target: Target, stack: NodeStack) -> Cut:
+    """Say who makes the MIG instances of a pool."""
+    if target.sharing.mig is None:
+        return "none"
+    return "nobody" if stack.cut_by == "none" else stack.cut_by
+
+
+def _can_ask_operator(target: Target, stack: NodeStack) -> bool:
+    return target.plugin_owner == "operator" and stack.driver == "cloud"
+
+
+def _choice(row: ReleaseRow, pool: str = "") -> ReleaseChoice:
+    return ReleaseChoice(row.release, row.name, row.says.format(pool=pool))
+
+
+def _matches(row: PluginRow, target: Target, stack: NodeStack, choice: ReleaseChoice) -> bool:
+    return (
+        target.plugin_owner in row.asked
+        and row.brings in ("any", stack.advertiser)
+        and row.driver in ("any", stack.driver)
+        and row.release in ("any", choice.release)
+        and (not row.cut or cut_of(target, stack) in row.cut)
+        and row.operable in ("any", "no" if stack.no_operator else "yes")
+    )
+
+
+def _refusal(
+    field: str, row: DriverRow | PluginRow, target: Target, stack: NodeStack, choice: ReleaseChoice
+) -> Diagnostic:
+    words = _words(target, stack, choice)
+    ways = [way.format(**words) for way in row.ways or ()]
+    return Diagnostic(
+        "owner",
+        target.locator.at(field),
+        f"{target.where}: {row.says.format(**words)}",
+        fix="; or ".join(ways),
+        why=row.source,
+    )
+
+
+def _ownership(
+    driver: Literal["cloud", "none"], row: PluginRow, target: Target, stack: NodeStack, choice: ReleaseChoice
+) -> Ownership:
+    advertiser = row.answer or "none"
+    reason = row.says.format(**_words(target, stack, choice))
+    if advertiser not in ("chart", "operator"):
+        labels = {OPERANDS_LABEL: "false"} if row.kept_off else {}
+        return Ownership(driver, advertiser, "", labels, reason, row.name)
+    key = config_key(plugin_config(target.sharing))
+    labels = {ADVERTISER_LABEL: advertiser, CONFIG_LABEL: key, PRESENT_LABEL: "true"}
+    values = {}
+    if advertiser == "operator":
+        if target.sharing.mig:
+            labels[MIG_CONFIG_LABEL] = f"all-{target.sharing.mig.profile.replace('+', '.')}"
+        if stack.runtime != _USUAL_RUNTIME:
+            values["operator.runtimeClass"] = stack.runtime
+    return Ownership(driver, advertiser, key, labels, reason, row.name, values)
+
+
+def _words(target: Target, stack: NodeStack, choice: ReleaseChoice) -> dict[str, str]:
+    return {
+        "asked": target.plugin_owner,
+        "image": stack.image,
+        "because": choice.because,
+        "no_operator": stack.no_operator,
+        "without_plugin": stack.without_plugin or "make the pool elsewhere, of an image without one",
+    }

@@ -1,0 +1,278 @@
+"""The rules of the solver as rows: what is there and what is asked -> who owns it, or a refusal with two ways out.
+
+Lives here: data, each row with its source. Must not live here: the look-up (solver), and what one cloud's nodes bring
+(`Provider.stack`). In each table the first row that matches answers; docs/ownership.md shows them in the same order.
+
+In texts, {asked} is what the spec asks for, {image} the nodes' image, {because} why the cluster has the GPU Operator,
+{no_operator} and {without_plugin} what the nodes' cloud says of it (core.values.NodeStack).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Advertiser
+
+__all__ = ["DRIVER_ROWS", "PLUGIN_ROWS", "RELEASE_ROWS", "Cut", "DriverRow", "PluginRow", "ReleaseRow"]
+
+Cut = Literal["none", "cloud", "operator", "nobody"]
+"""Who makes the MIG instances of a pool: "none" when it asks for no MIG, "nobody" when it does and nobody would."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRow:
+    """Why a cluster's one release is the chart or the operator.
+
+    Attributes:
+        name: Stable.
+        release: Which one.
+        says: The reason, for people; {pool} is the pool that decides.
+        source: Public source.
+    """
+
+    name: Literal["cut-by-operator", "operator-asked", "helm-asked", "operator-live", "chart"]
+    release: Literal["chart", "operator"]
+    says: str
+    source: str
+
+
+RELEASE_ROWS: Final = (
+    ReleaseRow(
+        "cut-by-operator",
+        "operator",
+        "only the GPU Operator's MIG manager can cut pool {pool}",
+        "docs: eks/ml-eks-optimized-ami: no MIG manager in AL2023; NVIDIA/cloud-native-docs gpu-operator-mig",
+    ),
+    ReleaseRow(
+        "operator-asked",
+        "operator",
+        "pool {pool} asks for the GPU Operator",
+        "NVIDIA/k8s-device-plugin#255: one plugin on a node, so one release on a cluster",
+    ),
+    ReleaseRow(
+        "helm-asked",
+        "chart",
+        "pool {pool} asks for the device-plugin chart",
+        "NVIDIA/k8s-device-plugin#255: one plugin on a node, so one release on a cluster",
+    ),
+    ReleaseRow(
+        "operator-live",
+        "operator",
+        "gpukube's GPU Operator is on the cluster already",
+        "NVIDIA/k8s-device-plugin#255: one plugin on a node, so one release on a cluster",
+    ),
+    ReleaseRow(
+        "chart",
+        "chart",
+        "nothing on the cluster needs the GPU Operator",
+        "NVIDIA/k8s-device-plugin README",
+    ),
+)
+"""In order of strength: what a pool cannot do without, what pools ask for, what is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriverRow:
+    """Who owns the driver.
+
+    Attributes:
+        name: Stable.
+        asked: driver.owner is one of these.
+        brings: Whether the image or the cloud installs a driver; "any".
+        answer: The owner; None is a refusal.
+        says: What is so, or what is wrong.
+        ways: Two ways out of a refusal.
+        source: Public source.
+    """
+
+    name: str
+    asked: tuple[str, ...]
+    brings: Literal["cloud", "none", "any"]
+    answer: Literal["cloud", "none"] | None
+    says: str
+    source: str
+    ways: tuple[str, str] | None = None
+
+
+DRIVER_ROWS: Final = (
+    DriverRow(
+        "driver-operator",
+        ("operator",),
+        "any",
+        None,
+        'driver.owner is "operator", and gpukube never lets the GPU Operator install the driver',
+        "NVIDIA/gpu-operator#686 (no driver container for Amazon Linux), #1623 (none for Container-Optimized OS); on "
+        "AKS it needs pools without the driver, docs: aks/use-nvidia-gpu",
+        (
+            "write driver.owner: auto",
+            "run an operator of your own with its driver, on pools that gpukube does not make",
+        ),
+    ),
+    DriverRow(
+        "driver-brought", ("auto", "cloud"), "cloud", "cloud", "{image} brings the driver",
+        "docs: eks/ml-eks-optimized-ami; docs: aks/use-nvidia-gpu; docs: kubernetes-engine/how-to/gpus",
+    ),
+    DriverRow(
+        "driver-left-out", ("auto", "none"), "none", "none", "nobody installs a driver on {image} but you",
+        "docs: kubernetes-engine/how-to/gpus (gpuDriverVersion INSTALLATION_DISABLED)",
+    ),
+    DriverRow(
+        "driver-missing",
+        ("cloud",),
+        "none",
+        None,
+        'driver.owner is "cloud", and the cloud installs no driver on {image} as this pool asks for it',
+        "NVIDIA/aicr#2047 (on GKE the managed plugin finishes the driver's installation)",
+        ("write driver.owner: none and install the driver", "write devicePlugin.owner: auto"),
+    ),
+    DriverRow(
+        "driver-fixed",
+        ("none",),
+        "cloud",
+        None,
+        'driver.owner is "none", and {image} always brings the driver',
+        "docs: eks/ml-eks-optimized-ami; docs: aks/use-nvidia-gpu",
+        ("write driver.owner: auto", "make the pool elsewhere, of an image without the driver"),
+    ),
+)  # fmt: skip
+"""In order: the first row that matches answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRow:
+    """Who advertises nvidia.com/*.
+
+    Attributes:
+        name: Stable.
+        asked: devicePlugin.owner is one of these.
+        brings: Whether the cloud runs a plugin on these nodes by itself; "any".
+        driver: Whether the nodes get a driver from image or cloud; "any".
+        release: The cluster's one release; "any".
+        cut: Who makes the pool's MIG instances; empty for any.
+        operable: Whether the GPU Operator can serve the nodes; "any".
+        answer: The advertiser; None is a refusal.
+        kept_off: Whether the nodes are labelled so that the GPU Operator stays away.
+        says: What is so, or what is wrong.
+        ways: Two ways out of a refusal.
+        source: Public source.
+    """
+
+    name: str
+    asked: tuple[str, ...]
+    answer: Advertiser | None
+    says: str
+    source: str
+    brings: Literal["cloud", "none", "any"] = "any"
+    driver: Literal["cloud", "none", "any"] = "any"
+    release: Literal["chart", "operator", "any"] = "any"
+    cut: tuple[Cut, ...] = ()
+    operable: Literal["yes", "no", "any"] = "any"
+    kept_off: bool = False
+    ways: tuple[str, str] | None = None
+
+
+_AUTO: Final = "write devicePlugin.owner: auto"
+_ELSEWHERE: Final = "put the pool on another cluster"
+_ONE: Final = "NVIDIA/k8s-device-plugin#255, #455: of two plugins on a node the kubelet keeps the last"
+_OPERATOR_DOCS: Final = "NVIDIA/gpu-operator v26.7.0, controllers/state_manager.go"
+
+PLUGIN_ROWS: Final = (
+    PluginRow(
+        "dra", ("dra",), None,
+        'devicePlugin.owner is "dra", which gpukube does not install: pods would claim devices, and none would be '
+        "advertised as nvidia.com/gpu",
+        "kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 README (GPUs not officially supported), its chart's "
+        "gpuResourcesEnabledOverride, DeviceClass gpu.nvidia.com",
+        ways=(_AUTO, "install the driver of DRA yourself and write devicePlugin.owner: none"),
+    ),
+    PluginRow(
+        "cloud-always", ("none",), None,
+        'devicePlugin.owner is "none", and {image} always runs the cloud\'s plugin',
+        "docs: eks/ml-eks-optimized-ami (Bottlerocket); bottlerocket-os/bottlerocket#4309", brings="cloud",
+        ways=(_AUTO, "{without_plugin}"),
+    ),
+    PluginRow(
+        "none-kept-off", ("none",), "none",
+        "gpukube is told to install no plugin here, and keeps its GPU Operator off: {because}",
+        _OPERATOR_DOCS, release="operator", kept_off=True,
+    ),
+    PluginRow(
+        "none", ("none",), "none", "gpukube is told to install no plugin here; yours has to advertise",
+        _ONE,
+    ),
+    PluginRow(
+        "second-plugin", ("helm", "operator"), None,
+        'devicePlugin.owner is "{asked}", and {image} runs the cloud\'s plugin: this would be a second one',
+        _ONE, brings="cloud",
+        ways=("write devicePlugin.owner: cloud", "{without_plugin}"),
+    ),
+    PluginRow(
+        "cloud-kept-off", ("auto", "cloud"), "cloud",
+        "{image} runs the cloud's plugin, and gpukube's GPU Operator is kept off: {because}",
+        _OPERATOR_DOCS, brings="cloud", release="operator", kept_off=True,
+    ),
+    PluginRow(
+        "cloud", ("auto", "cloud"), "cloud", "{image} runs the cloud's plugin",
+        "docs: eks/ml-eks-optimized-ami (Bottlerocket); docs: aks/aks-managed-gpu-nodes; docs: "
+        "kubernetes-engine/how-to/gpus", brings="cloud",
+    ),
+    PluginRow(
+        "no-cloud-plugin", ("cloud",), None,
+        'devicePlugin.owner is "cloud", and no plugin of the cloud runs on {image}',
+        "docs: eks/ml-eks-optimized-ami (AL2023)", brings="none",
+        ways=(_AUTO, "choose an image that carries one (on EKS image: bottlerocket)"),
+    ),
+    PluginRow(
+        "no-driver", ("auto", "helm", "operator"), None,
+        "a plugin finds no GPUs on {image} without a driver, and nobody installs one",
+        "NVIDIA/k8s-device-plugin README (prerequisites), #1011", driver="none",
+        ways=("write driver.owner: auto", "install driver and plugin yourself and write devicePlugin.owner: none"),
+    ),
+    PluginRow(
+        "helm-beside-operator", ("helm",), None,
+        'devicePlugin.owner is "helm", and the cluster\'s one release is the GPU Operator: {because}',
+        _ONE, release="operator",
+        ways=(f"{_AUTO}, and the operator serves this pool too", _ELSEWHERE),
+    ),
+    PluginRow(
+        "operator-unable", ("auto", "operator"), None,
+        "the cluster's one release is the GPU Operator ({because}), which cannot serve {image}: {no_operator}",
+        "NVIDIA/cloud-native-docs gpu-operator/platform-support", release="operator", operable="no",
+        ways=("write devicePlugin.owner: helm for all pools of the cluster", _ELSEWHERE),
+    ),
+    PluginRow(
+        "operator-uncuts", ("auto", "operator"), None,
+        "the cluster's one release is the GPU Operator ({because}), whose MIG manager would undo the cut that the "
+        "cloud makes",
+        "NVIDIA/gpu-operator v26.7.0 (migManager.config.default is all-disabled); docs: aks/gpu-multi-instance",
+        release="operator", cut=("cloud",),
+        ways=("write devicePlugin.owner: helm for all pools of the cluster", _ELSEWHERE),
+    ),
+    PluginRow(
+        "operator-cuts", ("auto", "operator"), "operator",
+        "{image} brings the driver and nothing that cuts or advertises: the GPU Operator does both",
+        "NVIDIA/cloud-native-docs gpu-operator-mig; docs: eks/ml-eks-optimized-ami",
+        brings="none", driver="cloud", release="operator", cut=("operator",),
+    ),
+    PluginRow(
+        "nobody-cuts", ("auto", "helm", "operator"), None,
+        "sharing.mig is asked for, and nobody cuts the GPUs of {image}",
+        "NVIDIA/k8s-device-plugin README (the plugin advertises MIG devices, it makes none)",
+        cut=("nobody", "operator"),
+        ways=("remove sharing.mig", "choose a cloud or an image that cuts"),
+    ),
+    PluginRow(
+        "operator", ("auto", "operator"), "operator",
+        "{image} brings the driver and no plugin; the cluster's one release is the GPU Operator: {because}",
+        _ONE, brings="none", driver="cloud", release="operator", cut=("none",),
+    ),
+    PluginRow(
+        "chart", ("auto", "helm"), "chart",
+        "{image} brings the driver and no plugin: the device-plugin chart advertises",
+        "NVIDIA/k8s-device-plugin README; docs: eks/ml-eks-optimized-ami (AL2023); docs: aks/use-nvidia-gpu",
+        brings="none", driver="cloud", release="chart", cut=("none", "cloud"),
+    ),
+)  # fmt: skip
+"""In order: the first row that matches answers. Some row matches always (tested)."""
