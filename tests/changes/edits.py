@@ -105,6 +105,8 @@ def _portable(plain: Pool, size: Mapping[str, UpdateKind]) -> list[Edit]:
         Edit(tainted, {"taints": [_taint("sku"), _taint("dedicated")]}, {}),
         Edit(tainted, {"taints": None}, {"taints": I}),
         Edit(tainted, {"taints": [_taint("dedicated", "NoExecute"), _taint("sku")]}, {"taints": D}),
+        Edit(tainted, {"taints": [{**_taint("dedicated"), "value": "y"}, _taint("sku")]}, {"taints": I}),
+        Edit(tainted, {"taints": [_taint("dedicated", "PreferNoSchedule"), _taint("sku")]}, {"taints": I}),
         Edit(plain, {"deletionProtection": True}, {"deletionProtection": I}),
         Edit({**plain, "deletionProtection": True}, {"deletionProtection": None}, {"deletionProtection": I}),
         # Tags are open to everybody, and so is what the cloud fills in: no longer declared is no change.
@@ -217,6 +219,12 @@ _EKS = [
     ),
     Edit(_G4, {"devicePlugin": {"owner": "helm"}, "driver": {"owner": "cloud"}}, {}),
     Edit(_G4, {"gpuTaint": False}, {"taints": I}),
+    Edit({**_G4, "gpuTaint": False}, {"gpuTaint": True}, {"taints": I}),
+    Edit(
+        {**_G4, "taints": [_taint("k"), _taint("k", "NoExecute")]},
+        {"taints": [_taint("k", "NoExecute")]},
+        {"taints": I},
+    ),
     Edit({**_G4, "tags": {"cost": "1"}}, {"tags": {"cost": "2"}}, {"tags[cost]": I}),
     Edit(_G4, {"tags": {"a b": "c d"}}, {"tags[a b]": I}),
     Edit(_G4, {"eks": {"nodeRole": _ROLE}}, {"eks.nodeRole": R}),
@@ -243,6 +251,8 @@ OPERATED = [
     Edit(_CUT, {"sharing": {"mig": {"profile": "1g.10gb"}, **_slices(2)}}, {CONFIG: D, SEEN: I}),
     Edit(_G4, {"sharing": _slices(4)}, {CONFIG: D, SEEN: I}),
     Edit({**_G4, "sharing": _slices(4)}, {"sharing": None}, {CONFIG: D, SEEN: I}),
+    Edit({**_CUT, "sharing": {}}, {"sharing": {"mig": {"profile": "1g.10gb"}}}, {CUT: D, CONFIG: D, SEEN: I}),
+    Edit(_CUT, {"sharing": {}}, {CUT: D, CONFIG: D, SEEN: I}),
     Edit(_G4, {"labels": {"tier": "a"}}, {"labels[tier]": I}),
 ]
 """On a cluster of the GPU Operator: EKS only."""
@@ -306,6 +316,7 @@ _AKS = [
         {"devicePlugin": R, ADVERTISER: I, CONFIG: D, PRESENT: I},
     ),
     Edit(_NC4, {"gpuTaint": False}, {"taints": I}),
+    Edit({**_NC4, "gpuTaint": False}, {"gpuTaint": True}, {"taints": I}),
     Edit({**_NC4, "tags": {"cost": "1"}}, {"tags": {"cost": "2"}}, {"tags[cost]": I}),
     Edit(_NC4, {"tags": {"a b": "c d"}}, {"tags[a b]": I}),
     Edit({**_NC4, "aks": {"osSKU": "Ubuntu2204"}}, {"aks": {"osSKU": "Ubuntu2404"}}, {"aks.osSKU": D}),
@@ -366,6 +377,11 @@ _GKE = [
     Edit({**_L4, "sharing": _slices(4)}, {"sharing": None}, {_CLIENTS: D}),
     Edit({**_L4, "sharing": {"mps": {"replicas": 4}}}, {"sharing": {"mps": {"replicas": 8}}}, {_MPS: D}),
     Edit({**_L4, "sharing": _slices(4)}, {"sharing": {"mps": {"replicas": 4}}}, {_CLIENTS: D, _MPS: D}),
+    Edit(
+        {**_L4, "taints": [_taint("k"), _taint("k", "NoExecute")]},
+        {"taints": [_taint("k", "NoExecute")]},
+        {"taints": I},
+    ),
     Edit(_L4, {"gpuTaint": False}, {}),  # GKE adds it, whoever writes what
     Edit({**_L4, "tags": {"cost": "1"}}, {"tags": {"cost": "2"}}, {"tags[cost]": D}),
     Edit(_L4, {"tags": {"team": "x"}}, {"tags[team]": D}),
@@ -381,6 +397,11 @@ OPEN: Mapping[str, Edit] = {
         _ROCKET,
         {"image": "al2023", "eks": {"releaseVersion": "1.34.2-20260714"}},
         {"image": R, "eks.releaseVersion": D, ADVERTISER: I, CONFIG: D, PRESENT: I, OPERANDS: I},
+    ),
+    "eks: the one strategy of an operator": Edit(
+        _CUT,
+        {"sharing": {"mig": {"profile": "1g.10gb", "strategy": "mixed"}}},
+        {CONFIG: D, SEEN: I, "nodes.autoscaling.resources[nvidia.com/mig-1g.10gb]": I},
     ),
     "eks: no nodes": Edit(_with_count(_G4, 2), {"nodes": {"count": 0}}, {"nodes.count": D, _LOW: I, _HIGH: I}),
     "eks: fewer at most": Edit(

@@ -35,6 +35,11 @@ def pool(cloud: str, name: str, **more: object) -> Pool:
     return {"name": name, "nodes": {"count": 1}, **SMALL[cloud], **more}
 
 
+def shares(replicas: int) -> Document:
+    """Write a sharing."""
+    return {"timeSlicing": {"replicas": replicas, "failRequestsGreaterThanOne": True}}
+
+
 @pytest.fixture(params=CLOUDS)
 def cloud(request: pytest.FixtureRequest, world: World) -> str:
     """One cloud after the other, with an empty cluster."""
@@ -145,6 +150,38 @@ def test_prune_when_a_pool_is_protected_then_refused_before_anything(cloud: str,
     with pytest.raises(Conflict) as caught:
         world.apply(written(cloud, "ml", pool(cloud, "keep", labels={"a": "b"})), consent=ANYTHING, prune=True)
     assert (codes(caught), world.nodes("train")) == (["protected"], before)
+
+
+def test_live_pool_when_its_name_in_the_cloud_is_written_otherwise_then_known_by_its_marks(
+    cloud: str, world: World
+) -> None:
+    made(world, written(cloud, "ml", pool(cloud, "first")))
+    before = world.nodes("train")
+    again = pool(cloud, "first", names={cloud: "second"})
+    assert differences(world.plan(written(cloud, "ml", again))) == []
+    edited = written(cloud, "ml", {**again, "labels": {"a": "b"}})
+    assert world.apply(edited)["first"].outcome == "done"
+    assert (differences(world.plan(edited)), world.nodes("train")) == ([], before)
+    other = written(cloud, "ml", {**again, "instanceType": OTHER_TYPE[cloud]})
+    assert world.apply(other, consent=ANYTHING)["first"].outcome == "done"
+    assert differences(world.plan(other)) == []
+    assert world.nodes("train").keys() - before.keys() == {"second"}
+    assert before.keys() - world.nodes("train").keys() == {"first"}
+
+
+def test_entries_of_the_plugin_when_one_spec_changes_its_own_then_those_of_others_stay(
+    cloud: str, world: World
+) -> None:
+    empty = {"nodes": {"autoscaling": {"min": 0, "max": 1}}}
+    theirs = written(cloud, "they", pool(cloud, "theirs", sharing=shares(4), **empty))
+    made(world, written(cloud, "ml", pool(cloud, "ours", sharing=shares(2)), pool(cloud, "more", **empty)), theirs)
+    ours = written(cloud, "ml", pool(cloud, "ours", sharing=shares(3)), pool(cloud, "more", **empty))
+
+    assert world.apply(ours, consent=ANYTHING)["ours"].outcome == "done"
+    assert (differences(world.plan(ours)), differences(world.plan(theirs))) == ([], [])
+    fewer = written(cloud, "ml", pool(cloud, "more", **empty))
+    assert world.apply(fewer, consent=ANYTHING, prune=True)["ours"].outcome == "done"
+    assert (differences(world.plan(fewer)), differences(world.plan(theirs))) == ([], [])
 
 
 # Protection
