@@ -33,7 +33,7 @@ def _without(value: Pool, names: tuple[str, ...]) -> Pool:
     return {key: inner for key, inner in value.items() if key not in names} | native
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, 9))])
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_spec_when_rewritten_then_applied_and_nothing_is_left(cloud: str, number: int, world: World) -> None:
     world.reset()
