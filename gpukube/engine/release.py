@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.jsontree import tree
 from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
+from gpukube.cluster.merging import put
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
+from gpukube.cluster.release import release_history
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import has_entry, look
 from gpukube.core.owners import CONFIG_LABEL
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.keeper import ReleaseKeeper
     from gpukube.cluster.kube import Kube
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release import Release
     from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.core.values import PoolPlan
@@ -161,8 +166,27 @@ def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, ses
 
     run.tell("release", f"{release.action}s {release.chart} {release.version} with {keeper.version()}", key)
     answer = apply_release(keeper, kube, release, replan)
+    if back := _dropped_too_early(release, session):
+        run.tell("release", f"puts back {', '.join(sorted(back))}, which a pool names by now", key)
+        before = [r for r in release_history(kube, release.name, release.namespace) if r.revision == release.revision]
+        answer = apply_release(keeper, kube, replan([_with_entries(r, release.kind, back) for r in before]), replan)
     revision = answer.revision if answer else release.revision
     return f"release: {release.chart} {release.version}, revision {revision}"
+
+
+def _dropped_too_early(release: ReleasePlan, session: Session) -> frozenset[str]:
+    """List dropped entries that a live pool names: another run asked for it between our look and the end of Helm."""
+    dropped = tree(release.old_values, *release.kind.entries).keys() - set(release.keys)
+    if not dropped:
+        return frozenset()
+    return frozenset(dropped & {pool.labels.get(CONFIG_LABEL, "") for pool in session.cloud.pools()})
+
+
+def _with_entries(live: Release, kind: ReleaseKind, entries: Collection[str]) -> Release:
+    """Give a revision as if it had these of its entries only."""
+    values = copy.deepcopy(dict(live.values))
+    put(values, kind.entries, {key: item for key, item in tree(values, *kind.entries).items() if key in entries})
+    return replace(live, values=values)
 
 
 def _require_permissions(kube: Kube, release: ReleasePlan, key: str) -> None:
