@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.chart import ChartSource
     from gpukube.cluster.names import ReleaseKind
+    from gpukube.cluster.release_migration import Leaving
     from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.cluster.runs import Mark
 
@@ -128,6 +129,14 @@ class Helm(Protocol):
 
     def uninstall(self, kind: ReleaseKind) -> bool:
         """Remove one of our releases; False when it was not there."""
+
+    def remove(self, leaving: Leaving) -> None:
+        """Take away what another release is to follow, and wait until its plugin is gone from all nodes.
+
+        Raises:
+            Conflict: Pods of it do not go.
+            HelmError, AccessError, ClusterError: As dry_run.
+        """
 
 
 def choose_engine(

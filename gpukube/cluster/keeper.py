@@ -19,6 +19,8 @@ from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.reclaim import reclaim_objects
 from gpukube.cluster.release import newest, release_history, secret_name
+from gpukube.cluster.release_migration import Leaving
+from gpukube.cluster.release_removal import await_pods_gone, kubeconfig_file, uninstall_release
 from gpukube.cluster.release_rollback import fallback_of, say_kept, say_rolled_back
 from gpukube.cluster.rendered import require_rendered
 from gpukube.cluster.runs import RunBook
@@ -96,7 +98,7 @@ def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
 def apply_release(
     helm: Helm, kube: Kube, plan: ReleasePlan, replan: Callable[[Sequence[Release]], ReleasePlan]
 ) -> HelmAnswer | None:
-    """Bring the release to what is needed, also when others change it at the same time.
+    """Bring the release to what is needed, also when others change it at the same time; what leaves goes first.
 
     Helm reports success even where it could not write that its change has ended (helm.sh/helm 4.2 pkg/action: it
     logs "failed to record the release"); the record is read, and the change is made again.
@@ -120,6 +122,8 @@ def apply_release(
         _require_no_conflict(plan)
         if plan.action not in ("install", "upgrade"):
             return answer
+        for leaving in plan.leaves:
+            helm.remove(leaving)
         try:
             answer = helm.install_or_upgrade(plan, plan.revision)
         except Conflict:
@@ -242,7 +246,7 @@ class ReleaseKeeper:
             return
         self._notify(f"rolls back to revision {former.revision}")
         try:
-            with _kubeconfig(self._cluster.access) as path:
+            with kubeconfig_file(self._cluster.access) as path:
                 self._engine.rollback(path, kind.name, NAMESPACE, former.revision)
         except GpukubeError as cause:
             say_kept(error, former, cause)
@@ -251,29 +255,17 @@ class ReleaseKeeper:
 
     def uninstall(self, kind: ReleaseKind) -> bool:
         """See Helm."""
-        if self._live(kind) is None:
-            return False
-        try:
-            with _kubeconfig(self._cluster.access) as path:
-                self._engine.uninstall(path, kind.name, NAMESPACE)
-        except HelmError:
-            if not self._forget_removed(kind):
-                raise
-        return True
+        leaving = Leaving(kind.name, NAMESPACE, kind.title, kind.plugin, kind)
+        return uninstall_release(self._engine, self._cluster.access, self._cluster.kube, leaving)
 
-    def _forget_removed(self, kind: ReleaseKind) -> bool:
-        """Drop the records of a release whose objects are gone although Helm reports a failure.
-
-        NFD's clean-up job runs after everything else is deleted; in a cluster without a node it never ends, and Helm
-        keeps the release as "uninstalling".
-        """
-        history = release_history(self._cluster.kube, kind.name, NAMESPACE)
-        live = newest(history)
-        if live and (live.status != "uninstalling" or self._cluster.kube.config_map(NAMESPACE, kind.config_map)):
-            return False
-        for item in history:
-            self._cluster.kube.delete_secret(item.namespace, secret_name(item.name, item.revision))
-        return True
+    def remove(self, leaving: Leaving) -> None:
+        """See Helm."""
+        kube = self._cluster.kube
+        if leaving.there:
+            self._notify(f"uninstalls {leaving.address}")
+            with self._stoppable():
+                uninstall_release(self._engine, self._cluster.access, kube, leaving)
+        await_pods_gone(kube, leaving, self._clock.pause, self._notify)
 
     def close(self) -> None:
         """Remove the fetched chart."""
@@ -296,7 +288,7 @@ class ReleaseKeeper:
     def _run(
         self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False
     ) -> HelmAnswer:
-        with _kubeconfig(self._cluster.access) as path, self._stoppable():
+        with kubeconfig_file(self._cluster.access) as path, self._stoppable():
             job = HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
             if dry_run:  # the operator's first: the cluster does not know its ClusterPolicy yet
                 offline = offline or (plan.kind is GPU_OPERATOR and not installed)
@@ -370,16 +362,6 @@ def _is_overdue(error: HelmError) -> bool:
 
 def _is_contested(error: HelmError) -> bool:
     return error.diagnostics[0].code == "helm-field-conflict"
-
-
-@contextmanager
-def _kubeconfig(access: KubeAccess) -> Iterator[Path]:
-    """Write a kubeconfig for one run of Helm: readable by us alone, removed whatever happens to the run."""
-    with tempfile.TemporaryDirectory(prefix="gpukube-kube-") as directory:
-        path = Path(directory) / "config"
-        path.touch(mode=0o600)
-        path.write_text(access.kubeconfig, encoding="utf-8")
-        yield path
 
 
 if TYPE_CHECKING:

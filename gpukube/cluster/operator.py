@@ -27,6 +27,7 @@ from gpukube.cluster.jsontree import text, texts, tree
 from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.core.owners import ADVERTISER_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Diagnostic, Where
 
 if TYPE_CHECKING:
@@ -160,14 +161,16 @@ def _with_reboot(around: Surroundings) -> list[object]:
     return [dict(REBOOT), *(others[name] for name in sorted(others))]
 
 
-def operator_strays(seen: Sighting, where: Where) -> list[Diagnostic]:
+def operator_strays(seen: Sighting, where: Where, served: Sequence[Desired] = ()) -> list[Diagnostic]:
     """Refuse when the operator's operands would go to nodes that are not ours to serve.
 
     Args:
         seen: The cluster.
         where: The cluster, for the message.
+        served: Declared pools: their nodes are no strays, whichever release their labels still name.
     """
-    strays = [node for node in seen.nodes if _is_stray(node)]
+    ours = {(pool.target.owner, pool.target.pool) for pool in served}
+    strays = [node for node in seen.nodes if _is_stray(node) and _marks(node) not in ours]
     if not strays:
         return []
     names = [node.name for node in strays]
@@ -183,6 +186,10 @@ def operator_strays(seen: Sighting, where: Where) -> list[Diagnostic]:
             "nodes to come); or put the pools that are cut on another cluster",
         )
     ]
+
+
+def _marks(node: NodeView) -> tuple[str, str]:
+    return node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")
 
 
 def _is_stray(node: NodeView) -> bool:

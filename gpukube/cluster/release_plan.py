@@ -9,25 +9,27 @@ node, and going from one to the other takes a moment without any: that is never 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.drift import find_drift, manifest_objects, say_drift
-from gpukube.cluster.jsontree import tree
+from gpukube.cluster.jsontree import texts, tree
 from gpukube.cluster.merging import Surroundings, put, unneeded_entries
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
 from gpukube.cluster.nfd import find_nfd
 from gpukube.cluster.operator import check_strategies, operator_strays, operator_values
 from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.release import DEPLOYED
+from gpukube.cluster.release_migration import find_leaving, is_there, refuse_change, refuse_stranding, say_leaving
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.errors import Diagnostic, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.drift import Drift
     from gpukube.cluster.release import Release
+    from gpukube.cluster.release_migration import Leaving
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired, Observed, Taint
 
@@ -61,6 +63,7 @@ class ReleasePlan:
         kind: Which chart it is.
         diagnostics: What stands against it.
         drift: Fields of its objects that somebody changed by hand, and objects that are gone; restored.
+        leaves: What is taken away before.
     """
 
     action: ReleaseAction
@@ -74,6 +77,7 @@ class ReleasePlan:
     kind: ReleaseKind = DEVICE_PLUGIN
     diagnostics: tuple[Diagnostic, ...] = ()
     drift: tuple[Drift, ...] = ()
+    leaves: tuple[Leaving, ...] = ()
 
     @property
     def name(self) -> str:
@@ -100,8 +104,6 @@ _VALUES: Final[Mapping[ReleaseKind, Callable[[Sequence[Desired], Surroundings], 
     DEVICE_PLUGIN: chart_values,
     GPU_OPERATOR: operator_values,
 }
-_AWAY: Final = "uninstalled"
-"""Status of a release that only its history is left of (helm uninstall --keep-history)."""
 
 
 def unknown_plan(reason: str) -> ReleasePlan:
@@ -117,6 +119,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     retire: bool = False,
     missed: Sequence[Release] = (),
     chart_version: str = "",
+    migrate: bool = False,
 ) -> ReleasePlan:
     """Compare the release that these pools need with the live one.
 
@@ -129,18 +132,21 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
             still to come.
         missed: Revisions that an upgrade of ours replaced without having seen them; their entries come back.
         chart_version: Of the chart the user names; "" for ours, or the live one's if that is newer.
+        migrate: Whether our other release may be taken away for this one; it leaves with all its entries carried over.
 
     Returns:
-        The plan of one release. It is a "conflict" when the cluster has, or would get, the other one besides, or when
-        the operator would take over nodes of others, or cannot serve these pools together.
+        The plan of one release. It is a "conflict" when the cluster has the other one and it may not go, or would get
+        it besides, or when a migration would strand pools of others, the operator would take over nodes of others, or
+        cannot serve these pools together.
     """
     kind = _kind_needed(pools, seen)
     served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
     live = seen.release_of(kind)
-    if not served and not (retire and live and _is_there(live)):
+    if not served and not (retire and live and is_there(live)):
         reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
         values = live.values if live else {}
         return ReleasePlan("none", reason, values, values, (), live.revision if live else 0, kind=kind)
+    leaves = find_leaving(kind, seen) if served else ()
     version = chart_version or (_newer(live.chart_version, kind.version) if live else kind.version)
     around = Surroundings(
         live=live.values if live else {},
@@ -148,18 +154,38 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         named=_named_keys(seen, live_pools),
         bundle_nfd=find_nfd(seen) is None,
         retire=retire,
-        missed=tuple(release.values for release in missed),
+        missed=(*_carried(leaves, seen, kind), *(release.values for release in missed)),
         moves=live is not None and live.chart_version != version,
     )
     if not served:
         return _only_retired(seen, around, kind)
-    refusals = _refusals(kind, served, pools, seen, around)
+    refusals = [
+        *_other_kind(kind, served, pools, leaves, migrate=migrate),
+        *(refuse_stranding(leaves, served, seen, live_pools) if migrate else ()),
+        *_operators(kind, served, seen, around),
+    ]
     if refusals:
         values = live.values if live else {}
         revision = live.revision if live else 0
         said = refusals[0].message
         return ReleasePlan("conflict", said, values, values, (), revision, kind=kind, diagnostics=tuple(refusals))
-    return _judge(_VALUES[kind](served, around), seen, kind, version)
+    plan = _judge(_VALUES[kind](served, around), seen, kind, version)
+    return _after(leaves, plan, seen) if leaves else plan
+
+
+def _carried(leaves: Sequence[Leaving], seen: Sighting, kind: ReleaseKind) -> Iterator[Mapping[str, object]]:
+    """Give the entries of what leaves, where this chart wants them: nodes name them until their labels move."""
+    for item in leaves:
+        former = seen.release_of(item.kind) if item.kind else None
+        if former and item.kind:
+            values: dict[str, object] = {}
+            put(values, kind.entries, texts(former.values, *item.kind.entries))
+            yield values
+
+
+def _after(leaves: tuple[Leaving, ...], plan: ReleasePlan, seen: Sighting) -> ReleasePlan:
+    action: ReleaseAction = "install" if plan.action == "install" else "upgrade"
+    return replace(plan, action=action, reason=f"{plan.reason}; {say_leaving(leaves, seen)}", leaves=leaves)
 
 
 def _only_retired(seen: Sighting, around: Surroundings, kind: ReleaseKind) -> ReleasePlan:
@@ -190,46 +216,30 @@ def _kind_needed(pools: Sequence[Desired], seen: Sighting) -> ReleaseKind:
     """Choose the release these pools need; the live one when they need none."""
     needed = {pool.ownership.advertiser for pool in pools}
     wanted = [kind for kind in RELEASE_KINDS if kind.advertiser in needed]
-    there = [kind for kind in RELEASE_KINDS if _is_there(seen.release_of(kind))]
+    there = [kind for kind in RELEASE_KINDS if is_there(seen.release_of(kind))]
     return [*wanted, *there, DEVICE_PLUGIN][0]
 
 
-def _is_there(release: Release | None) -> bool:
-    return release is not None and release.status != _AWAY
-
-
-def _refusals(
-    kind: ReleaseKind, served: Sequence[Desired], pools: Sequence[Desired], seen: Sighting, around: Surroundings
+def _other_kind(
+    kind: ReleaseKind,
+    served: Sequence[Desired],
+    pools: Sequence[Desired],
+    leaves: Sequence[Leaving],
+    *,
+    migrate: bool,
 ) -> list[Diagnostic]:
+    """Refuse two kinds in one cluster: asked for both (which no consent helps), or one there that may not go."""
     others = [other for other in RELEASE_KINDS if other is not kind]
-    rivals = [other for other in others if any(pool.ownership.advertiser == other.advertiser for pool in pools)]
-    live = [other for other in others if other in rivals or _is_there(seen.release_of(other))]
+    asked = [other for other in others if any(pool.ownership.advertiser == other.advertiser for pool in pools)]
+    there = [] if migrate else [item.kind for item in leaves if item.there and item.kind]
+    return [refuse_change(kind, other, served) for other in dict.fromkeys([*asked, *there])]
+
+
+def _operators(kind: ReleaseKind, served: Sequence[Desired], seen: Sighting, around: Surroundings) -> list[Diagnostic]:
+    if kind is not GPU_OPERATOR:
+        return []
     where = Where(served[0].target.cluster.key)
-    found = [_migration(kind, other, served) for other in live]
-    if kind is GPU_OPERATOR:
-        found += [*operator_strays(seen, where), *check_strategies(served, around, where)]
-    return found
-
-
-def _migration(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desired]) -> Diagnostic:
-    """Refuse to go from one release to the other, naming both ways out."""
-    first = served[0].target
-    names = ", ".join(pool.target.pool for pool in served)
-    uninstall = f"helm uninstall {other.name} --namespace {NAMESPACE}"
-    stays = (
-        "to keep the chart, put the pools that are cut on another cluster"
-        if kind is GPU_OPERATOR
-        else "to keep the operator, give these pools in one run with the pool that is cut (-f both files), so that it "
-        "serves them all"
-    )
-    return Diagnostic(
-        "release-migration",
-        Where(first.cluster.key),
-        f"{kind.title} shall advertise for {names}, and release {other.address} ({other.title}) is there",
-        why="both would advertise GPUs, and a cluster has one release; between taking the one away and installing the "
-        "other, new pods get no GPU",
-        fix=f"{stays}; or, to change over: {uninstall}, and run this again",
-    )
+    return [*operator_strays(seen, where, served), *check_strategies(served, around, where)]
 
 
 def _judge(values: dict[str, object], seen: Sighting, kind: ReleaseKind, version: str) -> ReleasePlan:

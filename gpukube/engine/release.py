@@ -174,6 +174,13 @@ def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, ses
     return f"release: {release.chart} {release.version}, revision {revision}"
 
 
+def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:
+    needed = (*NEEDED, *NEEDED_BESIDES.get(release.chart, ()))
+    leaving = [NEEDED, *(NEEDED_BESIDES.get(item.kind.chart, ()) for item in release.leaves if item.kind)]
+    deleted = [("delete", resource, group) for row in leaving for _verb, resource, group in row]
+    return (*needed, *dict.fromkeys(deleted)) if any(item.there for item in release.leaves) else needed
+
+
 def _dropped_too_early(release: ReleasePlan, session: Session) -> frozenset[str]:
     """List dropped entries that a live pool names: another run asked for it between our look and the end of Helm."""
     dropped = tree(release.old_values, *release.kind.entries).keys() - set(release.keys)
@@ -192,7 +199,7 @@ def _with_entries(live: Release, kind: ReleaseKind, entries: Collection[str]) ->
 def _require_permissions(kube: Kube, release: ReleasePlan, key: str) -> None:
     missing = [
         f"{verb} {resource}"
-        for verb, resource, group in (*NEEDED, *NEEDED_BESIDES.get(release.chart, ()))
+        for verb, resource, group in _needed(release)
         if not kube.may(verb, resource, group=group, namespace=NAMESPACE)
     ]
     if missing:

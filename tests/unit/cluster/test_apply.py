@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release import Release
+    from gpukube.cluster.release_migration import Leaving
     from gpukube.cluster.release_plan import ReleasePlan
 
 CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
@@ -47,6 +48,7 @@ class FakeCluster:
     open_ends: int = 0
     pending: bool = False
     written: list[ReleasePlan] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
 
     # as Helm
 
@@ -72,6 +74,10 @@ class FakeCluster:
 
     def uninstall(self, kind: ReleaseKind) -> bool:
         raise AssertionError(kind)
+
+    def remove(self, leaving: Leaving) -> None:
+        assert not self.written
+        self.removed.append(leaving.name)
 
     # as Kube
 

@@ -1,0 +1,110 @@
+"""Takes a release away for good: uninstalled, its plugin's pods gone, its records dropped.
+
+Lives here: the order of these steps, each of which may be done again. Must not live here: whether it may go
+(release_migration, release_adoption), and how Helm is run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.release import newest, release_history, secret_name
+from gpukube.errors import Conflict, HelmError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.cluster.helm import Engine
+    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.release_migration import Leaving
+    from gpukube.core.values import KubeAccess
+
+__all__ = ["await_pods_gone", "kubeconfig_file", "uninstall_release"]
+
+_LOOKS: Final = 180
+"""A pod has 30 s to end (terminationGracePeriodSeconds), and a node that does not answer keeps it for longer."""
+_LOOK_AGAIN_S: Final = 1.0
+
+
+@contextmanager
+def kubeconfig_file(access: KubeAccess) -> Iterator[Path]:
+    """Write a kubeconfig for one run of Helm: readable by us alone, removed whatever happens to the run."""
+    with tempfile.TemporaryDirectory(prefix="gpukube-kube-") as directory:
+        path = Path(directory) / "config"
+        path.touch(mode=0o600)
+        path.write_text(access.kubeconfig, encoding="utf-8")
+        yield path
+
+
+def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, leaving: Leaving) -> bool:
+    """Uninstall a release with its records; False when it was not there.
+
+    NFD's clean-up job runs after everything else is deleted. In a cluster without a node it never ends, and Helm keeps
+    the release as "uninstalling": its records are dropped then.
+
+    Raises:
+        HelmError: Helm failed before the objects were gone.
+        AccessError, ClusterError: The cluster.
+    """
+    if newest(release_history(kube, leaving.name, leaving.namespace)) is None:
+        return False
+    try:
+        with kubeconfig_file(access) as path:
+            engine.uninstall(path, leaving.name, leaving.namespace)
+    except HelmError:
+        if not _forget_removed(kube, leaving):
+            raise
+    return True
+
+
+def _forget_removed(kube: Kube, leaving: Leaving) -> bool:
+    """Drop the records of a release whose objects are gone although Helm reports a failure."""
+    history = release_history(kube, leaving.name, leaving.namespace)
+    live = newest(history)
+    kept = leaving.kind and kube.config_map(leaving.namespace, leaving.kind.config_map)
+    if live and (live.status != "uninstalling" or kept):
+        return False
+    for item in history:
+        kube.delete_secret(item.namespace, secret_name(item.name, item.revision))
+    return True
+
+
+def await_pods_gone(
+    kube: Kube, leaving: Leaving, pause: Callable[[float], None], notify: Callable[[str], None]
+) -> None:
+    """Wait until no pod of a plugin runs any more: two on one node would advertise the same GPUs.
+
+    Args:
+        kube: The cluster.
+        leaving: What was uninstalled.
+        pause: Waits some seconds.
+        notify: Told what is waited for.
+
+    Raises:
+        Conflict: They do not go; names their nodes.
+        AccessError, ClusterError: The cluster.
+    """
+    nodes: list[str] = []
+    for look in range(_LOOKS):
+        pods = kube.pods(leaving.namespace)
+        nodes = sorted({pod.node or pod.name for pod in pods if (pod.owner_kind, pod.owner) == _owner(leaving)})
+        if not nodes:
+            return
+        if look % 15 == 0:
+            notify(f"waits until {leaving.plugin} is gone from {', '.join(nodes[:3])}")
+        pause(_LOOK_AGAIN_S)
+    raise Conflict(
+        f"pods of DaemonSet {leaving.namespace}/{leaving.plugin} do not go away from {', '.join(nodes)}",
+        where=leaving.address,
+        why="the next plugin is installed when no node has the former one any more",
+        fix=f"kubectl delete daemonset {leaving.plugin} --namespace {leaving.namespace}, and look at these nodes "
+        "(kubectl describe node); then run again",
+        code="release-migration",
+    )
+
+
+def _owner(leaving: Leaving) -> tuple[str, str]:
+    return "DaemonSet", leaving.plugin

@@ -1,0 +1,126 @@
+"""From one release to the other on a live cluster, by either Helm: never two plugins on a node, killed or not."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.cluster.api_types import NODES
+from gpukube.cluster.jsontree import pointer
+from gpukube.cluster.keeper import apply_release
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.release_plan import plan_release
+from gpukube.cluster.sighting import Sighting, look
+from gpukube.cluster.verify import prove_pool
+from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
+from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
+from tests.unit.cluster.builders import SLICED, desire, operated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.keeper import ReleaseKeeper
+    from gpukube.cluster.kube import LightKube
+    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.core.values import Desired
+    from tests.wire.cluster.conftest import Live
+
+CHARTED, OPERATED = desire(sharing=SLICED), operated(sharing=SLICED)
+WAYS = {"to the operator": (CHARTED, OPERATED), "to the chart": (OPERATED, CHARTED)}
+
+
+@dataclass
+class Watch:
+    """Looks all the time which plugins have a pod on a node."""
+
+    kube: LightKube
+    at_once: int = 0
+    looks: int = 0
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        plugins = {DEVICE_PLUGIN.plugin, GPU_OPERATOR.plugin}
+        while not self.over.wait(0.02):
+            pods = [(pod.node, pod.owner) for pod in self.kube.pods(NAMESPACE) if pod.owner in plugins]
+            self.at_once = max([self.at_once, *(len({o for n, o in pods if n == node}) for node, _ in pods)])
+            self.looks += 1
+
+
+@pytest.fixture
+def watch(kube: LightKube) -> Iterator[Watch]:
+    watch = Watch(kube)
+    thread = threading.Thread(target=watch.run)
+    thread.start()
+    yield watch
+    watch.over.set()
+    thread.join(10)
+
+
+def boot(live: Live, pool: Desired) -> None:
+    taints = tuple(SandboxTaint(taint.key, taint.value, taint.effect) for taint in pool.effective_taints)
+    shape = NodeShape(name="gpu-1", labels=pool.labels, taints=taints, gpu=GpuShape("A100-40GB", 8), boot_s=1.0)
+    live.run(live.cluster.add_node(shape))
+
+
+def move_labels(kube: LightKube, pool: Desired) -> None:
+    """Do what the pool's API does to a live node."""
+    for _ in range(50):
+        node = kube.find_object(NODES, "gpu-1")
+        assert node is not None
+        patch = [
+            {"op": "add", "path": pointer("metadata", "labels", key), "value": value}
+            for key, value in pool.labels.items()
+        ]
+        if kube.change_object(NODES, node, patch):
+            return
+    raise AssertionError("the node changed all the time")
+
+
+def prove(kube: LightKube, pool: Desired) -> None:
+    end = time.monotonic() + 60
+    while (proof := prove_pool(pool, look(kube))).status == "waiting" and time.monotonic() < end:
+        time.sleep(0.05)
+    assert (proof.status, proof.total) == ("proven", {"nvidia.com/gpu": 32}), proof.missing_step
+
+
+def start(keeper: ReleaseKeeper, kube: LightKube, live: Live, former: Desired) -> None:
+    keeper.install_or_upgrade(plan_release([former], Sighting()), 0)
+    boot(live, former)
+    prove(kube, former)
+
+
+def carry_on(keeper: ReleaseKeeper, kube: LightKube, plan: ReleasePlan, wanted: Desired) -> None:
+    keeper.dry_run(plan)
+    assert apply_release(keeper, kube, plan, lambda _missed: plan_release([wanted], look(kube))) is not None
+    move_labels(kube, wanted)
+    prove(kube, wanted)
+    assert plan_release([wanted], look(kube)).action == "none"
+
+
+@pytest.mark.parametrize("case", WAYS)
+def test_migrate_when_asked_to_then_the_node_is_served_by_the_other_and_never_by_two(
+    keeper: ReleaseKeeper, kube: LightKube, live: Live, watch: Watch, case: str
+) -> None:
+    former, wanted = WAYS[case]
+    start(keeper, kube, live, former)
+    carry_on(keeper, kube, plan_release([wanted], look(kube), migrate=True), wanted)
+    assert (watch.at_once, watch.looks > 5) == (1, True)
+
+
+@pytest.mark.parametrize("case", WAYS)
+def test_migrate_when_killed_after_the_other_left_then_the_next_run_does_the_rest(
+    keeper: ReleaseKeeper, kube: LightKube, live: Live, watch: Watch, case: str
+) -> None:
+    former, wanted = WAYS[case]
+    start(keeper, kube, live, former)
+    (leaving,) = plan_release([wanted], look(kube), migrate=True).leaves
+    keeper.remove(leaving)
+    keeper.remove(leaving)  # a repetition is fine
+    plan = plan_release([wanted], look(kube))
+    assert (plan.action, plan.leaves) == ("install", ())
+    carry_on(keeper, kube, plan, wanted)
+    assert watch.at_once == 1
