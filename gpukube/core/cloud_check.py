@@ -7,7 +7,7 @@ its shape. Must not live here: any check, and what only the inside of a cluster 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -67,7 +67,11 @@ class Diagnosis:
         teach: The command that tells the autoscaler of these devices, or what helps where nothing can tell it.
         show: The command that shows a pool as the cloud has it.
         remove: The command that deletes a pool.
+        upgrade: The command that brings a pool's nodes to the control plane's version.
         node_version: Kubernetes version of a pool's nodes, "1.34.2"; "" when the cloud does not say.
+        accelerator_label: By it the autoscaler knows nodes that will have GPUs, and waits for nvidia.com/gpu.
+        brought: What a node has when its pool's driver is the cloud's; roles of gpukube.cluster.stack.
+        operator_values: What a GPU Operator must be told on such nodes, as --set takes it.
     """
 
     checks: tuple[CloudCheck, ...]
@@ -76,7 +80,11 @@ class Diagnosis:
     teach: Callable[[CloudView, Observed, Mapping[str, int]], str]
     show: Callable[[CloudView, Observed], str]
     remove: Callable[[CloudView, Observed], str]
+    upgrade: Callable[[CloudView, Observed], str]
     node_version: Callable[[Observed], str]
+    accelerator_label: str
+    brought: tuple[Literal["driver", "toolkit"], ...]
+    operator_values: tuple[str, ...]
 
 
 def each_pool(judge: Callable[[CloudView, Observed], Ailment | None]) -> Callable[[CloudView], Iterator[Ailment]]:

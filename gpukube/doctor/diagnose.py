@@ -10,9 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.doctor.check import Examination, examine
+from gpukube.doctor.clouds import cloud_checks
 from gpukube.doctor.gather import gather
 from gpukube.doctor.mending import mend
 from gpukube.doctor.registry import CHECKS
+from gpukube.doctor.tools import look_at_tools
 from gpukube.engine.fanout import run_all
 from gpukube.errors import ExitCode, GpukubeError
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.core.ailment import Mend
+    from gpukube.doctor.tools import Tools
     from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
@@ -38,7 +41,8 @@ def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: R
         sessions: One per cluster.
         run: How the clouds are reached.
     """
-    tasks = {key: partial(_examine, session, prepared, run) for key, session in sessions.items()}
+    tools = look_at_tools(run.environ)
+    tasks = {key: partial(_examine, session, prepared, run, tools) for key, session in sessions.items()}
     results = run_all(tasks, run.parallelism)
     return tuple(
         Examination(sessions[key].cluster, troubles=(result,), blind=result)
@@ -94,10 +98,11 @@ def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
     return ExitCode.ERROR if any(item.ill for item in examinations) else ExitCode.DONE
 
 
-def _examine(session: Session, prepared: Prepared, run: Run) -> Examination:
+def _examine(session: Session, prepared: Prepared, run: Run, tools: Tools) -> Examination:
     key = session.cluster.key
     run.tell("check", "looks at the cloud and into the cluster", key)
-    examination = examine(gather(session, prepared.desired[key]), CHECKS)
+    evidence = gather(session, prepared.desired[key], tools)
+    examination = examine(evidence, (*CHECKS, *cloud_checks(session.provider)))
     run.tell("done", f"{examination.made} checks made", key)
     return examination
 
@@ -105,12 +110,13 @@ def _examine(session: Session, prepared: Prepared, run: Run) -> Examination:
 def _mended(session: Session, prepared: Prepared, run: Run, mends: Sequence[Mend]) -> Examination:
     """Do what is offered, then look until it has had its effect, or often enough."""
     said = mend(mends, session, prepared, run)
-    examination = _examine(session, prepared, run)
+    tools = look_at_tools(run.environ)
+    examination = _examine(session, prepared, run, tools)
     for _ in range(_LOOKS):
         if run.clock.stopped or not set(mends) & {found.ailment.mend for found in examination.found}:
             break
         run.clock.wait(run.pace.poll_s)
-        examination = _examine(session, prepared, run)
+        examination = _examine(session, prepared, run, tools)
     return replace(examination, mended=said)
 
 

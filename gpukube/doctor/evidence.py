@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.cluster.views import NodeView, PodView, WorkloadView
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed
+    from gpukube.doctor.rights import Right
+    from gpukube.doctor.tools import Tools
     from gpukube.errors import GpukubeError
     from gpukube.provider import Provider
 
@@ -35,6 +37,7 @@ Reading = Literal[
     "quotas",
     "policies",
     "dra",
+    "rights",
 ]
 """What is read by itself and can fail by itself: the rights of a viewer do not reach Secrets, for instance."""
 READINGS: tuple[Reading, ...] = get_args(Reading)
@@ -96,6 +99,8 @@ class Evidence:
         quotas: Of all namespaces.
         releases: Newest revision of every Helm release that one of NVIDIA's or NFD's workloads names, and of ours.
         config_maps: (namespace, name) -> entries, of the ConfigMaps that device plugins mount.
+        denied: What we would have to be allowed inside for the declared pools, and are not.
+        tools: What this machine has; None when it was not looked at.
         troubles: What could not be read, and why. What it would have filled is empty then.
     """
 
@@ -111,6 +116,8 @@ class Evidence:
     quotas: tuple[Quota, ...] = ()
     releases: tuple[Release, ...] = ()
     config_maps: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    denied: tuple[Right, ...] = ()
+    tools: Tools | None = None
     troubles: Mapping[Reading, GpukubeError] = field(default_factory=dict)
 
     @property

@@ -16,6 +16,7 @@ from gpukube.cluster.release import newest, release_history
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import devices_of, pod_view, workload_view
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
+from gpukube.doctor.rights import ask_rights, rights_for
 from gpukube.doctor.stack import config_maps_of, is_of_stack, parts_of, release_of
 from gpukube.engine.fanout import run_all
 from gpukube.errors import GpukubeError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import WorkloadView
     from gpukube.core.values import Desired
     from gpukube.doctor.evidence import Reading
+    from gpukube.doctor.tools import Tools
     from gpukube.engine.session import Session
 
 __all__ = ["gather", "pod_facts", "quota_of"]
@@ -48,22 +50,24 @@ _INSIDE: Final[tuple[Reading, ...]] = (
     "quotas",
     "policies",
     "dra",
+    "rights",
 )
 _DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 
 _Results = dict[str, Any]  # what each reading gave; typed again where it is put into the evidence
 
 
-def gather(session: Session, desired: Sequence[Desired]) -> Evidence:
+def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = None) -> Evidence:
     """Read the cloud's side and the inside of one cluster; never raises for what the world refuses.
 
     Args:
         session: The cluster; connections are made here.
         desired: Pools that the given specs declare on it.
+        tools: What this machine has, looked at before.
     """
     troubles: dict[Reading, GpukubeError] = {}
     outside = _read({"cloud": session.cloud.identify, "pools": session.cloud.pools}, troubles)
-    inside = _inside(session, troubles)
+    inside = _inside(session, desired, troubles)
     daemonsets: tuple[Tree, ...] = inside.get("daemonsets") or ()
     return Evidence(
         cluster=session.cluster,
@@ -78,6 +82,8 @@ def gather(session: Session, desired: Sequence[Desired]) -> Evidence:
         quotas=tuple(quota_of(quota) for quota in inside.get("quotas") or ()),
         releases=inside.get("releases") or (),
         config_maps=inside.get("config-maps") or {},
+        denied=inside.get("rights") or (),
+        tools=tools,
         troubles=troubles,
     )
 
@@ -89,7 +95,7 @@ def _read(tasks: Mapping[Reading, Callable[[], object]], troubles: dict[Reading,
     return {name: result for name, result in results.items() if not isinstance(result, GpukubeError)}
 
 
-def _inside(session: Session, troubles: dict[Reading, GpukubeError]) -> _Results:
+def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading, GpukubeError]) -> _Results:
     try:
         kube = session.kube()
     except GpukubeError as error:
@@ -105,6 +111,7 @@ def _inside(session: Session, troubles: dict[Reading, GpukubeError]) -> _Results
             "quotas": partial(kube.objects, _QUOTAS),
             "policies": partial(kube.object_names, "nvidia.com", "clusterpolicies", ("v1",)),
             "dra": partial(_dra, kube),
+            "rights": partial(ask_rights, kube, rights_for(desired)),
         },
         troubles,
     )

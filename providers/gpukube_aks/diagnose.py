@@ -69,6 +69,10 @@ def _remove(view: CloudView, pool: Observed) -> str:
     return f"az aks nodepool delete {_names(view, pool)}"
 
 
+def _upgrade(view: CloudView, pool: Observed) -> str:
+    return f"az aks nodepool upgrade {_names(view, pool)} --kubernetes-version {view.facts.kubernetes_version}"
+
+
 def _node_version(pool: Observed) -> str:
     properties = _properties(pool)
     return str(properties.get("currentOrchestratorVersion") or properties.get("orchestratorVersion") or "")
@@ -376,4 +380,21 @@ _CHECKS: Final = (
     ),
 )
 
-DIAGNOSIS: Final = Diagnosis(_CHECKS, _illness, _foreseen, _teach, _show, _remove, _node_version)
+DIAGNOSIS: Final = Diagnosis(
+    checks=_CHECKS,
+    illness=_illness,
+    foreseen=_foreseen,
+    teach=_teach,
+    show=_show,
+    remove=_remove,
+    upgrade=_upgrade,
+    node_version=_node_version,
+    accelerator_label="kubernetes.azure.com/accelerator",
+    brought=("driver", "toolkit"),
+    operator_values=(
+        "driver.enabled=false",
+        "toolkit.enabled=false",
+        "operator.runtimeClass=nvidia-container-runtime",
+    ),
+)
+"""Operator beside AKS's own driver and toolkit: NVIDIA/gpu-operator#525. Label: docs: aks/use-labels."""

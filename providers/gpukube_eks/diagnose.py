@@ -71,6 +71,10 @@ def _remove(view: CloudView, pool: Observed) -> str:
     return f"aws eks delete-nodegroup {_names(view, pool)}"
 
 
+def _upgrade(view: CloudView, pool: Observed) -> str:
+    return f"aws eks update-nodegroup-version {_names(view, pool)}"
+
+
 def _node_version(pool: Observed) -> str:
     return str(pool.native.get("version") or "")
 
@@ -307,4 +311,17 @@ _CHECKS: Final = (
     ),
 )
 
-DIAGNOSIS: Final = Diagnosis(_CHECKS, _illness, _foreseen, _teach, _show, _remove, _node_version)
+DIAGNOSIS: Final = Diagnosis(
+    checks=_CHECKS,
+    illness=_illness,
+    foreseen=_foreseen,
+    teach=_teach,
+    show=_show,
+    remove=_remove,
+    upgrade=_upgrade,
+    node_version=_node_version,
+    accelerator_label=ACCELERATOR_LABEL,
+    brought=("driver", "toolkit"),
+    operator_values=("driver.enabled=false", "toolkit.enabled=false"),
+)
+"""Operator beside the images' own driver and toolkit: docs: eks/ml-eks-optimized-ami."""

@@ -67,6 +67,15 @@ def _remove(view: CloudView, pool: Observed) -> str:
     return f"gcloud container node-pools delete {_names(view, pool)}"
 
 
+def _upgrade(view: CloudView, pool: Observed) -> str:
+    cluster = view.cluster
+    project, location = cluster.identity["project"], cluster.identity["location"]
+    return (
+        f"gcloud container clusters upgrade {cluster.name} --node-pool {pool.name} "
+        f"--location {location} --project {project}"
+    )
+
+
 def _node_version(pool: Observed) -> str:
     return str(pool.native.get("version") or "").partition("-")[0]
 
@@ -190,8 +199,7 @@ def _mps_version(view: CloudView, pool: Observed) -> Ailment | None:
     return Ailment(
         view.name_of(pool),
         f"nodes of version {version} know no MPS: it came with 1.27.7-gke.1088000",
-        f"gcloud container clusters upgrade {view.cluster.name} --node-pool {pool.name} "
-        f"--location {view.cluster.identity['location']} --project {view.cluster.identity['project']}",
+        _upgrade(view, pool),
         evidence=(f"version={version}", "gpuSharingStrategy=MPS"),
     )
 
@@ -290,4 +298,22 @@ _CHECKS: Final = (
     ),
 )
 
-DIAGNOSIS: Final = Diagnosis(_CHECKS, _illness, _foreseen, _teach, _show, _remove, _node_version)
+DIAGNOSIS: Final = Diagnosis(
+    checks=_CHECKS,
+    illness=_illness,
+    foreseen=_foreseen,
+    teach=_teach,
+    show=_show,
+    remove=_remove,
+    upgrade=_upgrade,
+    node_version=_node_version,
+    accelerator_label="cloud.google.com/gke-accelerator",
+    brought=("driver",),
+    operator_values=(
+        "driver.enabled=false",
+        "hostPaths.driverInstallDir=/home/kubernetes/bin/nvidia",
+        "toolkit.installDir=/home/kubernetes/bin/nvidia",
+        "cdi.enabled=true",
+    ),
+)
+"""Operator beside GKE's own driver: NVIDIA/cloud-native-docs gpu-operator/google-gke.rst."""

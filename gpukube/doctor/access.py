@@ -1,0 +1,193 @@
+"""Checks of who we are and what we may do: in the cloud, and inside the cluster.
+
+Lives here: pure checks of what could not be read, and of rights that were asked for. Must not live here: asking
+(gather, rights).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.ailment import Ailment
+from gpukube.doctor.check import Check
+from gpukube.errors import AccessError, ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.doctor.evidence import Evidence, Reading
+    from gpukube.errors import GpukubeError
+
+__all__ = ["CHECKS"]
+
+_IDENTITY: Final = frozenset({"account", "subscription", "tenant", "project"})
+_PERMISSION: Final = frozenset({"permission", "not-enabled", "assume-role", "service-account", "impersonation"})
+_CLOUD: Final[tuple[Reading, ...]] = ("cloud", "pools")
+_HEART: Final[Reading] = "nodes"
+"""The reading without which the inside of a cluster counts as not reached."""
+
+
+def _code(error: GpukubeError) -> str:
+    return error.diagnostics[0].code
+
+
+def _is_credentials(error: GpukubeError) -> bool:
+    return isinstance(error, AccessError) and _code(error) not in _IDENTITY | _PERMISSION
+
+
+def _is_identity(error: GpukubeError) -> bool:
+    return isinstance(error, AccessError) and _code(error) in _IDENTITY
+
+
+def _is_permission(error: GpukubeError) -> bool:
+    return isinstance(error, AccessError) and _code(error) in _PERMISSION
+
+
+def _is_no_cluster(error: GpukubeError) -> bool:
+    return _code(error) in ("no-cluster", "autopilot")
+
+
+def _is_silence(error: GpukubeError) -> bool:
+    return not isinstance(error, AccessError) and not _is_no_cluster(error)
+
+
+def _asked_cloud(wanted: Callable[[GpukubeError], bool]) -> Callable[[Evidence], Iterator[Ailment]]:
+    """Make a check of the first refusal of the cloud."""
+
+    def find(evidence: Evidence) -> Iterator[Ailment]:
+        error = next((evidence.troubles[name] for name in _CLOUD if name in evidence.troubles), None)
+        if error is not None and wanted(error):
+            yield _told(evidence, error)
+
+    return find
+
+
+def _told(evidence: Evidence, error: GpukubeError) -> Ailment:
+    told, cluster = error.diagnostics[0], evidence.cluster
+    asked = ", ".join(f"{name}={value}" for name, value in cluster.identity.items())
+    return Ailment(
+        where=f"cluster {cluster.key}",
+        seen=told.message,
+        remedy=told.fix,
+        evidence=tuple(line for line in (f"{cluster.provider} {cluster.name}: {asked}", told.why) if line),
+    )
+
+
+def _inside(wanted: type[GpukubeError]) -> Callable[[Evidence], Iterator[Ailment]]:
+    """Make a check of why the inside of the cluster could not be read at all; told where the cloud itself answers."""
+
+    def find(evidence: Evidence) -> Iterator[Ailment]:
+        error = evidence.troubles.get(_HEART)
+        if isinstance(error, wanted) and error not in (evidence.troubles.get(name) for name in _CLOUD):
+            told = error.diagnostics[0]
+            yield Ailment(
+                where=f"the inside of cluster {evidence.cluster.key}",
+                seen=told.message,
+                remedy=told.fix,
+                evidence=tuple(line for line in (str(told.where), told.why) if line),
+            )
+
+    return find
+
+
+def _blind_spots(evidence: Evidence) -> Iterator[Ailment]:
+    if _HEART in evidence.troubles:
+        return
+    for reading, error in evidence.troubles.items():
+        if reading not in _CLOUD and isinstance(error, AccessError):
+            told = error.diagnostics[0]
+            yield Ailment(
+                where=f"the inside of cluster {evidence.cluster.key}",
+                seen=f"{reading} cannot be read: {told.message}",
+                remedy=told.fix,
+                evidence=(told.why,) if told.why else (),
+                severity="warning",
+            )
+
+
+def _rights(evidence: Evidence) -> Iterator[Ailment]:
+    for purpose in dict.fromkeys(right.purpose for right in evidence.denied):
+        missing = [right for right in evidence.denied if right.purpose == purpose]
+        yield Ailment(
+            where=f"the inside of cluster {evidence.cluster.key}",
+            seen=f"not allowed: {', '.join(f'{right.verb} {right.resource}' for right in missing)}",
+            remedy="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin); to ask again: "
+            f"kubectl auth can-i {missing[0]}",
+            evidence=(purpose,),
+        )
+
+
+CHECKS: Final = (
+    Check(
+        "cloud-credentials",
+        "credentials that are missing, expired or refused",
+        "nothing of this cloud can be seen or changed",
+        "https://kubernetes.io/docs/reference/access-authn-authz/authentication/",
+        _asked_cloud(_is_credentials),
+        needs=(),
+    ),
+    Check(
+        "cloud-identity",
+        "another account, subscription or project than the spec names",
+        "pools would be made where they are not meant to be, so nothing is done",
+        "https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html",
+        _asked_cloud(_is_identity),
+        needs=(),
+    ),
+    Check(
+        "cloud-permission",
+        "permissions that the cloud does not give us",
+        "pools cannot be seen, or not be changed",
+        "https://docs.aws.amazon.com/eks/latest/userguide/security-iam.html",
+        _asked_cloud(_is_permission),
+        needs=(),
+    ),
+    Check(
+        "cloud-no-cluster",
+        "clusters that are not there or take no pools",
+        "the spec's pools cannot be made",
+        "https://kubernetes.io/docs/concepts/architecture/",
+        _asked_cloud(_is_no_cluster),
+        needs=(),
+    ),
+    Check(
+        "cloud-unreachable",
+        "clouds that do not answer",
+        "nothing of this cloud can be seen or changed",
+        "https://kubernetes.io/docs/concepts/architecture/",
+        _asked_cloud(_is_silence),
+        needs=(),
+    ),
+    Check(
+        "kube-access",
+        "clusters that do not let us in",
+        "drivers, plugins and nodes cannot be examined, and the device plugin cannot be installed",
+        "https://kubernetes.io/docs/reference/access-authn-authz/authentication/",
+        _inside(AccessError),
+        needs=(),
+    ),
+    Check(
+        "kube-unreachable",
+        "clusters whose API does not answer",
+        "drivers, plugins and nodes cannot be examined, and the device plugin cannot be installed",
+        "https://kubernetes.io/docs/tasks/debug/debug-cluster/",
+        _inside(ClusterError),
+        needs=(),
+    ),
+    Check(
+        "kube-blind-spot",
+        "parts of a cluster that we may not read",
+        "the checks that need it are not made",
+        "https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
+        _blind_spots,
+        needs=(),
+    ),
+    Check(
+        "kube-rights",
+        "rights that installing the device plugin takes",
+        "pool create and apply stop before they change anything",
+        "https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access",
+        _rights,
+        needs=("rights",),
+    ),
+)

@@ -1,0 +1,208 @@
+"""Checks of what the nodes of a pool are: machine, versions, and who brings the driver.
+
+Lives here: pure checks that hold on every cloud. Must not live here: images of one cloud (its diagnose.py), and the
+plugin's pods (plugins).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.nodes_drift import nodes_of_pool
+from gpukube.cluster.scheduling import daemon_misfits
+from gpukube.cluster.stack import role_of, title_of
+from gpukube.core.ailment import Ailment
+from gpukube.core.live import live_machine
+from gpukube.core.owners import MIG_CONFIG_LABEL
+from gpukube.doctor.check import Check
+from gpukube.doctor.cloud_view import diagnosed_pools
+from gpukube.gpu.catalogue import catalogue_date, refuse_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.core.cloud_check import CloudView, Diagnosis
+    from gpukube.core.values import Observed
+    from gpukube.doctor.evidence import Evidence
+
+__all__ = ["CHECKS"]
+
+_SKEW: Final = 3
+"""Minor versions that a kubelet may be older than the API server (kubernetes.io: releases/version-skew-policy)."""
+_DRA: Final = "gpu.nvidia.com"
+_DRA_FLOOR: Final = (1, 34, 2)
+"""What the documentation of the DRA driver asks for (kubernetes-sigs/dra-driver-nvidia-gpu, install.md)."""
+_OFF: Final = "all-disabled"
+_MOST_NAMED: Final = 5
+
+
+def _retired(evidence: Evidence) -> Iterator[Ailment]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if reason := refuse_reason(evidence.cluster.provider, pool.instance_type):
+            yield Ailment(
+                where=view.name_of(pool),
+                seen=f"{pool.instance_type}: {reason}",
+                remedy=f"make a pool of another type beside it, then {diagnosis.remove(view, pool)}",
+                evidence=(f"catalogue of {catalogue_date()}",),
+            )
+
+
+def _no_mig(evidence: Evidence) -> Iterator[Ailment]:
+    for view, _, pool in diagnosed_pools(evidence):
+        machine, cut = live_machine(evidence.cluster.provider, pool), pool.labels.get(MIG_CONFIG_LABEL, _OFF)
+        if machine is not None and machine.mig_capable is False and cut != _OFF:
+            yield Ailment(
+                where=view.name_of(pool),
+                seen=f"the label {MIG_CONFIG_LABEL}={cut} is for GPUs that can be cut; {machine.model} cannot",
+                remedy=f"take the label {MIG_CONFIG_LABEL} off the pool where the cloud keeps it, and share by "
+                "sharing.timeSlicing instead",
+                evidence=(f"{machine.name}: {machine.devices} x {machine.model}",),
+            )
+
+
+def _skew(evidence: Evidence) -> Iterator[Ailment]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        control, nodes = _minor(view.facts.kubernetes_version), _minor(diagnosis.node_version(pool))
+        if control is None or nodes is None or 0 <= control - nodes <= _SKEW:
+            continue
+        ahead = nodes > control
+        yield Ailment(
+            where=view.name_of(pool),
+            seen=f"its nodes are of Kubernetes {diagnosis.node_version(pool)}, the control plane of "
+            f"{view.facts.kubernetes_version}",
+            remedy="upgrade the control plane first" if ahead else diagnosis.upgrade(view, pool),
+            evidence=("nodes must not be newer" if ahead else f"nodes may be {_SKEW} minor versions older at most",),
+        )
+
+
+def _minor(version: str) -> int | None:
+    found = re.match(r"1\.(\d+)", version)
+    return int(found[1]) if found else None
+
+
+def _dra(evidence: Evidence) -> Iterator[Ailment]:
+    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", evidence.version)
+    version = tuple(int(part) for part in numbers.groups()) if numbers else ()
+    if _DRA in evidence.seen.device_classes and version and version < _DRA_FLOOR:
+        yield Ailment(
+            where=f"DeviceClass {_DRA}",
+            seen=f"Kubernetes {evidence.version} is older than the DRA driver asks for, "
+            f"{'.'.join(map(str, _DRA_FLOOR))}",
+            remedy="upgrade the cluster, or hand out GPUs by the device plugin: helm uninstall the DRA driver's "
+            "release (helm list --all-namespaces names it)",
+            evidence=tuple(f"ResourceSlice of node {node}" for driver, node in evidence.seen.slices if driver == _DRA)[
+                :_MOST_NAMED
+            ],
+            severity="warning",
+        )
+
+
+def _nobodys_driver(evidence: Evidence) -> Iterator[Ailment]:
+    installers = [item for item in evidence.seen.daemonsets if role_of(item) in ("driver", "cloud-driver")]
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if pool.fields.get("driver") != "none" or live_machine(evidence.cluster.provider, pool) is None:
+            continue
+        nodes = nodes_of_pool(evidence.seen, pool)
+        if any(node.devices for node in nodes) or any(_lands(item, nodes, pool) for item in installers):
+            continue
+        yield Ailment(
+            where=view.name_of(pool),
+            seen="the cloud installs no driver on its nodes, and nothing in the cluster does",
+            remedy=f"helm install gpu-operator {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
+            "--namespace gpu-operator --create-namespace; or make a pool with the cloud's driver, then "
+            + diagnosis.remove(view, pool),
+            evidence=tuple(f"node {node.name}: no devices" for node in nodes[:_MOST_NAMED]) or ("no nodes now",),
+        )
+
+
+def _two_drivers(evidence: Evidence) -> Iterator[Ailment]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if pool.fields.get("driver") == "none" or live_machine(evidence.cluster.provider, pool) is None:
+            continue
+        nodes = nodes_of_pool(evidence.seen, pool)
+        rivals = [
+            item
+            for item in evidence.seen.daemonsets
+            if role_of(item) in diagnosis.brought and nodes and _lands(item, nodes, pool)
+        ]
+        if rivals:
+            yield _clash(evidence, (view, diagnosis, pool), rivals)
+
+
+def _clash(evidence: Evidence, at: tuple[CloudView, Diagnosis, Observed], rivals: list[WorkloadView]) -> Ailment:
+    view, diagnosis, pool = at
+    what = " and ".join(dict.fromkeys(title_of(role) for item in rivals if (role := role_of(item))))
+    release = next((item for item in evidence.releases if item.chart == GPU_OPERATOR.chart), None)
+    name, namespace = (release.name, release.namespace) if release else ("gpu-operator", rivals[0].namespace)
+    values = " ".join(f"--set {value}" for value in diagnosis.operator_values)
+    return Ailment(
+        where=view.name_of(pool),
+        seen=f"its nodes come with the driver of the cloud, and {what} of a GPU Operator goes there too",
+        remedy=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} --namespace {namespace} "
+        f"--reuse-values {values}",
+        evidence=tuple(f"{item}, {item.desired} pods" for item in rivals),
+    )
+
+
+def _lands(daemonset: WorkloadView, nodes: tuple[NodeView, ...], pool: Observed) -> bool:
+    """Say whether pods of a DaemonSet go to a pool's nodes; of one without nodes, to those it would have."""
+    places = [(node.labels, node.taints, node.name) for node in nodes] or [(pool.labels, pool.effective_taints, "")]
+    return any(
+        not daemon_misfits(daemonset.placement, labels, taints, name=name, unknown=None if name else lambda _key: True)
+        for labels, taints, name in places
+    )
+
+
+CHECKS: Final = (
+    Check(
+        "machine-retired",
+        "machines that are retired or have no NVIDIA GPU",
+        "no further node comes, and the present ones go when the cloud takes the type away",
+        "https://learn.microsoft.com/azure/virtual-machines/sizes/retirement/retired-sizes-list",
+        _retired,
+        needs=("cloud", "pools"),
+    ),
+    Check(
+        "machine-without-mig",
+        "MIG asked of GPUs that cannot be cut",
+        "the MIG manager fails on each of its nodes, and they keep whole GPUs",
+        "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-gpus.html",
+        _no_mig,
+        needs=("cloud", "pools"),
+    ),
+    Check(
+        "version-skew",
+        "nodes whose Kubernetes does not fit the control plane's",
+        "the combination is not supported: nodes may drop out, and upgrades are refused",
+        "https://kubernetes.io/releases/version-skew-policy/",
+        _skew,
+        needs=("cloud", "pools"),
+    ),
+    Check(
+        "dra-version",
+        "the DRA driver on a Kubernetes that is too old for it",
+        "claims for GPUs may not be served",
+        "https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu",
+        _dra,
+        needs=("version", "dra"),
+    ),
+    Check(
+        "driver-of-nobody",
+        "pools whose driver the cloud leaves out and nothing installs",
+        "no plugin finds a GPU, and the nodes show none",
+        "https://github.com/NVIDIA/k8s-device-plugin/issues/1011",
+        _nobodys_driver,
+        needs=("cloud", "pools", "nodes", "daemonsets"),
+    ),
+    Check(
+        "driver-twice",
+        "the cloud's driver and a GPU Operator's on one node",
+        "the operator's pods fail or stop containerd, and GPUs go away from the node",
+        "https://github.com/NVIDIA/gpu-operator/issues/525",
+        _two_drivers,
+        needs=("cloud", "pools", "nodes", "daemonsets"),
+    ),
+)

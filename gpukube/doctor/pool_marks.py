@@ -1,0 +1,168 @@
+"""Checks of whose a pool is: marks, names, protection.
+
+Lives here: pure checks of our marks against live pools and, where there is one, the spec. Must not live here: fields of
+pools (that is `pool plan diff`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.ailment import Ailment
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
+from gpukube.doctor.check import Check
+from gpukube.doctor.cloud_view import apply_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Observed
+    from gpukube.doctor.evidence import Evidence
+
+__all__ = ["CHECKS"]
+
+
+def _twice(evidence: Evidence) -> Iterator[Ailment]:
+    by_mark: dict[tuple[str, str], list[Observed]] = {}
+    for pool in evidence.live:
+        if pool.owner and pool.pool and pool.state != "deleting":
+            by_mark.setdefault((pool.owner, pool.pool), []).append(pool)
+    for (owner, name), pools in by_mark.items():
+        if len(pools) > 1:
+            spare = next((pool.name for pool in pools if pool.name != name), pools[-1].name)
+            yield Ailment(
+                where=f"pool {evidence.cluster.key}/{name}",
+                seen=f"{len(pools)} live pools carry this mark: {', '.join(pool.name for pool in pools)}",
+                remedy=f"delete the one that is not meant, by the cloud's name: gpukube pool delete {spare} -f SPEC",
+                evidence=tuple(f"{pool.name}: {OWNER_LABEL}={owner}, {pool.status}" for pool in pools),
+                severity="warning",
+            )
+
+
+def _half(evidence: Evidence) -> Iterator[Ailment]:
+    for pool in evidence.live:
+        if bool(pool.owner) == bool(pool.pool):
+            continue
+        there, gone = (OWNER_LABEL, POOL_LABEL) if pool.owner else (POOL_LABEL, OWNER_LABEL)
+        yield Ailment(
+            where=f"pool {evidence.cluster.key}/{pool.name}",
+            seen=f"it has the label {there}={pool.owner or pool.pool} and no {gone}",
+            remedy=f"add the label {gone} to the pool where the cloud keeps it, or take {there} off",
+            severity="warning",
+        )
+
+
+def _protection(evidence: Evidence) -> Iterator[Ailment]:
+    for pool in evidence.live:
+        value = pool.labels.get(PROTECT_LABEL, "true")
+        if value in ("true", "false"):
+            continue
+        yield Ailment(
+            where=f"pool {evidence.cluster.key}/{pool.pool or pool.name}",
+            seen=f'the label {PROTECT_LABEL} is "{value}", which protects nothing',
+            remedy=f"write deletionProtection: true in the spec, then {apply_command(pool)}"
+            if pool.pool
+            else f"set the label {PROTECT_LABEL}=true on the pool where the cloud keeps it",
+        )
+
+
+def _unprotected(evidence: Evidence) -> Iterator[Ailment]:
+    live = {(pool.owner, pool.pool): pool for pool in evidence.live}
+    for wanted in evidence.desired:
+        pool = live.get((wanted.target.owner, wanted.target.pool))
+        if pool is None or not wanted.target.protect or PROTECT_LABEL in pool.labels:
+            continue
+        yield Ailment(
+            where=f"pool {wanted.target.where}",
+            seen="the spec protects it from deletion, the live pool does not say so",
+            remedy=apply_command(pool),
+            evidence=(f"no label {PROTECT_LABEL}",),
+            severity="warning",
+        )
+
+
+def _taken(evidence: Evidence) -> Iterator[Ailment]:
+    ours = {(pool.owner, pool.pool) for pool in evidence.live}
+    by_name = {pool.name: pool for pool in evidence.live}
+    for wanted in evidence.desired:
+        target = wanted.target
+        other = by_name.get(target.name)
+        if other is None or (target.owner, target.pool) in ours:
+            continue
+        adopt = f"gpukube pool create -f SPEC --pool {target.pool} --adopt gives it our marks if it matches; or "
+        yield Ailment(
+            where=f"pool {target.where}",
+            seen=f'its name "{target.name}" is taken by a pool '
+            + (f'of "{other.owner}"' if other.owner else "without our marks"),
+            remedy=("" if other.owner else adopt)
+            + f"write names: {{{evidence.cluster.provider}: ANOTHER}} for this pool in the spec",
+            evidence=(f"{other.name}: {other.instance_type}, {other.status}",),
+        )
+
+
+def _undeclared(evidence: Evidence) -> Iterator[Ailment]:
+    owners = {wanted.target.owner for wanted in evidence.desired}
+    declared = {(wanted.target.owner, wanted.target.pool) for wanted in evidence.desired}
+    for pool in evidence.live:
+        if pool.owner not in owners or not pool.pool or (pool.owner, pool.pool) in declared:
+            continue
+        first = "take its protection off (deletionProtection: false), then " if pool.protected else ""
+        yield Ailment(
+            where=f"pool {evidence.cluster.key}/{pool.pool}",
+            seen=f'it carries the mark of "{pool.owner}", and the spec does not declare it',
+            remedy=f"write it into the spec; or {first}gpukube pool delete {pool.pool} -f SPEC",
+            evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
+            severity="warning",
+        )
+
+
+CHECKS: Final = (
+    Check(
+        "marks-twice",
+        "two live pools with one mark",
+        "a replacement is unfinished: both pools are paid for",
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+        _twice,
+        needs=("pools",),
+    ),
+    Check(
+        "marks-half",
+        "pools with one of our two marks",
+        "gpukube takes it for somebody else's and never touches it",
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+        _half,
+        needs=("pools",),
+    ),
+    Check(
+        "protection-mark",
+        "protection marks that protect nothing",
+        "the pool can be deleted and replaced although somebody meant it not to be",
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+        _protection,
+        needs=("pools",),
+    ),
+    Check(
+        "protection-off",
+        "pools that the spec protects and the cloud does not",
+        "the pool can be deleted and replaced: what counts is the live mark",
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+        _unprotected,
+        needs=("pools",),
+    ),
+    Check(
+        "name-taken",
+        "declared pools whose name another pool has",
+        "the pool cannot be created",
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
+        _taken,
+        needs=("pools",),
+    ),
+    Check(
+        "pool-undeclared",
+        "pools of the spec's owner that it does not declare",
+        "it runs and is paid for, and no plan changes it; apply --prune would delete it",
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+        _undeclared,
+        needs=("pools",),
+    ),
+)

@@ -1,0 +1,136 @@
+"""Checks of what an autoscaler believes of pools, and of room for the cluster's own pods.
+
+Lives here: pure checks that hold on every cloud. Must not live here: how one cloud tells its autoscaler (its
+diagnose.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.nodes_drift import nodes_of_pool
+from gpukube.core.ailment import Ailment
+from gpukube.doctor.check import Check
+from gpukube.doctor.cloud_view import diagnosed_pools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.core.values import Observed, Taint
+    from gpukube.doctor.evidence import Evidence
+
+__all__ = ["CHECKS"]
+
+_GPU: Final = "nvidia.com/gpu"
+_HARD: Final = ("NoSchedule", "NoExecute")
+_CRITICAL: Final = "CriticalAddonsOnly"
+"""Taint that the cluster's own pods tolerate (docs: aks/use-system-pools)."""
+_SYSTEM: Final = "kube-system"
+_MOST_NAMED: Final = 5
+
+
+def _misled(evidence: Evidence) -> Iterator[Ailment]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        foreseen, real = diagnosis.foreseen(pool), _real_devices(evidence, pool)
+        if foreseen is None or not real or pool.fields.get("nodes.autoscaling.min") != 0:
+            continue
+        wrong = {name: count for name, count in real.items() if foreseen.get(name) != count}
+        if not wrong:
+            continue
+        unknown = [name for name in wrong if name not in foreseen]
+        yield Ailment(
+            where=view.name_of(pool),
+            seen=f"its nodes show {_told(real)}, and while it is empty the autoscaler expects {_told(foreseen)}",
+            remedy=diagnosis.teach(view, pool, wrong),
+            evidence=tuple(f"{name} is unknown to it" for name in unknown),
+            severity="error" if unknown or any(foreseen.get(name) == 0 for name in wrong) else "warning",
+            consequence=""
+            if unknown
+            else "it starts another number of nodes than the pods need, until the first one is there",
+        )
+
+
+def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
+    """Give what one node shows: of the live nodes the commonest, else what the spec promises; empty when unknown."""
+    shown = [tuple(sorted(node.devices.items())) for node in nodes_of_pool(evidence.seen, pool) if node.devices]
+    if shown:
+        commonest = dict(Counter(shown).most_common(1)[0][0])
+        return {name: count for name, count in commonest.items() if count}
+    wanted = [(pool.owner, pool.pool) == (d.target.owner, d.target.pool) for d in evidence.desired]
+    return evidence.desired[wanted.index(True)].promise.per_node if any(wanted) else {}
+
+
+def _told(devices: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in sorted(devices.items())) or "no devices"
+
+
+def _unready(evidence: Evidence) -> Iterator[Ailment]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if "nodes.autoscaling.max" not in pool.fields or diagnosis.foreseen(pool) is None:
+            continue
+        blind = [
+            node
+            for node in nodes_of_pool(evidence.seen, pool)
+            if diagnosis.accelerator_label in node.labels and any(node.devices.values()) and not node.devices.get(_GPU)
+        ]
+        if blind:
+            yield Ailment(
+                where=view.name_of(pool),
+                seen=f"{len(blind)} of its nodes show {_told(blind[0].devices)} and no {_GPU}: the autoscaler takes "
+                "them for nodes that are not ready",
+                remedy="show the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
+                "then gpukube pool apply -f SPEC; or give the pool a fixed size",
+                evidence=tuple(f"node {node.name}: {_told(node.devices)}" for node in blind[:_MOST_NAMED]),
+                severity="warning",
+            )
+
+
+def _homeless(evidence: Evidence) -> Iterator[Ailment]:
+    if not evidence.nodes or any(_is_open(node.taints) for node in evidence.nodes):
+        return
+    waiting = [
+        pod
+        for pod in evidence.pods
+        if pod.view.namespace == _SYSTEM and not pod.view.scheduled and pod.view.owner_kind != "DaemonSet"
+    ]
+    taints = sorted({str(taint) for node in evidence.nodes for taint in node.taints if taint.effect in _HARD})
+    yield Ailment(
+        where=f"cluster {evidence.cluster.key}",
+        seen=f"every one of its {len(evidence.nodes)} nodes has a taint: {', '.join(taints)}",
+        remedy="add a pool without GPUs and without taints for the cluster's own pods",
+        evidence=tuple(f"pod {pod} is pending" for pod in waiting[:_MOST_NAMED]),
+        severity="error" if waiting else "warning",
+    )
+
+
+def _is_open(taints: tuple[Taint, ...]) -> bool:
+    return not any(taint.effect in _HARD and taint.key != _CRITICAL for taint in taints)
+
+
+CHECKS: Final = (
+    Check(
+        "autoscaler-misled",
+        "pools from zero whose devices the autoscaler does not know",
+        "pods that ask for these devices stay pending: NotTriggerScaleUp, Insufficient",
+        "https://github.com/kubernetes/autoscaler/issues/8799",
+        _misled,
+        needs=("cloud", "pools", "nodes"),
+    ),
+    Check(
+        "autoscaler-unready",
+        "autoscaled nodes that the autoscaler counts as unready",
+        "it starts more nodes, and after three such nodes stops scaling at all",
+        "https://github.com/kubernetes/autoscaler/issues/7050",
+        _unready,
+        needs=("cloud", "pools", "nodes"),
+    ),
+    Check(
+        "no-room-for-system-pods",
+        "clusters whose nodes are all tainted",
+        "coredns and its like have nowhere to run, and names do not resolve",
+        "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+        _homeless,
+        needs=("nodes", "pods"),
+    ),
+)

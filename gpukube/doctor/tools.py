@@ -1,0 +1,200 @@
+"""The tools of this machine: Helm, and what a kubeconfig runs to get in.
+
+Lives here: looking at them, and the checks of what was seen. Must not live here: running Helm for a release
+(cluster.helm).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.helm import choose_engine
+from gpukube.cluster.names import kind_of
+from gpukube.core.ailment import Ailment
+from gpukube.doctor.check import Check
+from gpukube.errors import GpukubeError
+from gpukube.kubeconfig import KubeconfigError, read_kubeconfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import ClusterRef
+    from gpukube.doctor.evidence import Evidence
+
+__all__ = ["CHECKS", "Tools", "access_command", "look_at_tools"]
+
+_EMBEDDED: Final = "helm-python-sdk"
+_FLOOR: Final = (3, 6)
+"""The oldest that our command lines are tried with."""
+_LABELS: Final = (3, 13)
+"""From here on helm upgrade knows --labels, by which a run whose answer was lost finds its own revision."""
+_OWN_DRIVERS: Final = ("", "secret", "secrets")
+"""Values of HELM_DRIVER that keep releases where everybody looks (helm.sh: helm env)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What this machine has.
+
+    Attributes:
+        helm: The Helm that would be used, "helm v3.17.0 on PATH"; "" when there is none.
+        program: Path of a command called helm; "" when there is none.
+        embedded: Version of the embedded Helm; "" when it is not installed.
+        trouble: Why no Helm can be used; None when one can.
+        driver: HELM_DRIVER of the environment.
+        path: PATH, where other commands are looked for.
+    """
+
+    helm: str = ""
+    program: str = ""
+    embedded: str = ""
+    trouble: GpukubeError | None = None
+    driver: str = ""
+    path: str = ""
+
+
+def look_at_tools(environ: Mapping[str, str]) -> Tools:
+    """Look once per run: one start of the helm command, where there is one."""
+    path = environ.get("PATH", "")
+    program = shutil.which("helm", path=path) or ""
+    trouble: GpukubeError | None = None
+    try:
+        helm = choose_engine(environ).version()
+    except GpukubeError as error:
+        helm, trouble = "", error
+    return Tools(helm, program, _embedded_version(), trouble, environ.get("HELM_DRIVER", ""), path)
+
+
+def _embedded_version() -> str:
+    try:
+        return version(_EMBEDDED)
+    except PackageNotFoundError:
+        return ""
+
+
+def access_command(cluster: ClusterRef) -> str:
+    """Give the command that the spec's kubeconfig runs to get in; "" when it needs none, or cannot be read."""
+    if not cluster.kubeconfig:
+        return ""
+    try:
+        user = read_kubeconfig(cluster.kubeconfig, cluster.context).user
+    except KubeconfigError:
+        return ""
+    plugin = user.get("exec")
+    return str(plugin.get("command", "")) if isinstance(plugin, Mapping) else ""
+
+
+def _needs_helm(evidence: Evidence) -> bool:
+    return any(kind_of(wanted.ownership.advertiser) for wanted in evidence.desired)
+
+
+def _missing(evidence: Evidence) -> Iterator[Ailment]:
+    tools = evidence.tools
+    if tools is not None and tools.trouble is not None:
+        told = tools.trouble.diagnostics[0]
+        yield Ailment(
+            where="this machine",
+            seen=told.message,
+            remedy=told.fix,
+            evidence=(told.why,) if told.why else (),
+            severity="error" if _needs_helm(evidence) else "warning",
+        )
+
+
+def _other(evidence: Evidence) -> Iterator[Ailment]:
+    tools = evidence.tools
+    if tools is not None and tools.helm and tools.program and not tools.helm.endswith("on PATH"):
+        yield Ailment(
+            where="this machine",
+            seen=f"{tools.program} is not Helm 3 or 4; {tools.helm} is used",
+            remedy="install Helm before it on PATH (https://helm.sh/docs/intro/install) for your plugins and logins",
+            severity="warning",
+        )
+
+
+def _old(evidence: Evidence) -> Iterator[Ailment]:
+    tools = evidence.tools
+    found = re.search(r"v(\d+)\.(\d+)\.\d+", tools.helm) if tools else None
+    if tools is None or found is None or (int(found[1]), int(found[2])) >= _LABELS:
+        return
+    too_old = (int(found[1]), int(found[2])) < _FLOOR
+    yield Ailment(
+        where="this machine",
+        seen=f"{tools.helm} is older than {'.'.join(map(str, _FLOOR if too_old else _LABELS))}",
+        remedy="install a newer one: https://helm.sh/docs/intro/install",
+        evidence=(tools.program,),
+        severity="error" if too_old and _needs_helm(evidence) else "warning",
+        consequence="" if too_old else "a run whose answer was lost cannot tell its own revision from another's",
+    )
+
+
+def _driver(evidence: Evidence) -> Iterator[Ailment]:
+    tools = evidence.tools
+    if tools is not None and tools.driver not in _OWN_DRIVERS:
+        yield Ailment(
+            where="this machine",
+            seen=f"HELM_DRIVER={tools.driver}: your own helm keeps releases where gpukube does not look",
+            remedy="unset HELM_DRIVER for GPU charts; gpukube keeps its release in Secrets whatever it says",
+            severity="warning",
+        )
+
+
+def _plugin(evidence: Evidence) -> Iterator[Ailment]:
+    tools, command = evidence.tools, access_command(evidence.cluster)
+    if tools is not None and command and shutil.which(command, path=tools.path) is None:
+        yield Ailment(
+            where=f"cluster {evidence.cluster.key}",
+            seen=f"its kubeconfig runs {command}, which is not on PATH",
+            remedy=f"install {command.rsplit('/')[-1]}, or take kubeconfig: out of the spec: gpukube gets in by the "
+            "cloud's own login",
+            evidence=(f"kubeconfig {evidence.cluster.kubeconfig}",),
+        )
+
+
+CHECKS: Final = (
+    Check(
+        "helm-missing",
+        "a Helm that can be used",
+        "the device plugin cannot be installed or changed from this machine",
+        "https://helm.sh/docs/intro/install/",
+        _missing,
+        needs=(),
+    ),
+    Check(
+        "helm-other",
+        "a command called helm that is something else",
+        "repositories, plugins and registry logins of your Helm are not used",
+        "https://helm.sh/docs/intro/install/",
+        _other,
+        needs=(),
+    ),
+    Check(
+        "helm-old",
+        "a Helm that is too old",
+        "installing the device plugin may fail",
+        "https://helm.sh/docs/topics/version_skew/",
+        _old,
+        needs=(),
+    ),
+    Check(
+        "helm-driver",
+        "a Helm that keeps its records elsewhere",
+        "releases made by hand are not seen, and a second device plugin may be installed beside them",
+        "https://helm.sh/docs/topics/advanced/#storage-backends",
+        _driver,
+        needs=(),
+    ),
+    Check(
+        "kubeconfig-command",
+        "commands that a kubeconfig runs and that are not installed",
+        "the cluster cannot be entered",
+        "https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins",
+        _plugin,
+        needs=(),
+    ),
+)
