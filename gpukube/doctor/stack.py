@@ -12,12 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.jsontree import items, text, tree
+from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.views import DEVICE_PREFIX, devices_of
 from gpukube.core.values import OWNER_LABEL
 from gpukube.gpu.catalogue import machines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.views import NodeView, WorkloadView
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NFD_LABELS",
     "Part",
+    "advertisers_on",
     "config_maps_of",
     "devices",
     "entries_for",
@@ -33,7 +35,9 @@ __all__ = [
     "gpu_nodes",
     "is_gpu_node",
     "is_of_stack",
+    "lands_on",
     "parts_of",
+    "plugins",
     "release_of",
     "workloads_of",
 ]
@@ -98,6 +102,39 @@ def workloads_of(evidence: Evidence, *parts: Part) -> tuple[WorkloadView, ...]:
     """List the DaemonSets and Deployments that run one of these parts."""
     everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
     return tuple(item for item in everything if parts_of(item) & set(parts))
+
+
+def plugins(evidence: Evidence) -> tuple[WorkloadView, ...]:
+    """List the DaemonSets that advertise devices."""
+    return tuple(item for item in evidence.seen.daemonsets if "plugin" in parts_of(item))
+
+
+def lands_on(daemonset: WorkloadView, node: NodeView) -> bool:
+    """Say whether the pods of a DaemonSet go to a node."""
+    return not daemon_misfits(daemonset.placement, node.labels, node.taints, name=node.name)
+
+
+def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
+    """Name all that advertises nvidia.com/* on a node: DaemonSets, services of the node's image, the DRA driver."""
+    daemons = [str(item) for item in plugins(evidence) if lands_on(item, node)]
+    services = [title for title, has in _SERVICES if has(node)]
+    return (*daemons, *services, *(["the DRA driver"] if (_DRA_DRIVER, node.name) in evidence.seen.slices else ()))
+
+
+def _is_aks_managed(node: NodeView) -> bool:
+    marked = node.labels.get("kubernetes.azure.com/dcgm-exporter") == "enabled"
+    return marked or "UnhealthyNvidiaDevicePlugin" in node.conditions
+
+
+_DRA_DRIVER: Final = "gpu.nvidia.com"
+_SERVICES: Final[tuple[tuple[str, Callable[[NodeView], bool]], ...]] = (
+    ("the node service of AKS managed GPU", _is_aks_managed),
+    (
+        "the built-in plugin of Bottlerocket",
+        lambda node: node.os_image.startswith("Bottlerocket") and bool(node.devices),
+    ),
+)
+"""Plugins without a DaemonSet (Azure/AgentBaker cse_config.sh; bottlerocket-os/bottlerocket#4309)."""
 
 
 def release_of(workload: WorkloadView) -> tuple[str, str]:

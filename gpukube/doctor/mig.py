@@ -1,0 +1,187 @@
+"""Checks of MIG: who cuts, how it ended, and whether the plugin shows what is cut.
+
+Lives here: pure checks, and what of MIG explains that a node shows nothing. Must not live here: config entries.
+
+Source: NVIDIA/k8s-device-plugin v0.20.0 internal/lm (labels) and internal/rm, NVIDIA/mig-parted v0.15.0,
+NVIDIA/cloud-native-docs gpu-operator-mig.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.jsontree import number
+from gpukube.cluster.views import DEVICE_PREFIX
+from gpukube.core.ailment import Ailment, Restart
+from gpukube.core.owners import MIG_CONFIG_LABEL
+from gpukube.doctor.check import Check
+from gpukube.doctor.stack import gpu_nodes, lands_on, plugins, workloads_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.doctor.evidence import Evidence
+
+__all__ = ["CHECKS", "explains_zero"]
+
+_STATE: Final = "nvidia.com/mig.config.state"
+_PRODUCT: Final = "nvidia.com/gpu.product"
+_STRATEGY: Final = "nvidia.com/mig.strategy"
+_UNEVEN: Final = "MIG-INVALID"
+_UNDER_WAY: Final = ("pending", "rebooting")
+
+
+def explains_zero(evidence: Evidence, node: NodeView) -> bool:
+    """Say whether the state of MIG on a node explains that its plugin shows nothing or crashes."""
+    told = node.labels.get(_PRODUCT, "").endswith(_UNEVEN) or bool(_outdated(node))
+    return told or node.labels.get(_STATE) in ("failed", *_UNDER_WAY) or not _manager_comes(evidence, node)
+
+
+def _manager_comes(evidence: Evidence, node: NodeView) -> bool:
+    if MIG_CONFIG_LABEL not in node.labels:
+        return True
+    return any(lands_on(item, node) for item in workloads_of(evidence, "mig-manager"))
+
+
+def _no_manager(evidence: Evidence) -> Iterator[Ailment]:
+    managers = workloads_of(evidence, "mig-manager")
+    for node in gpu_nodes(evidence):
+        if not node.ready or _manager_comes(evidence, node):
+            continue
+        wanted = node.labels[MIG_CONFIG_LABEL]
+        said = f"{managers[0]} does not come to this node" if managers else "no MIG manager is in the cluster"
+        yield Ailment(
+            f"node {node.name}",
+            f"label {MIG_CONFIG_LABEL}={wanted} asks for a cut, and {said}",
+            "install the GPU Operator with migManager.enabled=true (a spec with sharing.mig does), or take the label "
+            f"off: kubectl label node {node.name} {MIG_CONFIG_LABEL}-",
+        )
+
+
+def _failed(evidence: Evidence) -> Iterator[Ailment]:
+    for node in gpu_nodes(evidence):
+        if node.labels.get(_STATE) != "failed":
+            continue
+        users = [pod for pod in evidence.pods if pod.view.node == node.name and pod.view.devices]
+        namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
+        yield Ailment(
+            f"node {node.name}",
+            f"the MIG manager could not cut to {node.labels.get(MIG_CONFIG_LABEL, '(no label)')}",
+            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager; pods must not hold its GPUs (kubectl "
+            f"drain {node.name} --ignore-daemonsets), and in a virtual machine migManager.env needs WITH_REBOOT=true",
+            tuple(f"pod {pod} holds devices here" for pod in users[:5]),
+        )
+
+
+def _uneven(evidence: Evidence) -> Iterator[Ailment]:
+    for node in gpu_nodes(evidence):
+        product = node.labels.get(_PRODUCT, "")
+        if product.endswith(_UNEVEN):
+            yield Ailment(
+                f"node {node.name}",
+                f"its GPUs are not cut alike, which strategy single does not allow ({_PRODUCT}={product})",
+                "cut all GPUs of the node alike (one profile, MIG on everywhere), or use strategy mixed",
+            )
+
+
+def _outdated(node: NodeView) -> dict[str, tuple[int, int]]:
+    """Compare feature discovery's counts with what is allocatable: name -> (found, shown), where they differ."""
+    found = {}
+    for name, prefix in _counted(node):
+        count = number(node.labels, f"{prefix}.count") * max(1, number(node.labels, f"{prefix}.replicas"))
+        shown = node.devices.get(name, 0) + node.devices.get(f"{name}.shared", 0)
+        if count and count != shown:
+            found[name] = (count, shown)
+    return found
+
+
+def _counted(node: NodeView) -> list[tuple[str, str]]:
+    """List (resource, prefix of its labels): the GPUs, and under strategy mixed each profile."""
+    if node.labels.get(_STRATEGY) != "mixed":
+        return [("nvidia.com/gpu", "nvidia.com/gpu")]
+    mixed = f"{DEVICE_PREFIX}mig-"
+    cuts = [key.removesuffix(".count") for key in node.labels if key.startswith(mixed) and key.endswith(".count")]
+    return [(key, key) for key in sorted(cuts)]
+
+
+def _out_of_date(evidence: Evidence) -> Iterator[Ailment]:
+    for node in gpu_nodes(evidence):
+        plugin = next((item for item in plugins(evidence) if lands_on(item, node)), None)
+        if (
+            plugin is None
+            or not node.ready
+            or node.labels.get(_STATE) in _UNDER_WAY
+            or not _serves(evidence, plugin, node)
+        ):
+            continue
+        for name, (count, shown) in _outdated(node).items():
+            yield Ailment(
+                f"node {node.name}",
+                f"feature discovery counts {count} of {name}, and {shown} are allocatable",
+                f"kubectl rollout restart daemonset/{plugin.name} --namespace {plugin.namespace}; where it stays so, "
+                f"restart the kubelet or replace the node; kubectl logs of the plugin names unhealthy devices",
+                (f"product {node.labels.get(_PRODUCT, '?')}",),
+                mend=Restart(plugin.namespace, plugin.name),
+            )
+
+
+def _serves(evidence: Evidence, plugin: WorkloadView, node: NodeView) -> bool:
+    """Say whether the plugin's pod is up there: one that fails is told of by its failure."""
+    return any(pod.view.node == node.name and pod.view.ready for pod in evidence.pods_of(plugin))
+
+
+def _stale_names(evidence: Evidence) -> Iterator[Ailment]:
+    for node in gpu_nodes(evidence):
+        shown = [name for name, count in node.devices.items() if count]
+        stale = [name for name, count in node.devices.items() if not count]
+        if shown and stale:
+            yield Ailment(
+                f"node {node.name}",
+                f"{', '.join(sorted(stale))} is left over in its status, with 0 devices",
+                f"restart the kubelet of the node, or replace it: kubectl drain {node.name} --ignore-daemonsets",
+                (f"advertised now: {', '.join(sorted(shown))}",),
+                severity="warning",
+            )
+
+
+CHECKS: Final = (
+    Check(
+        "mig-label-without-manager",
+        "nodes whose label asks for a MIG cut that nobody makes",
+        "the label does nothing: the GPUs stay as they are",
+        "https://github.com/NVIDIA/gpu-operator/issues/652",
+        _no_manager,
+        needs=("nodes", "daemonsets"),
+    ),
+    Check(
+        "mig-config-failed",
+        "MIG cuts that failed",
+        "the node keeps its former cut or shows nothing",
+        "https://github.com/NVIDIA/gpu-operator/issues/668",
+        _failed,
+    ),
+    Check(
+        "mig-single-uneven",
+        "strategy single on GPUs that are not cut alike",
+        "the plugin exits on this node",
+        "https://github.com/NVIDIA/gpu-operator/issues/460",
+        _uneven,
+        needs=("nodes",),
+    ),
+    Check(
+        "devices-out-of-date",
+        "nodes that show another number of devices than feature discovery counts",
+        "the plugin reads the GPUs once when it starts: after a change of the cut it shows the old devices",
+        "https://github.com/NVIDIA/k8s-device-plugin/issues/992",
+        _out_of_date,
+    ),
+    Check(
+        "stale-resource-names",
+        "resource names of a former cut in a node's status",
+        "the kubelet keeps names until it restarts; autoscalers and people take them for real",
+        "https://github.com/NVIDIA/k8s-device-plugin/issues/240",
+        _stale_names,
+        needs=("nodes",),
+    ),
+)

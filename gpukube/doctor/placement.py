@@ -1,0 +1,295 @@
+"""Checks of reach: whether a device plugin goes to every GPU node, and if not, why.
+
+Lives here: the cause for each GPU node without a plugin, one per node, and the checks that tell of each cause. Must not
+live here: the scheduler's predicates (cluster.scheduling), pods that do run (plugins).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.nodes_drift import nodes_of_pool
+from gpukube.cluster.scheduling import daemon_misfits
+from gpukube.core.ailment import Ailment, LabelNode, Reconcile
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.doctor.check import Check
+from gpukube.doctor.stack import NFD_LABELS, advertisers_on, gpu_nodes, lands_on, plugins, workloads_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.cluster.scheduling import Misfit
+    from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.doctor.evidence import Evidence
+
+__all__ = ["CHECKS", "Lost", "lost_labels"]
+
+Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "labels"]
+
+_MARKS: Final = (OWNER_LABEL, POOL_LABEL, ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)
+_PCI_LABEL: Final = NFD_LABELS[0]
+_APPLY: Final = "gpukube pool apply -f SPEC"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A label of ours that the pool's API declares and a node has lost."""
+
+    node: str
+    key: str
+    wanted: str
+    live: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreached:
+    """A GPU node to which no plugin goes.
+
+    Attributes:
+        plugin: The one that comes nearest to it; None when there is none at all.
+        reasons: What keeps that one away.
+    """
+
+    node: NodeView
+    cause: Cause
+    plugin: WorkloadView | None
+    reasons: tuple[Misfit, ...]
+
+
+def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
+    """List the labels of ours that nodes of our live pools have lost; the GPU Operator's own are left out."""
+    return tuple(
+        Lost(node.name, key, wanted, node.labels.get(key))
+        for pool in evidence.live
+        if pool.owner
+        for node in nodes_of_pool(evidence.seen, pool)
+        for key, wanted in pool.labels.items()
+        if key in _MARKS
+        and node.labels.get(key) != wanted
+        and not (key == PRESENT_LABEL and pool.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser)
+    )
+
+
+def _unreached(evidence: Evidence) -> list[_Unreached]:
+    lost = {item.node for item in lost_labels(evidence) if item.key == ADVERTISER_LABEL}
+    found = []
+    for node in gpu_nodes(evidence):
+        if not node.ready or advertisers_on(evidence, node) or _is_served(evidence, node):
+            continue
+        nearest, reasons = _nearest(plugins(evidence), node)
+        cause = "marks" if node.name in lost else _cause(evidence, node, nearest, reasons)
+        found.append(_Unreached(node, cause, nearest, reasons))
+    return found
+
+
+def _is_served(evidence: Evidence, node: NodeView) -> bool:
+    """Tell a node that shows devices without a plugin's pod: something that is not known here advertises them."""
+    shows = any(count > 0 for count in node.devices.values())
+    return shows and not any(pod.view.node == node.name for item in plugins(evidence) for pod in evidence.pods_of(item))
+
+
+def _nearest(found: Sequence[WorkloadView], node: NodeView) -> tuple[WorkloadView | None, tuple[Misfit, ...]]:
+    judged = [(item, daemon_misfits(item.placement, node.labels, node.taints, name=node.name)) for item in found]
+    return min(judged, key=lambda pair: (len(pair[1]), pair[0].name), default=(None, ()))
+
+
+def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reasons: Sequence[Misfit]) -> Cause:
+    if plugin is None:
+        return "no-plugin"
+    if all(reason.kind == "taint" for reason in reasons):
+        return "taint"
+    if node.labels.get(PRESENT_LABEL) == "false" and evidence.seen.cluster_policies:
+        return "reset"
+    wants_pci = any(_PCI_LABEL in reason.says for reason in reasons)
+    if wants_pci and any(node.labels.get(key) == "true" for key in NFD_LABELS[1:]):
+        return "class-labels"
+    workers = workloads_of(evidence, "nfd-worker")
+    waits_for_nfd = wants_pci or any("nvidia.com/gpu.deploy" in reason.says for reason in reasons)
+    if waits_for_nfd and workers and not any(lands_on(item, node) for item in workers):
+        return "nfd"
+    return "labels"
+
+
+def _told(evidence: Evidence, cause: Cause) -> Iterator[Ailment]:
+    for item in _unreached(evidence):
+        if item.cause == cause:
+            yield _MAKERS[cause](evidence, item)
+
+
+def _no_plugin(_evidence: Evidence, item: _Unreached) -> Ailment:
+    ours = OWNER_LABEL in item.node.labels
+    return Ailment(
+        f"node {item.node.name}",
+        "no device plugin is in the cluster for this node: it shows no GPU",
+        f"{_APPLY} (it installs one)"
+        if ours
+        else "put the pool into a spec with devicePlugin.owner: helm, or install "
+        "one: helm upgrade --install nvdp nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin "
+        "--namespace nvidia-device-plugin --create-namespace",
+        mend=Reconcile() if ours else None,
+    )
+
+
+def _by_labels(_evidence: Evidence, item: _Unreached) -> Ailment:
+    return Ailment(
+        f"node {item.node.name}",
+        f"{item.plugin} wants labels that this node has not",
+        f"label the node's pool {PRESENT_LABEL}=true through the cloud's API (one node at once: kubectl label node "
+        f"{item.node.name} {PRESENT_LABEL}=true)",
+        tuple(reason.says for reason in item.reasons),
+    )
+
+
+def _by_taint(_evidence: Evidence, item: _Unreached) -> Ailment:
+    ours = item.node.labels.get(OWNER_LABEL)
+    taints = ", ".join(str(reason.taint) for reason in item.reasons)
+    return Ailment(
+        f"node {item.node.name}",
+        f"{item.plugin} does not tolerate {taints}",
+        f"{_APPLY} (it tolerates the taints of the spec's pools), or take off what is not of the spec: kubectl taint "
+        f"node {item.node.name} {item.reasons[0].taint}-"
+        if ours
+        else f"add tolerations for {taints} to the release of {item.plugin}",
+        mend=Reconcile() if ours else None,
+    )
+
+
+def _by_class_labels(_evidence: Evidence, item: _Unreached) -> Ailment:
+    seen = [key for key in NFD_LABELS[1:] if item.node.labels.get(key) == "true"]
+    return Ailment(
+        f"node {item.node.name}",
+        f"NFD labels it {seen[0]}, and {item.plugin} asks for {_PCI_LABEL}",
+        f"label the node's pool {PRESENT_LABEL}=true, or give that NFD the value "
+        "worker.config.sources.pci.deviceLabelFields=[vendor]",
+        tuple(reason.says for reason in item.reasons),
+    )
+
+
+def _by_nfd(evidence: Evidence, item: _Unreached) -> Ailment:
+    worker = workloads_of(evidence, "nfd-worker")[0]
+    reasons = daemon_misfits(worker.placement, item.node.labels, item.node.taints, name=item.node.name)
+    taints = ", ".join(str(reason.taint) for reason in reasons if reason.taint)
+    return Ailment(
+        f"node {item.node.name}",
+        f"{worker} does not come here, so the label that {item.plugin} asks for is never set",
+        f"add tolerations for {taints} to nfd.worker.tolerations of the chart (the chart's own covers nvidia.com/gpu="
+        "present only)"
+        if taints
+        else f"let {worker} run on this node",
+        tuple(reason.says for reason in (*reasons, *item.reasons)),
+    )
+
+
+def _by_reset(_evidence: Evidence, item: _Unreached) -> Ailment:
+    return Ailment(
+        f"node {item.node.name}",
+        f"the GPU Operator has set {PRESENT_LABEL}=false here, because NFD shows it no NVIDIA device",
+        f"let NFD see the device (kubectl get node {item.node.name} --show-labels names {_PCI_LABEL}), or keep "
+        f"the operator off: kubectl label node {item.node.name} nvidia.com/gpu.deploy.operands=false",
+        tuple(reason.says for reason in item.reasons),
+    )
+
+
+def _lost(evidence: Evidence) -> Iterator[Ailment]:
+    for item in lost_labels(evidence):
+        recuts = item.key == MIG_CONFIG_LABEL
+        yield Ailment(
+            f"node {item.node}",
+            f"label {item.key} is {item.live or 'gone'}, and its pool declares {item.wanted}",
+            f"kubectl label node {item.node} {item.key}={item.wanted} --overwrite",
+            consequence="the MIG manager cuts the GPUs as the node's label says, not as its pool" if recuts else "",
+            mend=None if recuts else LabelNode(item.node, item.key, item.live, item.wanted),
+        )
+
+
+def _nfd_misses(evidence: Evidence) -> Iterator[Ailment]:
+    """Tell of NFD workers that stay away where a plugin is all the same; where it is not, the cause tells of it."""
+    workers = workloads_of(evidence, "nfd-worker")
+    told = {item.node.name for item in _unreached(evidence)}
+    for node in gpu_nodes(evidence) if workers else ():
+        reasons = [daemon_misfits(item.placement, node.labels, node.taints, name=node.name) for item in workers]
+        taints = sorted({str(miss.taint) for misses in reasons for miss in misses if miss.taint})
+        if node.ready and all(reasons) and taints and node.name not in told:
+            yield Ailment(
+                f"node {node.name}",
+                f"{workers[0]} does not tolerate {', '.join(taints)}",
+                f"add tolerations for {', '.join(taints)} to the workers of that NFD",
+                severity="warning",
+                consequence="no feature labels (product, memory, MIG) on this node, and no MPS",
+            )
+
+
+_MAKERS: Final = {
+    "no-plugin": _no_plugin,
+    "labels": _by_labels,
+    "taint": _by_taint,
+    "class-labels": _by_class_labels,
+    "nfd": _by_nfd,
+    "reset": _by_reset,
+}
+_ZERO: Final = "no plugin pod runs on the node: it shows no GPU, and pods that ask for one stay Pending"
+
+CHECKS: Final = (
+    Check(
+        "node-labels-lost",
+        "labels of gpukube that a node has lost",
+        "the release chooses its nodes and their sharing by these labels",
+        "https://github.com/Azure/AKS/issues/2832",
+        _lost,
+        needs=("nodes", "pools"),
+    ),
+    Check(
+        "no-plugin",
+        "GPU nodes in a cluster without a device plugin",
+        _ZERO,
+        "https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/",
+        partial(_told, cause="no-plugin"),
+    ),
+    Check(
+        "plugin-desired-zero",
+        "the plugin's DaemonSet wants labels that GPU nodes have not (0 desired)",
+        _ZERO,
+        "https://github.com/NVIDIA/k8s-device-plugin/issues/315",
+        partial(_told, cause="labels"),
+    ),
+    Check(
+        "plugin-not-tolerating",
+        "taints of GPU nodes that the plugin does not tolerate",
+        _ZERO,
+        "https://github.com/NVIDIA/k8s-device-plugin/issues/607",
+        partial(_told, cause="taint"),
+    ),
+    Check(
+        "nfd-worker-not-tolerating",
+        "NFD workers that the GPU nodes' taints keep away, and a plugin that waits for their labels",
+        _ZERO,
+        "https://github.com/NVIDIA/k8s-device-plugin/issues/734",
+        partial(_told, cause="nfd"),
+    ),
+    Check(
+        "nfd-out-of-reach",
+        "NFD workers that the GPU nodes' taints keep away, though the plugin is there",
+        "no feature labels on these nodes",
+        "https://github.com/NVIDIA/k8s-device-plugin/issues/734",
+        _nfd_misses,
+    ),
+    Check(
+        "nfd-class-labels",
+        "an NFD whose labels carry the device class, which the plugin's affinity does not know",
+        _ZERO,
+        "https://github.com/NVIDIA/k8s-device-plugin/issues/1213",
+        partial(_told, cause="class-labels"),
+    ),
+    Check(
+        "operator-resets-label",
+        "nvidia.com/gpu.present set to false by the GPU Operator",
+        _ZERO,
+        "https://github.com/NVIDIA/gpu-operator/blob/v26.7.0/controllers/nodelabeling_controller.go",
+        partial(_told, cause="reset"),
+        needs=("nodes", "daemonsets", "pods", "policies"),
+    ),
+)

@@ -1,0 +1,361 @@
+"""Checks of what advertises devices: two of a kind, pods that fail, plugins that run and show nothing.
+
+Lives here: pure checks. Must not live here: nodes that no plugin goes to (placement), config entries (configs), MIG.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.jsontree import text
+from gpukube.core.ailment import Ailment
+from gpukube.core.owners import CONFIG_LABEL
+from gpukube.doctor.check import Check
+from gpukube.doctor.configs import config_key_of, shares_by_mps
+from gpukube.doctor.mig import explains_zero
+from gpukube.doctor.stack import (
+    advertisers_on,
+    gpu_nodes,
+    lands_on,
+    parts_of,
+    plugins,
+    release_of,
+    workloads_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.views import ContainerState, NodeView, WorkloadView
+    from gpukube.doctor.evidence import Evidence, PodFacts
+
+__all__ = ["CHECKS"]
+
+Failure = Literal["config", "crash", "image", "mount"]
+
+_CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
+_NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+_NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
+_MOST_NAMED: Final = 5
+_BAD_VERSIONS: Final = {
+    (0, 16, 0): "deviceListStrategy volume-mounts fails, and failOnInitError is rendered as a value the API refuses",
+    (0, 16, 1): "deviceListStrategy volume-mounts fails",
+}
+"""NVIDIA/k8s-device-plugin#856 and CHANGELOG."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failing:
+    daemonset: WorkloadView
+    pod: PodFacts
+    state: ContainerState
+    failure: Failure
+
+
+def _two(evidence: Evidence) -> Iterator[Ailment]:
+    for node in gpu_nodes(evidence):
+        found = advertisers_on(evidence, node)
+        if len(found) > 1:
+            yield Ailment(
+                f"node {node.name}",
+                f"{len(found)} of a kind advertise GPUs here: {' and '.join(found)}",
+                _keep_one(evidence, node),
+                (f"allocatable: {_shown(node)}",),
+            )
+
+
+def _keep_one(evidence: Evidence, node: NodeView) -> str:
+    """Name how the last of the DaemonSets is removed; whichever is kept, the others must go."""
+    landing = [item for item in plugins(evidence) if lands_on(item, node)]
+    if not landing:
+        return "take one of them off the node's pool"
+    last = landing[-1]
+    _, release = release_of(last)
+    how = (
+        f"helm uninstall {release} --namespace {last.namespace}"
+        if release
+        else f"kubectl delete daemonset {last.name} --namespace {last.namespace}"
+    )
+    return f"keep one; to remove {last}: {how}; then restart the plugin that stays"
+
+
+def _shown(node: NodeView) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in sorted(node.devices.items())) or "no nvidia.com/*"
+
+
+def _two_nfds(evidence: Evidence) -> Iterator[Ailment]:
+    masters = [item for item in workloads_of(evidence, "nfd-master") if item.desired]
+    if len(masters) > 1:
+        first, *others = masters
+        _, release = release_of(others[-1])
+        yield Ailment(
+            str(others[-1]),
+            f"Node Feature Discovery runs {len(masters)} times: {first} too",
+            "keep one: set nfd.enabled=false in the release that shall not bring its own"
+            + (f" (helm get values {release} --namespace {others[-1].namespace})" if release else ""),
+            tuple(str(item) for item in masters),
+        )
+
+
+def _failing(evidence: Evidence, failure: Failure) -> list[_Failing]:
+    return [
+        _Failing(item, pod, state, failure)
+        for item in evidence.seen.daemonsets
+        if parts_of(item) & {"plugin", "gfd", "mps"}
+        for pod in evidence.pods_of(item)
+        for state in pod.view.containers
+        if _failure(state) == failure
+    ]
+
+
+def _failure(state: ContainerState) -> Failure | None:
+    if state.waiting in _NO_IMAGE:
+        return "image"
+    if state.waiting in _NO_MOUNT:
+        return "mount"
+    if state.waiting in _CRASHES:
+        chooses = state.init or "sidecar" in state.name or "config-manager" in state.name
+        return "config" if chooses else "crash"
+    return None
+
+
+def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Ailment]:
+    """Tell of failing pods, those left out whose cause is told by another check."""
+    for item in _failing(evidence, failure):
+        node = next((node for node in evidence.nodes if node.name == item.pod.view.node), None)
+        if node is not None and _is_explained(evidence, node, item):
+            continue
+        place = f"--namespace {item.pod.view.namespace}"
+        yield Ailment(
+            f"pod {item.pod}",
+            f"container {item.state.name} on node {item.pod.view.node} is in {item.state.waiting} "
+            f"({item.state.restarts} restarts)",
+            _READ[failure].format(pod=item.pod.view.name, place=place, container=item.state.name),
+            (f"it said: {item.state.message.splitlines()[0]}",) if item.state.message else (),
+        )
+
+
+def _is_explained(evidence: Evidence, node: NodeView, item: _Failing) -> bool:
+    if item.failure == "config":
+        return config_key_of(evidence, node, item.daemonset).wrong
+    return item.failure == "crash" and explains_zero(evidence, node)
+
+
+_READ: Final = {
+    "config": "kubectl logs {pod} {place} -c {container}; the node's label nvidia.com/device-plugin.config must name "
+    "an entry of the plugin's ConfigMap",
+    "crash": "kubectl logs {pod} {place} -c {container} --previous; then look at the node's image and driver, and at "
+    "its container runtime",
+    "image": "kubectl describe pod {pod} {place}; for a mirror set image.repository in the chart's values",
+    "mount": "kubectl describe pod {pod} {place}; a ConfigMap or a host path (nvidiaDriverRoot) is missing",
+}
+
+
+def _silent(evidence: Evidence) -> Iterator[Ailment]:
+    """Find plugins that run and show nothing: they wait forever for a driver when failOnInitError is false."""
+    for item in plugins(evidence):
+        for pod in evidence.pods_of(item):
+            node = next((node for node in gpu_nodes(evidence) if node.name == pod.view.node), None)
+            if node is None or not node.ready or not pod.view.ready or any(node.devices.values()):
+                continue
+            if explains_zero(evidence, node) or shares_by_mps(evidence, node):
+                continue
+            yield Ailment(
+                f"node {node.name}",
+                f"pod {pod} of {item} is Running and the node shows no devices",
+                f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} (No devices found, waiting: "
+                f"means no driver); with a driver: kubectl rollout restart daemonset/{item.name} --namespace "
+                f"{item.namespace}",
+                (f"allocatable: {_shown(node)}", f"node image: {node.os_image}"),
+            )
+
+
+def _not_made(evidence: Evidence) -> Iterator[Ailment]:
+    """Find DaemonSets of the stack whose pods are not even made: a quota, or an admission rule, refuses them."""
+    for item in evidence.seen.daemonsets:
+        nodes = [node for node in gpu_nodes(evidence) if node.ready and lands_on(item, node)]
+        if not parts_of(item) or not nodes or evidence.pods_of(item) or not item.desired:
+            continue
+        there = [quota for quota in evidence.quotas if quota.namespace == item.namespace]
+        priority = text(evidence.manifest(item), "spec", "template", "spec", "priorityClassName")
+        yield Ailment(
+            str(item),
+            f"{item.desired} pods are wanted and none is made",
+            f"kubectl describe daemonset {item.name} --namespace {item.namespace} says why; for pods of priority "
+            f"{priority or 'system-node-critical'} a ResourceQuota that allows that class is needed there",
+            tuple(f"{quota}: {_limits(quota.hard)}" for quota in there),
+        )
+
+
+def _limits(hard: object) -> str:
+    pairs = hard.items() if isinstance(hard, dict) else ()
+    return ", ".join(f"{name} at most {value}" for name, value in pairs)
+
+
+def _mps_missing(evidence: Evidence) -> Iterator[Ailment]:
+    daemons = workloads_of(evidence, "mps")
+    for node in gpu_nodes(evidence):
+        if not node.ready or not shares_by_mps(evidence, node) or any(node.devices.values()):
+            continue
+        if any(pod.view.node == node.name and pod.view.ready for item in daemons for pod in evidence.pods_of(item)):
+            continue
+        capable = node.labels.get("nvidia.com/mps.capable", "absent")
+        has_gfd = any(lands_on(item, node) for item in evidence.seen.daemonsets if "gfd" in parts_of(item))
+        yield Ailment(
+            f"node {node.name}",
+            "its sharing is MPS and no MPS control daemon runs here",
+            "set gfd.enabled=true in the plugin's release: GFD writes the label that the daemon's DaemonSet waits for"
+            if not has_gfd
+            else "let an NFD worker and master pass GFD's labels on: kubectl get pods --all-namespaces -o wide "
+            f"--field-selector spec.nodeName={node.name}",
+            (f"label nvidia.com/mps.capable is {capable}", f"label {CONFIG_LABEL}={node.labels.get(CONFIG_LABEL, '')}"),
+        )
+
+
+def _gfd_alone(evidence: Evidence) -> Iterator[Ailment]:
+    masters = workloads_of(evidence, "nfd-master")
+    for item in workloads_of(evidence, "gfd"):
+        if item.desired and not any(master.ready for master in masters):
+            what = f"{masters[0]} is not ready" if masters else "there is no NFD master"
+            yield Ailment(
+                str(item),
+                f"GPU feature discovery runs, and {what} to turn its features into labels",
+                f"kubectl describe deployment {masters[0].name} --namespace {masters[0].namespace}: where all nodes "
+                "carry GPU taints, nfd.master.tolerations must cover them"
+                if masters
+                else "set nfd.enabled=true in its release",
+                severity="warning",
+            )
+
+
+def _bad_version(evidence: Evidence) -> Iterator[Ailment]:
+    for item in plugins(evidence):
+        for image in item.images:
+            match = re.search(r"k8s-device-plugin[^:]*:v?(\d+)\.(\d+)\.(\d+)", image)
+            trouble = _BAD_VERSIONS.get(tuple(map(int, match.groups()))) if match else None  # type: ignore[arg-type]  # three groups
+            if trouble:
+                yield Ailment(
+                    str(item),
+                    f"image {image} is of a version with a known fault: {trouble}",
+                    "upgrade the release to 0.17.4 or newer",
+                    severity="warning",
+                )
+                break
+
+
+def _outdated_pods(evidence: Evidence) -> Iterator[Ailment]:
+    """Find plugins beside a MIG manager that does not restart them: it knows the operator's own clients only."""
+    managers = [item for item in workloads_of(evidence, "mig-manager") if item.desired]
+    for item in plugins(evidence) if managers else ():
+        labels = {**item.labels, **item.pod_labels}
+        asks = item.placement.node_selector
+        pauses = {"nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.client"} & set(asks)
+        shared = any(lands_on(item, node) and lands_on(managers[0], node) for node in gpu_nodes(evidence))
+        if labels.get("app.kubernetes.io/managed-by") != "gpu-operator" and not pauses and shared:
+            yield Ailment(
+                str(item),
+                f"{managers[0]} cuts GPUs of its nodes and does not restart it",
+                'add nodeSelector nvidia.com/gpu.deploy.device-plugin: "true" to its release, or restart it after each '
+                f"cut: kubectl rollout restart daemonset/{item.name} --namespace {item.namespace}",
+                severity="warning",
+            )
+
+
+_ISSUES: Final = "https://github.com/NVIDIA/k8s-device-plugin/issues"
+
+CHECKS: Final = (
+    Check(
+        "two-advertisers",
+        "nodes on which two components register nvidia.com/*",
+        "the kubelet keeps the last one, and the count falls to 0 when either restarts",
+        f"{_ISSUES}/255",
+        _two,
+        needs=("nodes", "daemonsets", "dra"),
+    ),
+    Check(
+        "two-nfds",
+        "Node Feature Discovery installed twice",
+        "two masters write and remove the same labels, and plugins that wait for them come and go",
+        "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
+        _two_nfds,
+        needs=("daemonsets", "deployments"),
+    ),
+    Check(
+        "plugin-config-failing",
+        "config-manager containers that fail, though the label names an entry that exists",
+        "the node keeps its former sharing, or shows no GPU",
+        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go",
+        partial(_pods_failing, failure="config"),
+    ),
+    Check(
+        "plugin-crashing",
+        "plugin, GFD or MPS containers that crash",
+        "the node shows no GPU; mostly there is no driver, or nvidia is not the container runtime",
+        f"{_ISSUES}/478",
+        partial(_pods_failing, failure="crash"),
+    ),
+    Check(
+        "plugin-image",
+        "images of the stack that cannot be pulled",
+        "the node shows no GPU",
+        "https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff",
+        partial(_pods_failing, failure="image"),
+    ),
+    Check(
+        "plugin-mount",
+        "pods of the stack whose config maps or host paths are missing",
+        "the pod stays in ContainerCreating, and the node shows no GPU",
+        f"{_ISSUES}/1371",
+        partial(_pods_failing, failure="mount"),
+    ),
+    Check(
+        "plugin-silent",
+        "plugins that run and show no devices",
+        "pods that ask for a GPU stay Pending, though everything looks as if it ran",
+        f"{_ISSUES}/1011",
+        _silent,
+    ),
+    Check(
+        "plugin-pods-refused",
+        "DaemonSets of the stack whose pods are not made",
+        "no pod of it runs anywhere",
+        "https://kubernetes.io/docs/concepts/policy/resource-quotas/#limit-priority-class-consumption-by-default",
+        _not_made,
+        needs=("nodes", "daemonsets", "pods", "quotas"),
+    ),
+    Check(
+        "mps-daemon-missing",
+        "nodes shared by MPS without its control daemon",
+        "the plugin waits for the daemon and shows no GPU",
+        f"{_ISSUES}/634",
+        _mps_missing,
+        needs=("nodes", "daemonsets", "pods", "config-maps"),
+    ),
+    Check(
+        "gfd-without-nfd",
+        "GPU feature discovery without an NFD master",
+        "no labels for product, memory and MIG on any node, and no MPS",
+        f"{_ISSUES}/712",
+        _gfd_alone,
+        needs=("daemonsets", "deployments"),
+    ),
+    Check(
+        "plugin-version",
+        "versions of the plugin with known faults",
+        "pods may fail to start",
+        f"{_ISSUES}/856",
+        _bad_version,
+        needs=("daemonsets",),
+    ),
+    Check(
+        "plugin-not-restarted",
+        "a plugin of its own beside a MIG manager",
+        "after a change of the MIG cut the node shows the old devices",
+        "https://github.com/NVIDIA/gpu-operator/issues/1704",
+        _outdated_pods,
+        needs=("nodes", "daemonsets"),
+    ),
+)

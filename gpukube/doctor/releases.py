@@ -1,0 +1,159 @@
+"""Checks of Helm releases of the stack: how they ended, and values that do nothing or too much.
+
+Lives here: pure checks. Must not live here: our own release against a spec (cluster.release_plan).
+
+Source: chart nvidia-device-plugin 0.15.0-0.20.0 as rendered; NVIDIA/k8s-device-plugin v0.20.0 README.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from gpukube.cluster.jsontree import at, text
+from gpukube.cluster.names import NAMESPACE
+from gpukube.core.ailment import Ailment, Reconcile
+from gpukube.doctor.check import Check
+from gpukube.doctor.stack import entries_for, environment_of, gpu_nodes, lands_on, plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.cluster.release import Release
+    from gpukube.doctor.evidence import Evidence
+
+__all__ = ["CHECKS"]
+
+_PLUGIN_CHART: Final = "nvidia-device-plugin"
+_MIG: Final = ("single", "mixed")
+
+
+def _stuck(evidence: Evidence) -> Iterator[Ailment]:
+    for release in evidence.releases:
+        ours = release.namespace == NAMESPACE and bool(evidence.desired)
+        if release.pending:
+            yield Ailment(
+                _named(release),
+                f"revision {release.revision} is {release.status}: whoever wrote it was stopped on the way",
+                "gpukube pool apply -f SPEC repairs it"
+                if release.namespace == NAMESPACE
+                else f"helm rollback {release.name} --namespace {release.namespace}",
+                (f"last deployed {release.deployed_at}",) if release.deployed_at else (),
+                mend=Reconcile() if ours else None,
+            )
+        elif release.status == "failed":
+            yield Ailment(
+                _named(release),
+                f"revision {release.revision} failed",
+                "gpukube pool apply -f SPEC"
+                if release.namespace == NAMESPACE
+                else f"helm status {release.name} --namespace {release.namespace}, then helm rollback or upgrade",
+                consequence="what runs may be half of the old and half of the new revision",
+                mend=Reconcile() if ours else None,
+            )
+
+
+def _named(release: Release) -> str:
+    return f"release {release.namespace}/{release.name}"
+
+
+def _overriding(evidence: Evidence) -> Iterator[Ailment]:
+    """Find a strategy in the environment that beats the one of a config entry: command line, environment, file."""
+    for plugin in plugins(evidence):
+        forced = environment_of(evidence.manifest(plugin)).get("MIG_STRATEGY", "")
+        entries = entries_for(evidence, plugin) or {}
+        beaten = {key: asked for key, written in entries.items() if (asked := _strategy(written)) in _MIG}
+        losing = sorted(key for key, asked in beaten.items() if forced and asked != forced)
+        if losing and any(lands_on(plugin, node) for node in gpu_nodes(evidence)):
+            yield Ailment(
+                str(plugin),
+                f"MIG_STRATEGY={forced} in its environment overrides {beaten[losing[0]]} of config entry {losing[0]}",
+                "take migStrategy out of the release's values: helm upgrade ... --set migStrategy=null",
+                tuple(f"entry {key} says {beaten[key]}" for key in losing),
+            )
+
+
+def _strategy(written: str) -> str:
+    try:
+        return text(yaml.safe_load(written), "flags", "migStrategy")
+    except yaml.YAMLError:
+        return ""
+
+
+def _idle_values(evidence: Evidence) -> Iterator[Ailment]:
+    for release in evidence.releases:
+        for chart, path, idle, said, instead in _IDLE:
+            if release.chart == chart and idle(at(release.values, *path)):
+                yield Ailment(
+                    _named(release),
+                    f"value {'.'.join(path)} {said}",
+                    instead,
+                    severity="warning",
+                )
+
+
+def _is_set(value: object) -> bool:
+    return value not in (None, "")
+
+
+_IDLE: Final[tuple[tuple[str, tuple[str, ...], Callable[[object], bool], str, str], ...]] = (
+    (_PLUGIN_CHART, ("gfd", "noTimestamp"), _is_set, "is read by no template", "set noTimestamp at the top level"),
+    (_PLUGIN_CHART, ("gfd", "sleepInterval"), _is_set, "is read by no template", "set sleepInterval at the top level"),
+    (
+        _PLUGIN_CHART,
+        ("gfd", "namespaceOverride"),
+        _is_set,
+        "is read by no template",
+        "set namespaceOverride at the top level",
+    ),
+    (
+        _PLUGIN_CHART,
+        ("failOnInitError",),
+        lambda value: isinstance(value, str),
+        "is a string, and only a boolean is used",
+        "helm upgrade ... --set failOnInitError=false (not --set-string)",
+    ),
+    (
+        _PLUGIN_CHART,
+        ("affinity",),
+        lambda value: value == {},
+        "is {}, which leaves the default affinity as it is",
+        "helm upgrade ... --set affinity=null",
+    ),
+    (
+        "gpu-operator",
+        ("cdi", "default"),
+        lambda value: value is not None,
+        "is deprecated and ignored since v25.10",
+        "take it out",
+    ),
+)
+"""Chart, path, when it does nothing, what to say, what to do (rendered charts 0.20.0 and v26.7.0)."""
+
+CHECKS: Final = (
+    Check(
+        "release-stuck",
+        "Helm releases of the stack that are pending or failed",
+        "Helm refuses every further upgrade while an operation is pending",
+        "https://github.com/helm/helm/issues/8987",
+        _stuck,
+        needs=("daemonsets", "deployments", "releases"),
+    ),
+    Check(
+        "strategy-overridden",
+        "a chart value migStrategy that overrides the config entries",
+        "nodes show other devices than their config entry says",
+        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#configuration-option-details",
+        _overriding,
+        needs=("nodes", "daemonsets", "config-maps"),
+    ),
+    Check(
+        "chart-value-ignored",
+        "chart values that do nothing",
+        "the release does not do what its values say; the chart has no schema and accepts anything",
+        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/helm/nvidia-device-plugin/values.yaml",
+        _idle_values,
+        needs=("daemonsets", "deployments", "releases"),
+    ),
+)
