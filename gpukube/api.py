@@ -41,6 +41,7 @@ from gpukube.engine.events import Event, Listener
 from gpukube.engine.fanout import run_all
 from gpukube.engine.planning import ClusterPlan, Scope, plan_clusters
 from gpukube.engine.prepare import Filters, Prepared, prepare, prepare_addresses
+from gpukube.engine.probing import Probing
 from gpukube.engine.proving import verify_pools
 from gpukube.engine.report import ClusterReport, PoolReport, exit_code
 from gpukube.engine.run import QUICK, Pace, Run
@@ -82,6 +83,7 @@ __all__ = [
     "PlanOptions",
     "PoolReport",
     "Prepared",
+    "Probing",
     "Run",
     "SavedPlan",
     "Scaling",
@@ -218,10 +220,16 @@ def wait(prepared: Prepared, run: Run, names: Sequence[str] = ()) -> tuple[Clust
         return wait_for_pools(plans, sessions, run, names)
 
 
-def verify(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
-    """Compare the live nodes with the promise, waiting as long as the run's timeout says."""
+def verify(prepared: Prepared, run: Run, probing: Probing | None = None) -> tuple[ClusterReport, ...]:
+    """Compare the live nodes with the promise, waiting as long as the run's timeout says.
+
+    Args:
+        prepared: What is declared.
+        run: How the clouds are reached.
+        probing: Also run a pod with one device on each pool that is as promised.
+    """
     with open_sessions(prepared.clusters.values(), run.settings) as sessions:
-        return verify_pools(prepared, sessions, run)
+        return verify_pools(prepared, sessions, run, probing)
 
 
 def diagnose(

@@ -62,6 +62,7 @@ CLUSTERS: Final[dict[str, str]] = {
     "kube-credentials": "The credentials that a kubeconfig names could not be had.",
     "kube-unauthorized": "The Kubernetes API does not accept our credentials.",
     "kube-forbidden": "The Kubernetes API does not allow us what was tried.",
+    "probe-permissions": "Our identity lacks permissions in the cluster that a probe needs.",
     "kube-permissions": "Our identity lacks permissions in the cluster that a run will need.",
     "foreign-advertiser": "Something else in the cluster could advertise GPUs on the nodes of a pool.",
     "nfd-taint": "The node-feature-discovery that is there does not tolerate the taints of a pool.",
@@ -104,6 +105,7 @@ STEPS: Final[dict[str, str]] = {
     "step-geometry": "The GPUs of a node are not cut as declared.",
     "step-count": "A node shows another number of devices than promised.",
     "step-stale-name": "A node still shows devices under the name of a former sharing.",
+    "step-probe": "A pod that asked for one device of the pool did not see what was promised, or did not run.",
 }
 """What `verify` says: the step that is missing on the way to the promised devices, in the order of the steps."""
 

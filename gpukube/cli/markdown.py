@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.listing import ListDocument
     from gpukube.engine.documents.shapes.parts import Diagnostic
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
-    from gpukube.engine.documents.shapes.report import PoolOutcome, ReportDocument
+    from gpukube.engine.documents.shapes.report import NodeProof, PoolOutcome, Proof, ReportDocument
 
 __all__ = ["code", "markdown", "prose"]
 
@@ -278,9 +278,47 @@ def _report(document: ReportDocument, *, whole: bool) -> Iterator[str]:
         yield from _diagnostics(cluster["error"] or ())
         for pool in cluster["pools"]:
             yield from _diagnostics(pool["error"] or ())
+            name = f"{cluster['cluster']}/{pool['pool']}"
             if pool["resume"]:
-                name = code(f"{cluster['cluster']}/{pool['pool']}")
-                yield f"- {name} to resume: {code(pool['resume'])}"
+                yield f"- {code(name)} to resume: {code(pool['resume'])}"
+            if pool["proof"] and whole:
+                yield from _proof(name, pool["proof"])
+
+
+def _proof(name: str, proof: Proof) -> Iterator[str]:
+    """Show what a probe saw, and every node as promised and as seen, folded."""
+    probe = proof["probe"]
+    if probe:
+        yield f"- {_PROBES[probe['status']]} {code(name)} probe {probe['status']}: {prose(probe['says'])}"
+        yield ""
+        if probe["output"]:
+            yield from _folded(f"{_html(name)}: nvidia-smi -L", _fenced_text(probe["output"]))
+    if proof["nodes"]:
+        rows = [row for node in proof["nodes"] for row in _node_rows(node)]
+        yield from _folded(f"{_html(name)}: nodes", _table(_NODE_TITLES, rows))
+
+
+_NODE_TITLES: Final = ("", "Node", "What", "Promised", "Seen")
+_PROBES: Final = {"passed": "✅", "failed": "❌", "skipped": "⏸️"}
+
+
+def _node_rows(node: NodeProof) -> Iterator[tuple[str, ...]]:
+    name = code(node["node"], cell=True)
+    for resource in sorted({*node["expected"], *node["allocatable"]}):
+        wanted, shown = node["expected"].get(resource, 0), node["allocatable"].get(resource, 0)
+        sign = "✅" if wanted == shown else "❌"
+        yield (sign, name, code(resource, cell=True), str(wanted), str(shown))
+    for check in node["checks"]:
+        words = (check["expected"] or "absent", check["seen"] or "absent")
+        yield ("✅" if check["holds"] else "✏️", name, prose(check["what"]), *(code(word, cell=True) for word in words))
+
+
+def _fenced_text(lines: Sequence[str]) -> Iterator[str]:
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield f"{fence}text"
+    yield from lines
+    yield fence
 
 
 def _outcome_row(cluster: str, pool: PoolOutcome) -> tuple[str, ...]:

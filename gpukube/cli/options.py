@@ -30,6 +30,9 @@ __all__ = [
     "ParallelismOption",
     "PlaceOption",
     "PoolOption",
+    "ProbeImageOption",
+    "ProbeOption",
+    "ProbeScaleUpOption",
     "PruneOption",
     "ReplaceOption",
     "SandboxOption",
@@ -83,6 +86,9 @@ class Choices:
     timeout: float = DEFAULT_TIMEOUT_MIN
     parallelism: int = DEFAULT_PARALLELISM
     yes: bool = False
+    probe: bool = False
+    probe_image: str = ""
+    probe_scale_up: bool = False
     sandbox: bool = False
     verbose: bool = False
     command: str = ""
@@ -227,7 +233,7 @@ OutputOption = Annotated[
     str,
     typer.Option(
         "--output", "-o", default_factory=_table, show_default=False, envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
-        help="table (default), json, yaml; by command also wide, name, markdown, github.",
+        help="table (default), json, yaml; by command also wide, name, markdown, github, junit.",
     ),
 ]  # fmt: skip
 ChartOption = Annotated[
@@ -249,6 +255,27 @@ VerifyTimeoutOption = Annotated[
     typer.Option(
         "--timeout", default_factory=float, show_default=False, metavar="MINUTES", min=0,
         help="How long to wait for nodes and devices (default 0: look once).",
+    ),
+]  # fmt: skip
+ProbeOption = Annotated[
+    bool,
+    typer.Option(
+        "--probe", default_factory=bool, show_default=False,
+        help="Also run a pod on each pool that asks for one device and lists it with nvidia-smi; it is removed again.",
+    ),
+]  # fmt: skip
+ProbeImageOption = Annotated[
+    str,
+    typer.Option(
+        "--probe-image", default_factory=str, show_default=False, envvar="GPUKUBE_PROBE_IMAGE", metavar="IMAGE",
+        help="Image for --probe, from a mirror for instance (default: a pinned nvcr.io/nvidia/cuda base image).",
+    ),
+]  # fmt: skip
+ProbeScaleUpOption = Annotated[
+    bool,
+    typer.Option(
+        "--probe-scale-up", default_factory=bool, show_default=False,
+        help="Probe autoscaled pools also where the pod makes the autoscaler start a node.",
     ),
 ]  # fmt: skip
 ParallelismOption = Annotated[

@@ -2,7 +2,7 @@
 
 Results go to stdout, everything else to stderr. Colour and live rows only on a terminal (rich honours NO_COLOR and
 FORCE_COLOR); texts must be readable at 80 columns. Must not live here: what a document says (rendering, markdown,
-github).
+github, junit).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gpukube.cli.github import github_lines
+from gpukube.cli.junit import junit_lines
 from gpukube.cli.markdown import markdown
 from gpukube.cli.rendering.doctor import render_doctor
 from gpukube.cli.rendering.lines import Hung, View, clean
@@ -61,7 +62,7 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "Scale": _REPORTED,
     "Delete": _REPORTED,
     "Wait": _REPORTED,
-    "Verify": _REPORTED,
+    "Verify": (*_REPORTED, "junit"),
     "Doctor": _REPORTED,
     "Validation": _DATA,
     "Sandbox": _DATA,
@@ -89,6 +90,7 @@ _TEXTS: Final[Mapping[str, Callable[[Any], Iterable[str]]]] = {
     "name": list_names,
     "markdown": markdown,
     "github": github_lines,
+    "junit": junit_lines,
 }
 """Formats that are lines of text, whatever the stream."""
 

@@ -21,6 +21,9 @@ from gpukube.cli.options import (
     ParallelismOption,
     PlaceOption,
     PoolOption,
+    ProbeImageOption,
+    ProbeOption,
+    ProbeScaleUpOption,
     PruneOption,
     ReplaceOption,
     SandboxOption,
@@ -298,13 +301,19 @@ def verify(
     sets: SetOption,
     clusters: ClusterOption,
     pools: PoolOption,
+    probe: ProbeOption,
+    probe_image: ProbeImageOption,
+    probe_scale_up: ProbeScaleUpOption,
     output: OutputOption,
     timeout: VerifyTimeoutOption,
     parallelism: ParallelismOption,
     sandbox: SandboxOption,
     verbose: VerboseOption,
 ) -> None:
-    """Compare the devices on the live nodes with the promise; says which step is missing when they differ."""
+    """Compare the devices on the live nodes with the promise; says which step is missing when they differ.
+
+    With --probe a pod on each pool that is as promised asks for one device and says what it was given.
+    """
     from gpukube.cli import running
 
     running.verify(choices(context, locals()))

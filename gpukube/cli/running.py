@@ -84,8 +84,10 @@ def wait(choices: Choices) -> None:
 
 
 def verify(choices: Choices) -> None:
-    """Prove what is there."""
-    _report(choices, "Verify", lambda job: api.verify(job.prepared, job.run))
+    """Prove what is there; with --probe by a pod of our own too."""
+    asked = choices.probe or choices.probe_scale_up
+    probing = api.Probing(choices.probe_image, choices.probe_scale_up) if asked else None
+    _report(choices, "Verify", lambda job: api.verify(job.prepared, job.run, probing))
 
 
 def delete(choices: Choices) -> None:

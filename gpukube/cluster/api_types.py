@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["NODES", "RELEASE_TYPES", "ApiType"]
+__all__ = ["JOBS", "NODES", "PODS", "RELEASE_TYPES", "ApiType"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class ApiType:
 
 
 NODES: Final = ApiType("", "v1", "Node", "nodes", namespaced=False)
+PODS: Final = ApiType("", "v1", "Pod", "pods")
+JOBS: Final = ApiType("batch", "v1", "Job", "jobs")
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 RELEASE_TYPES: Final = {

@@ -99,6 +99,15 @@ class Kube(Protocol):
     def change_object(self, kind: ApiType, live: Tree, operations: Sequence[Tree]) -> bool:
         """Apply a JSON patch (RFC 6902) to an object as it was read; False when it has changed since, or is gone."""
 
+    def create_object(self, kind: ApiType, obj: Tree) -> Tree:
+        """Create an object of a namespaced type; gives it as the API keeps it."""
+
+    def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
+        """Delete an object of a namespaced type with all that it made; a missing one is fine."""
+
+    def pod_log(self, namespace: str, name: str, lines: int) -> tuple[str, ...]:
+        """Read the last lines that a pod with one container wrote."""
+
     def resource_slices(self) -> tuple[tuple[str, str], ...]:
         """List (driver, node) of the DRA ResourceSlices; empty where the cluster does not know them."""
 

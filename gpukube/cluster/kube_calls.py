@@ -17,7 +17,7 @@ from lightkube.generic_resource import (
     create_global_resource,
     create_namespaced_resource,
 )
-from lightkube.types import PatchType
+from lightkube.types import CascadeType, PatchType
 
 from gpukube.cluster.api_types import ApiType
 from gpukube.cluster.jsontree import Tree, text, tree
@@ -123,6 +123,31 @@ class KubeCalls:
         }
         return self._guarded(
             f"changing {kind.kind} {name}", lambda: self._patch(kind, name, namespace, [version, *operations])
+        )
+
+    def create_object(self, kind: ApiType, obj: Tree) -> Tree:
+        """See Kube."""
+        name = text(obj, "metadata", "name")
+        made = self._call(
+            f"creating {kind.kind} {name}",
+            lambda: self._client.create(namespaced_kind(kind).from_dict(dict(obj)), field_manager=FIELD_MANAGER),
+        )
+        return tree(made)
+
+    def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
+        """See Kube."""
+        self._find(
+            f"deleting {kind.kind} {name}",
+            lambda: self._client.delete(
+                namespaced_kind(kind), name, namespace=namespace, cascade=CascadeType.BACKGROUND
+            ),
+        )
+
+    def pod_log(self, namespace: str, name: str, lines: int) -> tuple[str, ...]:
+        """See Kube."""
+        return self._call(
+            f"reading the log of pod {name}",
+            lambda: tuple(self._client.log(name, namespace=namespace, tail_lines=lines, newlines=False)),
         )
 
     def _patch(self, kind: ApiType, name: str, namespace: str, patch: list[Tree]) -> object:

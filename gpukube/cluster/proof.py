@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Nodes
 
-__all__ = ["Finding", "NodeProof", "PoolProof", "ProofStatus", "Step", "Weight"]
+__all__ = ["Check", "Finding", "NodeProof", "PoolProof", "Probe", "ProbeStatus", "ProofStatus", "Step", "Weight"]
 
 Step = Literal[
     "node",
@@ -27,10 +27,12 @@ Step = Literal[
     "geometry",
     "count",
     "stale-name",
+    "probe",
 ]
 """What must hold, in this order, before a node shows the devices promised."""
 Weight = Literal["note", "waiting", "broken"]
 ProofStatus = Literal["proven", "waiting", "broken", "empty"]
+ProbeStatus = Literal["passed", "failed", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +57,62 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """One thing of a node, as it should be and as it is.
+
+    Attributes:
+        what: "label gpukube.io/advertiser", "taint sku=gpu:NoSchedule", "condition Ready", "plugin pod".
+        expected, seen: Words; "" for absent.
+        holds: Whether they agree.
+    """
+
+    what: str
+    expected: str
+    seen: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NodeProof:
-    """One node: devices promised and devices allocatable, by resource name."""
+    """One node: devices promised and devices allocatable, by resource name; and what else was looked at.
+
+    Attributes:
+        checks: What was compared beside the devices; one that does not hold need not hinder anything.
+    """
 
     node: str
     expected: Mapping[str, int]
     seen: Mapping[str, int]
     findings: tuple[Finding, ...]
+    checks: tuple[Check, ...] = ()
 
     @property
     def proven(self) -> bool:
         """Whether the node shows what was promised and nothing stands against it."""
         return all(finding.weight == "note" for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a pod with one device of a pool saw.
+
+    Attributes:
+        status: "skipped" is no failure: there was nothing to ask without starting a node, or no device free.
+        says: One line.
+        resource: What it asked for.
+        image: What it ran.
+        node: Where it ran; "" when it did not.
+        output: What `nvidia-smi -L` wrote.
+        findings: What is wrong with that.
+    """
+
+    status: ProbeStatus
+    says: str
+    resource: str
+    image: str
+    node: str = ""
+    output: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +128,7 @@ class PoolProof:
         findings: Of the pool as a whole; those of the nodes are in per_node.
         expected: Resource -> devices promised by the fewest and by the most nodes.
         total: Resource -> devices allocatable on all nodes.
+        probe: What a pod saw; None when none was asked for.
     """
 
     cluster: str
@@ -93,11 +140,13 @@ class PoolProof:
     findings: tuple[Finding, ...]
     expected: Mapping[str, tuple[int, int]]
     total: Mapping[str, int]
+    probe: Probe | None = None
 
     @property
     def all_findings(self) -> tuple[Finding, ...]:
-        """Findings of the pool, then of its nodes."""
-        return (*self.findings, *(finding for node in self.per_node for finding in node.findings))
+        """Findings of the pool, then of its nodes, then of the probe."""
+        nodes = (finding for node in self.per_node for finding in node.findings)
+        return (*self.findings, *nodes, *(self.probe.findings if self.probe else ()))
 
     @property
     def missing_step(self) -> Finding | None:

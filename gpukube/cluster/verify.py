@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.proof import Finding, NodeProof, PoolProof
+from gpukube.cluster.reach import live_place, needed_roles, unreached
 from gpukube.cluster.scheduling import daemon_misfits
+from gpukube.cluster.stack import role_of, title_of
+from gpukube.cluster.verify_checks import node_checks
 from gpukube.cluster.verify_count import count_findings
 from gpukube.cluster.verify_operator import STATE_LABEL, cut_findings, operator_findings, taken_up_findings
 from gpukube.cluster.verify_pod import pod_findings
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["nodes_of", "prove_pool"]
 
 _APPLY = "gpukube pool create"
+_MPS_PARTS = "sharing by MPS takes the MPS daemon, and GPU feature discovery, whose label the daemon waits for"
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that Kubernetes and the cloud's controller put on a young or ailing node, and take off."""
 
@@ -98,11 +102,13 @@ def _cluster_findings(desired: Desired, seen: Sighting, nodes: int) -> list[Find
     kind = kind_of(desired.ownership.advertiser)
     if kind is None:
         return []
-    release = operator_findings(seen, nodes=nodes) if kind is GPU_OPERATOR else _release_findings(seen, kind)
+    operated = kind is GPU_OPERATOR
+    release = operator_findings(seen, nodes=nodes) if operated else _release_findings(desired, seen, kind)
     return [*release, *_entry_findings(desired, seen, kind)]
 
 
-def _release_findings(seen: Sighting, kind: ReleaseKind) -> list[Finding]:
+def _release_findings(desired: Desired, seen: Sighting, kind: ReleaseKind) -> list[Finding]:
+    """Find which DaemonSets are missing that the devices depend on."""
     if seen.plugin_of(kind) is None:
         return [
             Finding(
@@ -114,7 +120,12 @@ def _release_findings(seen: Sighting, kind: ReleaseKind) -> list[Finding]:
                 _APPLY,
             )
         ]
-    return []
+    there = {role_of(item) for item in seen.daemonsets if item.namespace == NAMESPACE}
+    return [
+        Finding(NAMESPACE, "features", "broken", f"there is no DaemonSet of {title_of(role)}", _MPS_PARTS, _APPLY)
+        for role, vital in needed_roles(desired).items()
+        if vital and role not in there
+    ]
 
 
 def _entry_findings(desired: Desired, seen: Sighting, kind: ReleaseKind) -> list[Finding]:
@@ -135,7 +146,8 @@ def _entry_findings(desired: Desired, seen: Sighting, kind: ReleaseKind) -> list
 
 def _prove_node(desired: Desired, node: NodeView, seen: Sighting) -> NodeProof:
     shown = {name: count for name, count in node.devices.items() if count or name in desired.promise.per_node}
-    return NodeProof(node.name, desired.promise.per_node, shown, tuple(_node_findings(desired, node, seen)))
+    findings = tuple(_node_findings(desired, node, seen))
+    return NodeProof(node.name, desired.promise.per_node, shown, findings, node_checks(desired, node, seen))
 
 
 def _node_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
@@ -159,6 +171,7 @@ def _steps_before_count(desired: Desired, node: NodeView, seen: Sighting, kind: 
     return [
         *_label_findings(desired, node, seen, kind),
         *begun,  # while it cuts, the manager takes the plugin's pod away
+        *_part_findings(desired, node, seen),
         *(taken_up_findings(node) if operated else ()),
         *(_placement_findings(node, plugin) if plugin else ()),
         *pod_findings(desired, node, seen.pods, kind),
@@ -188,6 +201,21 @@ def _label_findings(desired: Desired, node: NodeView, seen: Sighting, kind: Rele
         said = f"label {CONFIG_LABEL} is {key}, not {wanted}" if key else f"no label {CONFIG_LABEL}"
         fix = f"kubectl label node {node.name} {CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
         found.append(Finding(node.name, "config-label", "broken", said, means, fix))
+    return found
+
+
+def _part_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
+    """Find the parts beside the plugin that a taint keeps away; a label they wait for is told where it is missed."""
+    found = []
+    vital = needed_roles(desired)
+    for stuck in unreached(desired, [live_place(node)], seen.daemonsets):
+        taints = [str(taint) for taint in stuck.taints if not taint.key.startswith(_PASSING)]
+        if stuck.role == "plugin" or not taints:
+            continue
+        said = f"{title_of(stuck.role)} may not run here: {stuck.why_not}"
+        means = "without it no device is shown" if vital[stuck.role] else "without it only feature labels are missing"
+        fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
+        found.append(Finding(node.name, "features", "broken" if vital[stuck.role] else "note", said, means, fix))
     return found
 
 

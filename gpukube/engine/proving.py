@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from gpukube.cluster.sighting import look
 from gpukube.cluster.verify import prove_pool
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
+from gpukube.engine.probing import Probing, probe_pool
 from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import AccessError, ClusterError, Diagnostic, GpukubeError, WaitTimeout, Where
 
@@ -46,9 +48,20 @@ def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
     raise _unproven(desired, proof)
 
 
-def verify_pools(prepared: Prepared, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
-    """Prove all pools of all clusters, waiting no longer than the run's timeout."""
-    tasks = {key: partial(_verify_cluster, prepared.desired[key], session, run) for key, session in sessions.items()}
+def verify_pools(
+    prepared: Prepared, sessions: Mapping[str, Session], run: Run, probing: Probing | None = None
+) -> tuple[ClusterReport, ...]:
+    """Prove all pools of all clusters, waiting no longer than the run's timeout.
+
+    Args:
+        prepared: What is declared.
+        sessions: By cluster key.
+        run: The run.
+        probing: How to probe pools that are as promised; None not to.
+    """
+    tasks = {
+        key: partial(_verify_cluster, prepared.desired[key], session, run, probing) for key, session in sessions.items()
+    }
     results = run_all(tasks, run.parallelism)
     return tuple(
         result if isinstance(result, ClusterReport) else _unreachable(sessions[key], prepared.desired[key], result)
@@ -56,18 +69,20 @@ def verify_pools(prepared: Prepared, sessions: Mapping[str, Session], run: Run) 
     )
 
 
-def _verify_cluster(desired: Sequence[Desired], session: Session, run: Run) -> ClusterReport:
+def _verify_cluster(desired: Sequence[Desired], session: Session, run: Run, probing: Probing | None) -> ClusterReport:
     session.cloud.identify()
     session.kube().version()
-    tasks = {wanted.target.name: partial(_verify_pool, wanted, session, run) for wanted in desired}
+    tasks = {wanted.target.name: partial(_verify_pool, wanted, session, run, probing) for wanted in desired}
     reports = run_all(tasks, run.parallelism)
     return ClusterReport(session.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
 
 
-def _verify_pool(desired: Desired, session: Session, run: Run) -> PoolReport:
+def _verify_pool(desired: Desired, session: Session, run: Run, probing: Probing | None) -> PoolReport:
     target = desired.target
     try:
         proof = _wait_for_proof(desired, session, run, run.pace.timeout_s)
+        if probing and proof.status in GOOD:
+            proof = _probed(desired, proof, session, run, probing)
     except GpukubeError as error:
         return PoolReport(target.pool, target.name, "failed", "could not be looked at", error=error)
     except Stopped:
@@ -78,6 +93,16 @@ def _verify_pool(desired: Desired, session: Session, run: Run) -> PoolReport:
     run.tell("failed", summarise(proof), target.cluster.key, target.pool)
     unproven = _unproven(desired, proof)
     return PoolReport(target.pool, target.name, "failed", "not as promised", proof=proof, error=unproven)
+
+
+def _probed(desired: Desired, proof: PoolProof, session: Session, run: Run, probing: Probing) -> PoolProof:
+    """Probe a pool; one that had no node is looked at again, now that the probe has started one."""
+    probed = probe_pool(desired, proof, session, run, probing)
+    ran = probed.probe is not None and probed.probe.status == "passed"
+    if proof.status != "empty" or not ran:
+        return probed
+    grown = _wait_for_proof(desired, session, run, max(run.pace.timeout_s, run.pace.settle_s))
+    return replace(grown, probe=probed.probe)
 
 
 def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeError) -> ClusterReport:

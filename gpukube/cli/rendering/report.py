@@ -12,9 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.cli.rendering.lines import Line, View
-    from gpukube.engine.documents.shapes.report import PoolOutcome, Proof, ReportDocument, ValidationDocument
+    from gpukube.engine.documents.shapes.report import (
+        Check,
+        PoolOutcome,
+        Probe,
+        Proof,
+        ReportDocument,
+        ValidationDocument,
+    )
 
-__all__ = ["outcome_words", "render_report", "render_validation"]
+__all__ = ["check_words", "outcome_words", "render_report", "render_validation"]
 
 OUTCOME_STYLES: Final = {
     "done": "green",
@@ -24,6 +31,9 @@ OUTCOME_STYLES: Final = {
     "failed": "red",
     "not-attempted": "yellow",
 }
+
+
+PROBE_STYLES: Final = {"passed": ("=", "green"), "failed": ("!", "red"), "skipped": ("-", "yellow")}
 
 
 def render_report(document: ReportDocument, view: View) -> Iterator[Line]:
@@ -78,3 +88,21 @@ def _proof(proof: Proof, view: View) -> Iterator[Line]:
         for finding in node["findings"]:
             if view.verbose or finding["weight"] == "note":
                 yield Hung(Text("      "), Text(f"{finding['weight']}: {finding['seen']}"))
+        for check in node["checks"]:
+            if view.verbose or not check["holds"]:
+                yield Hung(Text("      "), Text(check_words(check)))
+    if proof["probe"]:
+        yield from _probe(proof["probe"])
+
+
+def check_words(check: Check) -> str:
+    """Say what was compared and how it is, and how it should be where it is not so."""
+    seen = f"{check['what']}: {check['seen'] or 'absent'}"
+    return seen if check["holds"] else f"{seen}, not {check['expected'] or 'absent'}"
+
+
+def _probe(probe: Probe) -> Iterator[Line]:
+    sign, style = PROBE_STYLES[probe["status"]]
+    yield Hung(Text.assemble("    ", (sign, style), " "), Text(f"probe {probe['status']}: {probe['says']}"))
+    for line in probe["output"]:
+        yield Hung(Text("      | "), Text(line, style="dim"))

@@ -13,12 +13,16 @@ from gpukube.engine.report import exit_code
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpukube.cluster.proof import Check as FoundCheck
     from gpukube.cluster.proof import Finding as FoundFinding
     from gpukube.cluster.proof import PoolProof
+    from gpukube.cluster.proof import Probe as FoundProbe
     from gpukube.engine.documents.shapes.report import (
+        Check,
         EventDocument,
         Finding,
         PoolOutcome,
+        Probe,
         Proof,
         ReportDocument,
         ReportKind,
@@ -105,10 +109,28 @@ def _proof(proof: PoolProof) -> Proof:
                 "expected": dict(node.expected),
                 "allocatable": dict(node.seen),
                 "findings": [_finding(f) for f in node.findings],
+                "checks": [_check(c) for c in node.checks],
             }
             for node in proof.per_node
         ],
         "findings": [_finding(f) for f in proof.findings],
+        "probe": _probe(proof.probe) if proof.probe else None,
+    }
+
+
+def _check(check: FoundCheck) -> Check:
+    return {"what": check.what, "expected": check.expected, "seen": check.seen, "holds": check.holds}
+
+
+def _probe(probe: FoundProbe) -> Probe:
+    return {
+        "status": probe.status,
+        "says": probe.says,
+        "resource": probe.resource,
+        "image": probe.image,
+        "node": probe.node,
+        "output": list(probe.output),
+        "findings": [_finding(f) for f in probe.findings],
     }
 
 

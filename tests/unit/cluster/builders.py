@@ -171,6 +171,29 @@ def plugin_daemonset(values: Mapping[str, object]) -> WorkloadView:
     )
 
 
+def companion_daemonsets(values: Mapping[str, object]) -> tuple[WorkloadView, ...]:
+    """Make the DaemonSets beside the plugin as the chart renders them: discovery, the MPS daemon, NFD's worker."""
+    labels = {"app.kubernetes.io/name": "nvidia-device-plugin", "app.kubernetes.io/instance": RELEASE_NAME}
+    placed = placement_of(values)
+    nfd = values["nfd"]
+    assert isinstance(nfd, dict)
+    return (
+        daemonset(f"{PLUGIN_NAME}-gpu-feature-discovery", NAMESPACE, labels=labels, placement=placed),
+        daemonset(
+            f"{PLUGIN_NAME}-mps-control-daemon",
+            NAMESPACE,
+            labels=labels,
+            placement=replace(placed, node_selector={"nvidia.com/mps.capable": "true"}),
+        ),
+        daemonset(
+            f"{RELEASE_NAME}-node-feature-discovery-worker",
+            NAMESPACE,
+            labels={"app.kubernetes.io/instance": RELEASE_NAME},
+            placement=placement_of(nfd["worker"]),
+        ),
+    )
+
+
 def named(kind: str, name: str, **fields: object) -> dict[str, object]:
     """Make an object as a manifest has it."""
     return {"kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, **fields}
@@ -227,7 +250,7 @@ def installed(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> 
     values = chart_values(pools, Surroundings())
     seen = Sighting(
         nodes=nodes,
-        daemonsets=(plugin_daemonset(values),),
+        daemonsets=(plugin_daemonset(values), *companion_daemonsets(values)),
         pods=tuple(plugin_pod(node.name) for node in nodes),
         history=(release_of(values),),
         config_map=entries_of(values),

@@ -10,11 +10,13 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
 )
 
 __all__ = [
+    "Check",
     "ClusterOutcome",
     "EventDocument",
     "Finding",
     "NodeProof",
     "PoolOutcome",
+    "Probe",
     "Proof",
     "ReportDocument",
     "ReportKind",
@@ -41,6 +43,38 @@ class Finding(TypedDict):
     """What to run; empty when waiting is all there is to do."""
 
 
+class Check(TypedDict):
+    """One thing of a node, as it should be and as it is."""
+
+    what: str
+    """For people: a label, a taint, a condition, a pod."""
+    expected: str
+    """As it should be; empty for absent."""
+    seen: str
+    """As it is; empty for absent."""
+    holds: bool
+    """Whether they agree; what does not need not hinder anything."""
+
+
+class Probe(TypedDict):
+    """What a pod with one device of the pool saw."""
+
+    status: Literal["passed", "failed", "skipped"]
+    """skipped is no failure: there was nothing to ask without starting a node, or no device free."""
+    says: str
+    """One line."""
+    resource: str
+    """What the pod asked for."""
+    image: str
+    """What it ran."""
+    node: str
+    """Where it ran; empty when it did not."""
+    output: list[str]
+    """What nvidia-smi -L wrote."""
+    findings: list[Finding]
+    """What is wrong with that."""
+
+
 class NodeProof(TypedDict):
     """One node: devices by resource name."""
 
@@ -52,6 +86,8 @@ class NodeProof(TypedDict):
     """Seen."""
     findings: list[Finding]
     """What is missing on it."""
+    checks: list[Check]
+    """What else was compared."""
 
 
 class Proof(TypedDict):
@@ -69,6 +105,8 @@ class Proof(TypedDict):
     """Each node."""
     findings: list[Finding]
     """What is missing of the pool as a whole."""
+    probe: Probe | None
+    """What a pod saw; null when none was asked for."""
 
 
 class PoolOutcome(TypedDict):
