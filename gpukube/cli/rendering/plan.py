@@ -132,7 +132,7 @@ def _details(pool: PoolPart, view: View, *, indent: str, why: bool) -> Iterator[
     for feature, how in () if quiet else pool["fidelity"].items():
         by = f" ({how['substitute']})" if how["substitute"] else ""
         yield fact("how", f"{feature}: {how['fidelity']}{by}", indent=indent)
-    if view.verbose and pool["ownership"]:
+    if pool["ownership"]:
         yield fact("owner", pool["ownership"], indent=indent)
     if why and pool["why"] not in {found["message"] for found in pool["diagnostics"]}:
         yield fact("why", pool["why"])

@@ -1,0 +1,94 @@
+"""Who owns driver and plugin, and why, for people."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from gpukube.cli.rendering.lines import Hung
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cli.rendering.lines import Line
+    from gpukube.engine.reasons import Alternative, OwnerDocument, OwnerPart
+
+__all__ = ["render_owners"]
+
+_NAMES: Final = {
+    "chart": "the device-plugin chart",
+    "operator": "the GPU Operator",
+    "cloud": "the cloud",
+    "none": "nobody of gpukube's or the cloud's",
+}
+
+
+def render_owners(document: OwnerDocument, *, sources: bool) -> Iterator[Line]:
+    """Show the answer, then what it stands on, what it sets, and what else could be asked.
+
+    Args:
+        document: The explanation.
+        sources: Name the public source of each fact and row too.
+    """
+    for part in document["pools"]:
+        yield Text.assemble((f"{part['cluster']}/{part['pool']}", "bold"), "  ", (_answer(part), ""))
+        yield from _reasons(part, sources=sources)
+        yield from _settings(part)
+        yield from _refusals(part)
+        yield Text("  if asked for another devicePlugin.owner", style="bold")
+        for other in part["alternatives"]:
+            yield from _alternative(other)
+        yield ""
+
+
+def _answer(part: OwnerPart) -> str:
+    if part["devicePlugin"] is None:
+        return "refused"
+    driver = "the driver comes with the nodes" if part["driver"] == "cloud" else "the driver is yours to install"
+    return f"advertised by {_NAMES[part['devicePlugin']]}; {driver}"
+
+
+def _reasons(part: OwnerPart, *, sources: bool) -> Iterator[Line]:
+    yield _line("why", part["reason"])
+    yield Text("  facts", style="bold")
+    for fact in part["facts"]:
+        yield _line(fact["fact"], fact["value"] + (f" [{fact['source']}]" if sources else ""))
+    yield Text("  rules", style="bold")
+    for row in part["rows"]:
+        yield _line(row["table"], f"{row['row']}: {row['says']}" + (f" [{row['source']}]" if sources else ""))
+
+
+def _settings(part: OwnerPart) -> Iterator[Line]:
+    if part["settings"]:
+        yield Text("  sets", style="bold")
+    for setting in part["settings"]:
+        why = f"  ({setting['why']})" if setting["kind"] == "label" else ""
+        yield _line(setting["kind"], f"{setting['name']} = {_value(setting['value'])}{why}")
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) and "\n" not in value else json.dumps(value)
+
+
+def _refusals(part: OwnerPart) -> Iterator[Line]:
+    if part["refusals"]:
+        yield Text("  refused", style="bold red")
+    for refusal in part["refusals"]:
+        yield _line(refusal["code"], refusal["message"])
+        if refusal["why"]:
+            yield _line("", f"why: {refusal['why']}")
+        yield _line("", f"fix: {refusal['fix']}")
+
+
+def _alternative(other: Alternative) -> Iterator[Line]:
+    if other["devicePlugin"] is None:
+        yield _line(other["asked"], f"refused: {other['says']}")
+        yield _line("", f"fix: {other['fix']}")
+    else:
+        yield _line(other["asked"], f"{_NAMES[other['devicePlugin']]}: {other['says']}")
+
+
+def _line(name: str, value: str) -> Line:
+    return Hung(Text(f"    {name:<10}  "), Text(value))

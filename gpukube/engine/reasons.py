@@ -1,0 +1,235 @@
+"""Why the owners of a pool are who they are, as a document: facts, the rows that matched, what is set, what else.
+
+Lives here: explanations (owners) and what was seen of their clusters -> plain data. Must not live here: showing it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from gpukube.cluster.advertisers import find_advertisers
+from gpukube.cluster.names import NAMESPACE, RELEASE_KINDS
+from gpukube.cluster.nfd import find_nfd
+from gpukube.cluster.release_plan import plan_release, value_changes
+from gpukube.cluster.sighting import Sighting
+from gpukube.core.owners import DRIVER_ROWS, PLUGIN_ROWS, RELEASE_ROWS
+from gpukube.core.owners.labels import LABEL_REASONS
+from gpukube.core.owners.solver import cut_of
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.core.owners import Decision
+    from gpukube.core.values import Desired, Target
+    from gpukube.engine.owners import Explained
+
+__all__ = ["Alternative", "Fact", "OwnerDocument", "OwnerPart", "Refusal", "Row", "Setting", "owner_document"]
+
+
+class Fact(TypedDict):
+    """Something the solver went by."""
+
+    fact: str
+    value: str
+    source: str
+
+
+class Row(TypedDict):
+    """A row of the solver's tables that matched."""
+
+    table: str
+    row: str
+    says: str
+    source: str
+
+
+class Setting(TypedDict):
+    """Something that is set to make it so: a label of the nodes, a field of the request, a value of the chart."""
+
+    kind: str
+    name: str
+    value: object
+    why: str
+
+
+class Refusal(TypedDict):
+    """Why it cannot be."""
+
+    code: str
+    message: str
+    why: str
+    fix: str
+
+
+class Alternative(TypedDict):
+    """What another devicePlugin.owner would come to; devicePlugin is None where it is refused."""
+
+    asked: str
+    devicePlugin: str | None
+    row: str
+    says: str
+    fix: str
+
+
+class OwnerPart(TypedDict):
+    """One pool on one cluster; driver and devicePlugin are None where it is refused."""
+
+    cluster: str
+    pool: str
+    looked: bool
+    driver: str | None
+    devicePlugin: str | None
+    reason: str
+    facts: list[Fact]
+    rows: list[Row]
+    settings: list[Setting]
+    refusals: list[Refusal]
+    alternatives: list[Alternative]
+
+
+class OwnerDocument(TypedDict):
+    """A pool on all its clusters."""
+
+    schemaVersion: int
+    kind: str
+    pools: list[OwnerPart]
+
+
+def owner_document(
+    found: Sequence[Explained], seen: Mapping[str, Sighting], against: Mapping[str, Sequence[Diagnostic]]
+) -> OwnerDocument:
+    """Tell why, per cluster.
+
+    Args:
+        found: The pool on each of its clusters.
+        seen: By cluster key, the clusters that were looked at.
+        against: By cluster key, what a plan of the live cluster has against it.
+    """
+    parts = [
+        _part(explained, seen.get(key), against.get(key, ()))
+        for explained in found
+        for key in [explained.decision.target.cluster.key]
+    ]
+    return {"schemaVersion": 0, "kind": "OwnerExplanation", "pools": parts}
+
+
+def _part(explained: Explained, seen: Sighting | None, against: Sequence[Diagnostic]) -> OwnerPart:
+    decision, desired = explained.decision, explained.desired
+    own = [decision.outcome] if isinstance(decision.outcome, Diagnostic) else []
+    near = {problem.where for problem in explained.problems}
+    refusals = [*explained.problems, *(d for d in own if d.where not in near), *against]
+    owner = desired.ownership if desired else None
+    return {
+        "cluster": decision.target.cluster.key,
+        "pool": decision.target.pool,
+        "looked": seen is not None,
+        "driver": owner.driver if owner else None,
+        "devicePlugin": owner.advertiser if owner else None,
+        "reason": owner.reason if owner else _message(refusals[0], decision),
+        "facts": [*_facts(decision), *_seen(seen, explained)],
+        "rows": _rows(decision),
+        "settings": list(_settings(decision, desired, seen)) if desired else [],
+        "refusals": [{"code": d.code, "message": _message(d, decision), "why": d.why, "fix": d.fix} for d in refusals],
+        "alternatives": [_alternative(other, problems) for other, problems in explained.others],
+    }
+
+
+def _facts(decision: Decision) -> Iterator[Fact]:
+    target, stack = decision.target, decision.stack
+    brings = "brings the driver" if stack.driver == "cloud" else "brings no driver"
+    runs = "runs a plugin of the cloud's" if stack.advertiser == "cloud" else "runs no plugin"
+    asks = f"devicePlugin.owner {target.plugin_owner}, driver.owner {target.driver_owner}"
+    yield {"fact": "asked", "value": asks, "source": str(target.locator.at("devicePlugin.owner"))}
+    yield {"fact": "machine", "value": f"{target.machine.name}, {target.machine.model}", "source": "catalogue"}
+    yield {"fact": "nodes", "value": f"{stack.image} {brings} and {runs}", "source": stack.source}
+    yield {"fact": "sharing", "value": _sharing(target), "source": str(target.locator.at("sharing"))}
+    if target.sharing.mig:
+        yield {"fact": "cut by", "value": _CUTTERS[cut_of(target, stack)], "source": stack.source}
+    if stack.no_operator:
+        yield {"fact": "operator", "value": f"cannot serve these nodes: {stack.no_operator}", "source": stack.source}
+
+
+_CUTTERS = {
+    "cloud": "the cloud, by a field of the pool or a setting of the node",
+    "operator": "the GPU Operator's MIG manager only",
+    "nobody": "nobody",
+}
+
+
+def _sharing(target: Target) -> str:
+    cut, slicing = target.sharing.mig, target.sharing.slicing
+    words = [
+        f"MIG {cut.profile}, strategy {cut.strategy}" if cut else "",
+        f"{slicing.mode}, {slicing.replicas} replicas" if slicing else "",
+    ]
+    return " and ".join(word for word in words if word) or "whole GPUs"
+
+
+def _seen(seen: Sighting | None, explained: Explained) -> Iterator[Fact]:
+    """Tell what the cluster holds that bears on it."""
+    if seen is None:
+        yield {"fact": "cluster", "value": "not looked at; --live looks", "source": "the spec"}
+        return
+    for kind in RELEASE_KINDS:
+        release = seen.release_of(kind)
+        said = f"revision {release.revision} is {release.status}" if release else "is not there"
+        yield {"fact": "release", "value": f"{kind.address} ({kind.title}) {said}", "source": f"Secrets of {NAMESPACE}"}
+    pools = [explained.desired] if explained.desired else []
+    for item in find_advertisers(seen, pools):
+        lands = "could run on these nodes" if item.lands_on else "stays off these nodes"
+        yield {"fact": "advertiser", "value": f"{item.title} {lands}", "source": item.evidence}
+    nfd = find_nfd(seen)
+    said = "is there already" if nfd else "is not there, the release brings it"
+    yield {"fact": "features", "value": f"node-feature-discovery {said}", "source": "DaemonSets of the cluster"}
+
+
+def _rows(decision: Decision) -> list[Row]:
+    release = next(row for row in RELEASE_ROWS if row.name == decision.choice.row)
+    driver = next(row for row in DRIVER_ROWS if row is decision.driver)
+    plugin = next(row for row in PLUGIN_ROWS if row is decision.plugin)
+    brought = driver.says.format(image=decision.stack.image)
+    return [
+        {"table": "release", "row": release.name, "says": decision.choice.because, "source": release.source},
+        {"table": "driver", "row": driver.name, "says": brought, "source": driver.source},
+        {"table": "plugin", "row": plugin.name, "says": decision.said, "source": plugin.source},
+    ]
+
+
+def _settings(decision: Decision, desired: Desired, seen: Sighting | None) -> Iterator[Setting]:
+    for key, value in desired.ownership.labels.items():
+        yield {"kind": "label", "name": key, "value": value, "why": LABEL_REASONS[key]}
+    for path in decision.stack.fields:
+        sent = _field(desired.create.params, path)
+        if sent is not None:
+            yield {"kind": "field", "name": path, "value": sent, "why": f"{desired.create.operation} of the pool"}
+    release = plan_release([desired], seen or Sighting())
+    for change in value_changes({}, release.values) if release.action != "conflict" else ():
+        yield {"kind": "value", "name": change.path, "value": change.new, "why": f"of release {release.name}"}
+
+
+def _field(params: Mapping[str, object], path: str) -> object:
+    """Find a place in a request; None when it is not there. Lists are indexed by number."""
+    found: object = params
+    for word in path.split("."):
+        if isinstance(found, dict):
+            found = found.get(word)
+        elif isinstance(found, list) and int(word) < len(found):
+            found = found[int(word)]
+        else:
+            return None
+    return found
+
+
+def _message(found: Diagnostic, decision: Decision) -> str:
+    """Leave out the pool's name, under which it is told."""
+    return found.message.removeprefix(f"{decision.target.where}: ")
+
+
+def _alternative(other: Decision, problems: Sequence[Diagnostic]) -> Alternative:
+    asked, row = other.target.plugin_owner, other.plugin.name
+    against = [*problems, *([other.outcome] if isinstance(other.outcome, Diagnostic) else [])]
+    if against:
+        said = _message(against[0], other)
+        return {"asked": asked, "devicePlugin": None, "row": row, "says": said, "fix": against[0].fix}
+    return {"asked": asked, "devicePlugin": other.plugin.answer, "row": row, "says": other.said, "fix": ""}

@@ -1,0 +1,147 @@
+"""`gpukube explain owner`: the answer, the facts it stands on, what is set, what else could be asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.cli.harness import EXAMPLES, Gpukube
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.harness import Cluster
+
+SINGLE = EXAMPLES / "aks-mig-single.yaml"
+Part = dict[str, Any]  # a pool of the document that -o json prints
+
+
+def told(gpukube: Gpukube, *words: str, code: int = 0, sandbox: bool = False) -> list[Part]:
+    shown = gpukube("explain", "owner", *words, "-o", "json", sandbox=sandbox)
+    assert shown.code == code, shown.err
+    document = json.loads(shown.out)
+    assert (document["schemaVersion"], document["kind"]) == (0, "OwnerExplanation")
+    parts: list[Part] = document["pools"]
+    return parts
+
+
+def settings(part: Part, kind: str) -> dict[str, object]:
+    return {item["name"]: item["value"] for item in part["settings"] if item["kind"] == kind}
+
+
+def edited(directory: Path, example: str, **fields: object) -> Path:
+    spec = yaml.safe_load((EXAMPLES / example).read_text("utf-8"))
+    spec["pools"][0] |= fields
+    path = directory / "pools.yaml"
+    path.write_text(yaml.safe_dump(spec), "utf-8")
+    return path
+
+
+EXAMPLE_ANSWERS = {
+    "aks-mig-single.yaml": ("chart", "chart", {"body.properties.gpuInstanceProfile": "MIG1g"}),
+    "eks-mig.yaml": ("operator", "operator-cuts", {"nodegroup.amiType": "AL2023_x86_64_NVIDIA"}),
+    "eks-bottlerocket-mig.yaml": ("cloud", "cloud", {"nodegroup.amiType": "BOTTLEROCKET_x86_64_NVIDIA"}),
+    "gke-mig.yaml": (
+        "cloud",
+        "cloud",
+        {
+            "nodePool.config.accelerators.0.gpuDriverInstallationConfig.gpuDriverVersion": "DEFAULT",
+            "nodePool.config.accelerators.0.gpuPartitionSize": "1g.5gb",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLE_ANSWERS)
+def test_explain_when_offline_then_answer_row_and_fields(example: str, gpukube: Gpukube) -> None:
+    advertiser, row, fields = EXAMPLE_ANSWERS[example]
+    spec = yaml.safe_load((EXAMPLES / example).read_text("utf-8"))
+    (part,) = told(gpukube, spec["pools"][0]["name"], "-f", str(EXAMPLES / example))
+    assert (part["devicePlugin"], part["rows"][-1]["row"]) == (advertiser, row)
+    assert settings(part, "field") == fields
+    assert bool(settings(part, "value")) is (advertiser in ("chart", "operator"))
+    assert all(item["source"] for item in [*part["facts"], *part["rows"]])
+    assert {other["asked"] for other in part["alternatives"]} == {"helm", "operator", "cloud", "dra", "none"}
+    assert part["looked"] is False
+
+
+def test_explain_when_the_operator_cuts_then_the_values_that_make_it_so(gpukube: Gpukube) -> None:
+    (part,) = told(gpukube, "a100mig", "-f", str(EXAMPLES / "eks-mig.yaml"))
+    values = settings(part, "value")
+    assert (values["driver.enabled"], values["toolkit.enabled"], values["migManager.enabled"]) == (False, False, True)
+    labels = settings(part, "label")
+    assert labels["nvidia.com/mig.config"] == "all-1g.5gb"
+    assert f"devicePlugin.config.data.{labels['nvidia.com/device-plugin.config']}" in values
+
+
+def test_explain_when_refused_then_the_conflict_is_the_answer_and_four(gpukube: Gpukube, tmp_path: Path) -> None:
+    spec = edited(tmp_path, "aks-mig-single.yaml", devicePlugin={"owner": "operator"})
+    (part,) = told(gpukube, "a100mig", "-f", str(spec), code=4)
+    assert part["devicePlugin"] is None
+    assert [refusal["code"] for refusal in part["refusals"]] == ["owner"]
+    assert "; or " in part["refusals"][0]["fix"]
+    by_asked = {other["asked"]: other for other in part["alternatives"]}
+    assert (by_asked["auto"]["devicePlugin"], by_asked["dra"]["devicePlugin"]) == ("chart", None)
+
+
+def test_explain_when_the_provider_refuses_the_same_field_then_told_once(gpukube: Gpukube, tmp_path: Path) -> None:
+    spec = edited(tmp_path, "eks-bottlerocket-mig.yaml", devicePlugin={"owner": "none"})
+    name = yaml.safe_load(spec.read_text("utf-8"))["pools"][0]["name"]
+    (part,) = told(gpukube, name, "-f", str(spec), code=4)
+    assert [refusal["code"] for refusal in part["refusals"]] == ["eks-bottlerocket-plugin"]
+
+
+def test_explain_when_read_by_people_then_sections_and_sources_on_demand(gpukube: Gpukube) -> None:
+    plain = gpukube("explain", "owner", "a100mig", "-f", str(SINGLE), sandbox=False).out
+    assert re.search(r"^train-aks/a100mig  advertised by the device-plugin chart", plain)
+    headings = re.findall(r"^  (\S.*)$", plain, re.MULTILINE)
+    assert headings == ["facts", "rules", "sets", "if asked for another devicePlugin.owner"]
+    assert "docs: aks/use-nvidia-gpu" not in plain
+    assert (
+        "docs: aks/use-nvidia-gpu" in gpukube("explain", "owner", "a100mig", "-f", str(SINGLE), "-v", sandbox=False).out
+    )
+
+
+def test_explain_when_yaml_is_asked_for_then_the_same_document(gpukube: Gpukube) -> None:
+    shown = gpukube("explain", "owner", "a100mig", "-f", str(SINGLE), "-o", "yaml", sandbox=False)
+    assert yaml.safe_load(shown.out)["pools"] == told(gpukube, "a100mig", "-f", str(SINGLE))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nope", "-f", str(SINGLE)), "no-match"),
+        (("a100mig", "-f", str(SINGLE), "--cluster", "nope"), "no-match"),
+        (("a100mig",), "no-file"),
+        (("a100mig", "-f", str(SINGLE), "-o", "markdown"), "output-format"),
+    ],
+)
+def test_explain_when_the_command_line_is_wrong_then_four(words: tuple[str, ...], said: str, gpukube: Gpukube) -> None:
+    shown = gpukube("explain", "owner", *words, sandbox=False)
+    assert shown.code == 4
+    assert f"error[{said}]" in shown.err
+
+
+def test_explain_when_several_clusters_then_each_and_those_that_are_meant(gpukube: Gpukube) -> None:
+    path = str(EXAMPLES / "three-clouds.yaml")
+    parts = told(gpukube, "t4slices", "-f", path)
+    assert {part["cluster"]: part["devicePlugin"] for part in parts} == {
+        "train-eks": "operator",  # for the sake of the pool that is cut there
+        "train-aks": "chart",
+        "train-gke": "cloud",
+    }
+    (one,) = told(gpukube, "t4slices", "-f", path, "--cluster", parts[0]["cluster"])
+    assert one == parts[0]
+
+
+def test_explain_when_live_then_what_is_on_the_cluster(gpukube: Gpukube, cluster: Cluster) -> None:
+    del cluster
+    (part,) = told(gpukube, "a100mig", "-f", str(SINGLE), "--live", sandbox=True)
+    facts = [f"{fact['fact']}: {fact['value']}" for fact in part["facts"]]
+    assert part["looked"] is True
+    assert any(re.fullmatch(r"release: .*/gpukube-nvidia-device-plugin .* is not there", fact) for fact in facts)
+    assert any(fact.startswith("features: node-feature-discovery") for fact in facts)
