@@ -27,7 +27,12 @@ HOLDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "gke": (("gke", "PUT", "/nodePools/"),),
 }
 """Where the first of the two is held: at its change of the pool, or while Helm runs."""
-CASES = [(name, hold) for name, holds in HOLDS.items() for hold in (None, *holds)]
+LATER = [("aks", HOLDS["aks"][0]), ("eks", None), ("eks", HELM)]
+CASES = [
+    pytest.param(name, hold, marks=[pytest.mark.slow] if (name, hold) in LATER else [])
+    for name, holds in HOLDS.items()
+    for hold in (None, *holds)
+]
 
 
 def hold(stage: Stage, started: Started) -> None:
@@ -107,7 +112,7 @@ def require_both(stage: Stage, specs: Sequence[Path], devices: set[int]) -> None
     assert not [status for _, _, status in stage.releases() if status.startswith("pending")]
 
 
-@pytest.mark.parametrize("name", ["aks", "eks"])
+@pytest.mark.parametrize("name", ["aks", pytest.param("eks", marks=pytest.mark.slow)])
 def test_apply_when_two_owners_change_their_sharing_at_once_then_both_entries_are_there(
     stage: Stage, name: str
 ) -> None:

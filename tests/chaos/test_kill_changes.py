@@ -70,7 +70,20 @@ class Killer:
             ] += 1
 
 
-@pytest.mark.parametrize(("name", "what"), CHANGES)
+LATER = {
+    ("aks", "roll"),
+    ("aks", "prune"),
+    ("aks", "delete"),
+    ("aks", "scale"),
+    ("eks", "sharing"),
+    ("eks", "prune"),
+} | {("eks", "scale")}
+"""Stories whose calls to the cloud are those of others too; they are told in the slow run."""
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [pytest.param(*key, marks=[pytest.mark.slow] if key in LATER else []) for key in CHANGES]
+)
 def test_change_when_killed_at_each_change_of_the_cloud_in_turn_then_converges(
     stage: Stage, name: str, what: str
 ) -> None:
