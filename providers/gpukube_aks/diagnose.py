@@ -33,6 +33,8 @@ _A10_BAD: Final = "202607.02.0"
 """Node image whose two driver halves do not fit on A10 (Azure/AKS#5869)."""
 _A10_FLOOR: Final = (202606, 8, 1)
 """First node image with the GRID driver that A10 sizes need since 2026-07-24 (Azure/AKS#5875)."""
+_LARGEST_DISCOUNT: Final = 0.1
+"""Azure advertises discounts of up to 90 % for Spot; what offers less never gets a machine (Azure/AKS#4404)."""
 _RETIRED_TAG: Final = "skipgpudriverinstall"
 
 
@@ -179,14 +181,14 @@ def _spot_taint(view: CloudView, pool: Observed) -> Ailment | None:
 
 def _spot_price(view: CloudView, pool: Observed) -> Ailment | None:
     price, machine = pool.fields.get("capacity.maxPrice"), _machine(pool)
-    asked = machine.spot_usd_h if machine else None
-    if not isinstance(price, int | float) or machine is None or asked is None or price >= asked:
+    full = machine.price_usd_h if machine else None
+    if not isinstance(price, int | float) or machine is None or full is None or price >= full * _LARGEST_DISCOUNT:
         return None
     return Ailment(
         view.name_of(pool),
-        f"spotMaxPrice {price:g} is below what {machine.name} costs, {asked:g} USD per hour in {machine.price_region}",
+        f"spotMaxPrice {price:g} is less than a tenth of what {machine.name} costs on demand, {full:g} USD per hour",
         f"make a pool with --spot-max-price -1 beside it, then {_remove(view, pool)}",
-        evidence=(f"spotMaxPrice={price:g}", f"count={pool.nodes}"),
+        evidence=(f"spotMaxPrice={price:g}", f"count={pool.nodes}", f"prices of {machine.price_region}"),
         severity="warning",
     )
 
