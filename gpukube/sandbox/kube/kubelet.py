@@ -14,7 +14,7 @@ from gpukube.sandbox.kube.containers import config_maps
 from gpukube.sandbox.kube.objects import meta, name_of, namespace_of, spec, status
 from gpukube.sandbox.kube.pluginconfig import Crash
 from gpukube.sandbox.kube.podruns import PodRun, pod_status, start_run
-from gpukube.sandbox.kube.programs import Process, config_label, start
+from gpukube.sandbox.kube.programs import NotFound, Process, config_label, start
 from gpukube.sandbox.kube.scheduling import is_terminal, pod_requests
 
 if TYPE_CHECKING:
@@ -115,6 +115,9 @@ class Kubelets:
             run.started = True
         for item in run.inits:
             if item.state != "done":
+                if not item.pullable:
+                    item.wait_for_image()
+                    return
                 await self._try(item, self._process(machine, node, pod, run, item))
                 if item.state != "running":
                     return
@@ -131,7 +134,9 @@ class Kubelets:
 
     async def _tend(self, item: ContainerRun, process: Process) -> None:
         run, now = process.run, process.now
-        if item.state == "waiting":
+        if not item.pullable:
+            item.wait_for_image()
+        elif item.state == "waiting":
             await self._try(item, process)
         elif item.state == "running":
             if spec(process.pod).get("restartPolicy") != "Always" and now >= item.since + WORK_S:
@@ -150,15 +155,17 @@ class Kubelets:
         try:
             await start(process)
         except Crash as crash:
-            process.log.append(f"E main.go] {crash}")
-            self._fail(item, process)
+            if not isinstance(crash, NotFound):
+                process.log.append(f"E main.go] {crash}")
+            self._fail(item, process, crash)
 
-    def _fail(self, item: ContainerRun, process: Process) -> None:
+    def _fail(self, item: ContainerRun, process: Process, crash: Crash) -> None:
         if item.role == "plugin":
             process.machine.unregister(process.run.advertised)
             process.run.advertised = frozenset()
         if spec(process.pod).get("restartPolicy") == "Never":
-            item.state = "failed"
+            never_began = isinstance(crash, NotFound)
+            item.fail(*(("StartError", str(crash), 128) if never_began else ("Error", "", 1)))
         else:
             item.crash(process.pod, process.now)
 

@@ -29,6 +29,7 @@ class ContainerRun:
         state: waiting, running, done (ended well) or failed (ended badly and not to be restarted).
         retry_at: Sandbox time of the next start, or of a running program's own next try; 0 for none.
         seen: The configuration change (`PodRun.reloads`) it has taken in.
+        exit_code: Of its last end; with `reason` and `message` what is told of a container that ended badly for good.
     """
 
     name: str
@@ -42,6 +43,22 @@ class ContainerRun:
     retry_at: float = 0.0
     seen: int = 0
     since: float = 0.0
+    exit_code: int = 0
+
+    @property
+    def pullable(self) -> bool:
+        """Whether its image can be had: from every registry but those below .invalid, which never exists (RFC 2606)."""
+        host = str(self.body.get("image", "")).partition("/")[0].partition(":")[0]
+        return not host.endswith(".invalid")
+
+    def wait_for_image(self) -> None:
+        """Its image cannot be had; the kubelet tries on."""
+        self.state, self.reason = "waiting", "ImagePullBackOff"
+        self.message = f'Back-off pulling image "{self.body.get("image", "")}": no such host'
+
+    def fail(self, reason: str, message: str, code: int) -> None:
+        """It ended badly and is not started again."""
+        self.state, self.reason, self.message, self.exit_code = "failed", reason, message, code
 
     def run(self, now: float) -> None:
         """It runs."""
@@ -136,7 +153,8 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
 
 def _phase(run: PodRun) -> str:
     states = {item.state for item in run.mains}
-    if not run.started or not run.initialised:
+    never_ran = any(item.state == "waiting" and not item.restarts for item in run.mains)
+    if not run.started or not run.initialised or never_ran:
         return "Pending"
     if states == {"done"}:
         return "Succeeded"
@@ -149,8 +167,9 @@ def _container_status(item: ContainerRun, started: str, *, shown: bool, init: bo
     if item.state == "running":
         state = {"running": {"startedAt": timestamp(item.since)}}
     elif item.state in {"done", "failed"}:
-        code, reason = (0, "Completed") if item.state == "done" else (1, "Error")
-        state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": started}}
+        reason = "Completed" if item.state == "done" else item.reason
+        ended = {"exitCode": item.exit_code, "reason": reason, "startedAt": started, "finishedAt": started}
+        state = {"terminated": ended | ({"message": item.message} if item.message else {})}
     else:
         reason = item.reason if shown else "PodInitializing"
         state = {"waiting": {"reason": reason} | ({"message": item.message} if item.message else {})}

@@ -1,7 +1,7 @@
 """The programs of the NVIDIA stack, imitated: what each does when its container starts or its config changes.
 
 Lives here: config-manager, device plugin, GFD, MPS daemon, NFD worker, nvidia-smi. Must not live here: container states
-and back-off (`kubelet`), findings (`plugin`, `gfd`, `nfd`).
+and back-off (`kubelet`), findings (`plugin`, `gfd`, `nfd`, `smi`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from gpukube.sandbox.kube import nfd
 from gpukube.sandbox.kube.containers import arguments_of, env_of, mounted_config_map
 from gpukube.sandbox.kube.gfd import feature_labels
 from gpukube.sandbox.kube.gkeplugin import advertise_gke
-from gpukube.sandbox.kube.hardware import find_model
 from gpukube.sandbox.kube.objects import labels, name_of, namespace_of
-from gpukube.sandbox.kube.plugin import GPU, advertise, devices_of
+from gpukube.sandbox.kube.plugin import GPU, advertise
 from gpukube.sandbox.kube.pluginconfig import CONFIG_LABEL, Crash, Settings, choose_config, read_settings
+from gpukube.sandbox.kube.smi import listing
 
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.machines import Machine
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
     from gpukube.sandbox.kube.podruns import ContainerRun, PodRun
 
-__all__ = ["Process", "config_label", "start"]
+__all__ = ["NotFound", "Process", "config_label", "start"]
 
 _RETRY_S = 30.0
+
+
+class NotFound(Crash):
+    """The container cannot start: its program is not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +193,12 @@ async def _nfd_worker(process: Process) -> None:
 
 
 def _nvidia_smi(process: Process) -> None:
+    """The container runtime of a node with a driver puts the program into the container; elsewhere there is none."""
     gpu = process.machine.shape.gpu
     if gpu is None or not gpu.driver:
-        raise Crash("nvidia-smi: command not found")
-    model = find_model(gpu.model)
-    for index, layout in enumerate(devices_of(gpu)):
-        serial = f"{process.machine.shape.name}-{index}"
-        process.log.append(f"GPU {index}: {model.product.replace('-', ' ')} (UUID: GPU-{serial})")
-        for number, profile in enumerate(layout or ()):
-            process.log.append(f"  MIG {profile:<15} Device {number:>2}: (UUID: MIG-{serial}-{number})")
+        raise NotFound(
+            "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create "
+            'failed: unable to start container process: error during container init: exec: "nvidia-smi": executable '
+            "file not found in $PATH: unknown"
+        )
+    process.log.extend(listing(process.machine, process.run))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.clock import timestamp
@@ -202,31 +203,64 @@ class Jobs:
         self._clock = clock
 
     async def reconcile(self) -> float | None:
-        """Bring every Job one step on."""
+        """Bring every Job one step on; gives the time at which the next deadline passes."""
         pods = await self._api.list("pods")
+        due: list[float] = []
         for job in await self._api.list("jobs"):
-            finished = {item["type"] for item in status(job).get("conditions") or () if item["status"] == "True"}
-            if not finished & {"Complete", "Failed"} and not meta(job).get("deletionTimestamp"):
-                await self._one(job, owned_by(job, pods))
-        return None
+            if meta(job).get("deletionTimestamp"):
+                continue
+            ended = _ended(job)
+            if ended is None:
+                due += await self._one(job, owned_by(job, pods))
+            elif (kept := spec(job).get("ttlSecondsAfterFinished")) is not None:
+                due += await self._expire(job, owned_by(job, pods), ended + int(kept))
+        return min(due, default=None)
 
-    async def _one(self, job: JsonObject, pods: list[JsonObject]) -> None:
+    async def _expire(self, job: JsonObject, pods: list[JsonObject], moment: float) -> list[float]:
+        """Remove a finished Job and its pods when their time has come."""
+        if self._clock.now() < moment:
+            return [moment]
+        for pod in pods:
+            await self._api.delete("pods", pod)
+        await self._api.delete("jobs", job)
+        return []
+
+    async def _one(self, job: JsonObject, pods: list[JsonObject]) -> list[float]:
         phases = [status(pod).get("phase") for pod in pods]
         succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
         active = len(pods) - succeeded - failed
         wanted, now = int(spec(job).get("completions") or 1), timestamp(self._clock.now())
         numbers: JsonObject = {"active": active, "succeeded": succeeded, "failed": failed}
         numbers["startTime"] = status(job).get("startTime") or now
+        limit = spec(job).get("activeDeadlineSeconds")
+        deadline = None if limit is None else _seconds(numbers["startTime"]) + int(limit)
         if succeeded >= wanted:
             numbers["conditions"] = [_finished("Complete", "CompletionsReached", now)]
             numbers["completionTime"] = now
         elif failed > int(spec(job).get("backoffLimit", 6)):
             numbers["conditions"] = [_finished("Failed", "BackoffLimitExceeded", now)]
+        elif deadline is not None and self._clock.now() >= deadline:
+            numbers["conditions"] = [_finished("Failed", "DeadlineExceeded", now)]
+            for pod in pods:
+                await self._api.delete("pods", pod)
         elif not spec(job).get("suspend"):
             for _ in range(min(int(spec(job).get("parallelism", 1)), wanted - succeeded) - active):
                 await self._api.create("pods", new_pod("Job", job, {}))
         if any(status(job).get(key) != value for key, value in numbers.items()):
             await self._api.patch_status("jobs", job, numbers)
+        return [] if deadline is None or "conditions" in numbers else [deadline]
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
+
+
+def _ended(job: JsonObject) -> float | None:
+    """Give the moment a Job finished; None while it has not."""
+    for item in status(job).get("conditions") or ():
+        if item["type"] in {"Complete", "Failed"} and item["status"] == "True":
+            return _seconds(item["lastTransitionTime"])
+    return None
 
 
 def _finished(kind: str, reason: str, now: str) -> JsonObject:

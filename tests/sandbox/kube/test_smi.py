@@ -1,0 +1,148 @@
+"""What pods that run nvidia-smi see, and what becomes of Jobs that end, hang, or cannot have their image."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox.kube.machines import Machine
+from gpukube.sandbox.kube.objects import status
+from gpukube.sandbox.kube.podruns import start_run
+from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
+from gpukube.sandbox.kube.smi import listing
+from tests.sandbox.kube.test_life import TOLERATED, Bench, life, plugin
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.kube.objects import JsonObject
+
+WHOLE = GpuShape("T4-16GB", 2)
+ALIKE = GpuShape("A100-40GB", 2, ("3g.20gb", "1g.5gb"))
+HALF = GpuShape("A100-40GB", 2, (("7g.40gb",), None))
+
+
+def seen(shape: GpuShape, registered: dict[str, int], *asked: dict[str, int]) -> list[str]:
+    """List what the last of these pods sees, kinds and identities only."""
+    machine = Machine(NodeShape("n", gpu=shape))
+    machine.register("plugin", registered, frozenset())
+    for at, limits in enumerate(asked):
+        body = {"name": "main", "image": "cuda", "resources": {"limits": limits}}
+        pod = {"metadata": {"name": "p", "uid": f"u{at}"}, "spec": {"containers": [body]}}
+        machine.pods[f"u{at}"] = start_run(pod, 0.0)
+    lines = listing(machine, machine.pods[f"u{len(asked) - 1}"])
+    return [line.rpartition("UUID: ")[2].removesuffix(")") for line in lines]
+
+
+ONE = {"nvidia.com/gpu": 1}
+SEEN: dict[str, tuple[GpuShape, dict[str, int], list[dict[str, int]], list[str]]] = {
+    "one whole gpu": (WHOLE, {"nvidia.com/gpu": 2}, [ONE], ["GPU-n-0"]),
+    "the next pod has the next": (WHOLE, {"nvidia.com/gpu": 2}, [ONE, ONE], ["GPU-n-1"]),
+    "replicas come round again": (WHOLE, {"nvidia.com/gpu": 8}, [ONE, ONE, ONE], ["GPU-n-0"]),
+    "two gpus": (WHOLE, {"nvidia.com/gpu": 2}, [{"nvidia.com/gpu": 2}], ["GPU-n-0", "GPU-n-1"]),
+    "no request": (WHOLE, {"nvidia.com/gpu": 2}, [{}], ["GPU-n-0", "GPU-n-1"]),
+    "a shared name": (WHOLE, {"nvidia.com/gpu.shared": 4}, [{"nvidia.com/gpu.shared": 1}], ["GPU-n-0"]),
+    "single": (ALIKE, {"nvidia.com/gpu": 4}, [ONE, ONE], ["GPU-n-0", "MIG-n-0-1"]),
+    "strategy none": (ALIKE, {"nvidia.com/gpu": 2}, [ONE], ["GPU-n-0", "MIG-n-0-0", "MIG-n-0-1"]),
+    "mixed": (
+        ALIKE,
+        {"nvidia.com/mig-1g.5gb": 2, "nvidia.com/mig-3g.20gb": 2},
+        [{"nvidia.com/mig-1g.5gb": 1}],
+        ["GPU-n-0", "MIG-n-0-1"],
+    ),
+    "mixed, the gpu that is not cut": (HALF, {"nvidia.com/gpu": 1, "nvidia.com/mig-7g.40gb": 1}, [ONE], ["GPU-n-1"]),
+}
+
+
+@pytest.mark.parametrize("case", SEEN)
+def test_listing_when_devices_are_handed_out_then_the_pod_sees_those(case: str) -> None:
+    shape, registered, asked, expected = SEEN[case]
+    assert seen(shape, registered, *asked) == expected
+
+
+def test_listing_when_an_instance_is_shown_then_numbered_from_zero() -> None:
+    machine = Machine(NodeShape("n", gpu=ALIKE))
+    machine.register("plugin", {"nvidia.com/mig-1g.5gb": 2}, frozenset())
+    body = {"name": "m", "image": "cuda", "resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}
+    machine.pods["u"] = start_run({"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [body]}}, 0.0)
+    assert listing(machine, machine.pods["u"]) == [
+        "GPU 0: NVIDIA A100 SXM4 40GB (UUID: GPU-n-0)",
+        "  MIG 1g.5gb      Device  0: (UUID: MIG-n-0-1)",
+    ]
+
+
+def job(name: str = "probe", image: str = "cuda", **more: object) -> JsonObject:
+    container = {
+        "name": "main",
+        "image": image,
+        "command": ["nvidia-smi", "-L"],
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    }
+    pod = {"containers": [container], "restartPolicy": "Never", "tolerations": TOLERATED}
+    return {"metadata": {"name": name}, "spec": {"backoffLimit": 0, "template": {"spec": pod}, **more}}
+
+
+def ended(bench: Bench, name: str = "probe") -> dict[str, str]:
+    told = status(bench.get("jobs", name)).get("conditions") or []
+    return {item["type"]: item["reason"] for item in told}
+
+
+async def ready(bench: Bench) -> None:
+    bench.put("daemonsets", plugin(configs=False))
+    await bench.node(WHOLE)
+    await bench.wait(60)
+
+
+def test_job_when_it_has_ended_then_removed_with_its_pod_after_its_time() -> None:
+    async def story(bench: Bench) -> None:
+        await ready(bench)
+        bench.put("jobs", job(ttlSecondsAfterFinished=100))
+        await bench.wait(30)
+        assert ended(bench) == {"Complete": "CompletionsReached"}
+        (pod,) = [item for item in bench.all_of("pods") if item["metadata"]["name"].startswith("probe-")]
+        assert bench.cluster.log_lines(pod["metadata"]["uid"], "main") == ["GPU 0: Tesla T4 (UUID: GPU-n1-0)"]
+        await bench.wait(120)
+        assert not bench.all_of("jobs")
+        assert not [item for item in bench.all_of("pods") if item["metadata"]["name"].startswith("probe-")]
+
+    life(story)
+
+
+def test_job_when_nothing_is_free_then_ended_at_its_deadline() -> None:
+    async def story(bench: Bench) -> None:
+        bench.put("jobs", job(activeDeadlineSeconds=50))
+        await bench.wait(40)
+        assert ended(bench) == {}
+        await bench.wait(20)
+        assert ended(bench) == {"Failed": "DeadlineExceeded"}
+        assert not bench.all_of("pods")
+
+    life(story)
+
+
+def test_pod_when_its_image_cannot_be_had_then_it_waits_for_it() -> None:
+    async def story(bench: Bench) -> None:
+        await ready(bench)
+        bench.put("jobs", job(image="registry.invalid/cuda:1"))
+        await bench.wait(30)
+        (pod,) = [item for item in bench.all_of("pods") if item["metadata"]["name"].startswith("probe-")]
+        (container,) = status(pod)["containerStatuses"]
+        assert (status(pod)["phase"], container["state"]["waiting"]["reason"]) == ("Pending", "ImagePullBackOff")
+
+    life(story)
+
+
+def test_pod_when_the_node_has_no_driver_then_its_program_is_not_found() -> None:
+    async def story(bench: Bench) -> None:
+        await bench.node(GpuShape("T4-16GB", 1, driver=False))
+        await bench.wait(40)
+        made = job()
+        del made["spec"]["template"]["spec"]["containers"][0]["resources"]
+        bench.put("jobs", made)
+        await bench.wait(20)
+        (pod,) = bench.all_of("pods")
+        told = status(pod)["containerStatuses"][0]["state"]["terminated"]
+        assert (status(pod)["phase"], told["reason"], told["exitCode"]) == ("Failed", "StartError", 128)
+        assert "executable file not found" in told["message"]
+        assert ended(bench) == {"Failed": "BackoffLimitExceeded"}
+
+    life(story)
