@@ -1,0 +1,213 @@
+"""Every cloud, image, sharing, wish and advertiser that is there already: one advertiser on each node, or a refusal.
+
+Who advertises in the end is counted here from the requests, the node labels and what is in the cluster, by rules
+written out anew: what the solver believes of itself does not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpukube.cluster.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.release_plan import plan_release
+from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.views import NodeView
+from gpukube.core.owners import choose_release, decide_owner
+from gpukube.core.resolve import promise_of
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.engine.owners import has_operator
+from gpukube.errors import Diagnostic
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube.provider import load_provider
+from tests.builders import make_target
+from tests.unit.cluster.builders import desire, installed, operated, operating
+from tests.unit.cluster.test_advertisers import DRA, GKE, OPERATOR, OWN_BUILD, STATIC, chart_release
+from tests.unit.gpukube_eks.samples import eks_target
+from tests.unit.gpukube_gke.targets import gke_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Desired, Target
+
+IMAGES: dict[str, Callable[..., Target]] = {
+    "eks al2023": eks_target,
+    "eks bottlerocket": lambda **changes: eks_target(image="bottlerocket", **changes),
+    "aks ubuntu": make_target,
+    "aks container linux": lambda **changes: make_target(native={"osSKU": "AzureContainerLinux"}, **changes),
+    "gke cos": gke_target,
+    "gke ubuntu": lambda **changes: gke_target(image="UBUNTU_CONTAINERD", **changes),
+}
+SHARINGS = {
+    "whole": Sharing(),
+    "time-slicing": Sharing(slicing=Slicing("time-slicing", 4, fail_requests_greater_than_one=True)),
+    "mps": Sharing(slicing=Slicing("mps", 4)),
+    "mig single": Sharing(mig=MigCut("1g.5gb", "single")),
+    "mig mixed": Sharing(mig=MigCut("1g.5gb", "mixed")),
+    "mig and time-slicing": Sharing(MigCut("1g.5gb", "single"), Slicing("time-slicing", 2)),
+}
+ASKED = ("auto", "helm", "operator", "cloud", "dra", "none")
+OWNED = "ours"
+"""Not a stranger: counted by the labels of the nodes."""
+
+
+def node(name: str, **changes: object) -> NodeView:
+    marks = {OWNER_LABEL: "ml-platform", POOL_LABEL: "a100mig"}
+    made = NodeView(name, marks, (), {}, {}, {"Ready": "True"}, "Ubuntu 24.04.3 LTS", "2026-11-01T00:00:00Z")
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+PRESENT: dict[str, tuple[Sighting, str]] = {
+    "nothing": (Sighting(), ""),
+    "our chart": (installed([desire(pool="other")]), OWNED),
+    "our operator": (operating([operated(pool="other", sharing=SHARINGS["mig single"])]), OWNED),
+    "another release of the chart": (Sighting(daemonsets=(chart_release(),)), "everywhere"),
+    "a static manifest": (Sighting(daemonsets=(STATIC,)), "everywhere"),
+    "another operator": (Sighting(daemonsets=(OPERATOR,)), "everywhere"),
+    "another operator without nodes yet": (Sighting(cluster_policies=("cluster-policy",)), "everywhere"),
+    "somebody's own build": (Sighting(daemonsets=(OWN_BUILD,)), "everywhere"),
+    "gke's plugin": (Sighting(daemonsets=(GKE,)), "gke"),
+    "bottlerocket's plugin on the pool's nodes": (
+        Sighting(nodes=(node("node-1", os_image="Bottlerocket OS 1.57.0", allocatable={"nvidia.com/gpu": "8"}),)),
+        "bottlerocket",
+    ),
+    "the service of aks on the pool's nodes": (
+        Sighting(nodes=(node("node-1", conditions={"Ready": "True", "UnhealthyNvidiaDevicePlugin": "False"}),)),
+        "aks",
+    ),
+    "the driver of dra": (Sighting(daemonsets=(DRA,), device_classes=("gpu.nvidia.com",)), "everywhere"),
+}
+"""What is there, and on whose nodes it runs besides ours."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How it ends: what stands against it, or the nodes' advertisers."""
+
+    refusals: tuple[Diagnostic, ...]
+    advertisers: tuple[str, ...]
+
+
+def end(target: Target, seen: Sighting, strangers: str) -> End:
+    """Go the way of a plan, and count at its end."""
+    provider = load_provider(target.cluster.provider)
+    stack = provider.stack(target)
+    choice = choose_release([(target, stack)], operator_live=has_operator(seen))
+    outcome = decide_owner(target, stack, choice).outcome
+    errors = [problem for problem in provider.check(target) if problem.severity == "error"]
+    if isinstance(outcome, Diagnostic) or errors:
+        return End((*errors, *([outcome] if isinstance(outcome, Diagnostic) else [])), ())
+    desired = provider.desired(target, outcome, promise_of(target))
+    release = plan_release([desired], seen)
+    found = [*release.diagnostics, *check_advertisers(find_advertisers(seen, [desired]), [desired])]
+    refusals = tuple(problem for problem in found if problem.severity == "error")
+    return End(refusals, () if refusals else tuple(advertisers(desired, seen, strangers, choice.release)))
+
+
+def advertisers(desired: Desired, seen: Sighting, strangers: str, release: str) -> Iterator[str]:
+    """Count what registers nvidia.com/* on a node of this pool."""
+    if runs_by_itself(desired):
+        yield "cloud"
+    if desired.labels.get("gpukube.io/advertiser") == "chart" and release == "chart":
+        yield "chart"
+    operator = release == "operator" or has_operator(seen)
+    if operator and desired.labels.get("nvidia.com/gpu.deploy.operands") != "false":
+        yield "operator"  # it goes to every NVIDIA node that is not labelled so
+    on_nodes = strangers in ("bottlerocket", "aks") and not runs_by_itself(desired)
+    if strangers == "everywhere" or on_nodes:
+        yield "stranger"
+
+
+def runs_by_itself(desired: Desired) -> bool:
+    """Say whether the cloud runs a plugin there: docs of the three clouds, by what is sent to them."""
+    request: Any = desired.create.params
+    if desired.create.service == "eks":
+        return str(request["nodegroup"]["amiType"]).startswith("BOTTLEROCKET_")
+    if desired.create.service == "aks":
+        profile = request["body"]["properties"].get("gpuProfile", {})
+        return bool(profile.get("nvidia", {}).get("managementMode") == "Managed")
+    return bool(request["nodePool"]["config"]["labels"].get("gke-no-default-nvidia-gpu-device-plugin") != "true")
+
+
+def targets(image: str) -> Iterator[Target]:
+    for sharing in SHARINGS.values():
+        for asked in ASKED:
+            yield IMAGES[image](sharing=sharing, plugin_owner=asked)
+
+
+@pytest.mark.parametrize("there", PRESENT)
+@pytest.mark.parametrize("image", IMAGES)
+def test_owners_when_anything_is_asked_anywhere_then_one_advertiser_or_a_refusal(image: str, there: str) -> None:
+    seen, strangers = PRESENT[there]
+    for target in targets(image):
+        ended = end(target, seen, strangers)
+        case = f"{image}, {target.sharing}, {target.plugin_owner}, {there}"
+        if ended.refusals:
+            assert all(refusal.fix for refusal in ended.refusals), case
+        elif target.plugin_owner == "none":
+            assert ended.advertisers in ((), ("stranger",)), f"{case}: {ended.advertisers}"
+        else:
+            assert len(ended.advertisers) == 1, f"{case}: {ended.advertisers}"
+
+
+ANSWERS = {
+    ("eks al2023", "whole", "auto", "nothing"): "chart",
+    ("eks al2023", "whole", "helm", "nothing"): "chart",
+    ("eks al2023", "whole", "operator", "nothing"): "operator",
+    ("eks al2023", "mig single", "auto", "nothing"): "operator",
+    ("eks al2023", "whole", "auto", "our operator"): "operator",
+    ("eks al2023", "whole", "none", "our operator"): "",
+    ("eks al2023", "mig single", "auto", "our chart"): "release-migration",
+    ("eks al2023", "whole", "helm", "our operator"): "release-migration",
+    ("eks al2023", "whole", "auto", "a static manifest"): "foreign-advertiser",
+    ("eks al2023", "whole", "none", "a static manifest"): "stranger",
+    ("eks al2023", "whole", "auto", "another operator"): "foreign-advertiser",
+    ("eks al2023", "whole", "dra", "nothing"): "owner",
+    ("eks al2023", "whole", "cloud", "nothing"): "owner",
+    ("eks bottlerocket", "mig single", "auto", "nothing"): "cloud",
+    ("eks bottlerocket", "whole", "auto", "our operator"): "cloud",
+    ("eks bottlerocket", "whole", "helm", "nothing"): "owner",
+    ("eks bottlerocket", "whole", "none", "nothing"): "eks-bottlerocket-plugin",
+    ("aks ubuntu", "whole", "auto", "nothing"): "chart",
+    ("aks ubuntu", "whole", "operator", "nothing"): "operator",
+    ("aks ubuntu", "mig mixed", "auto", "nothing"): "chart",
+    ("aks ubuntu", "mig mixed", "operator", "nothing"): "owner",
+    ("aks ubuntu", "mig single", "auto", "our operator"): "owner",
+    ("aks ubuntu", "whole", "cloud", "nothing"): "cloud",
+    ("aks ubuntu", "whole", "cloud", "our operator"): "cloud",
+    ("aks container linux", "whole", "operator", "nothing"): "owner",
+    ("gke cos", "whole", "auto", "nothing"): "cloud",
+    ("gke cos", "mig single", "auto", "gke's plugin"): "cloud",
+    ("gke cos", "whole", "none", "gke's plugin"): "",
+    ("gke cos", "whole", "helm", "nothing"): "owner",
+    ("gke cos", "whole", "operator", "nothing"): "owner",
+    ("gke ubuntu", "whole", "auto", "a static manifest"): "foreign-advertiser",
+}  # fmt: skip
+"""Rows that a reader of the clouds' documentation would name: the advertiser, or the code of the refusal."""
+
+
+@pytest.mark.parametrize("case", ANSWERS, ids=" | ".join)
+def test_owners_when_the_documentation_says_who_then_the_same(case: tuple[str, str, str, str]) -> None:
+    image, sharing, asked, there = case
+    target = IMAGES[image](sharing=SHARINGS[sharing], plugin_owner=asked)
+    ended = end(target, *PRESENT[there])
+    said = ended.refusals[0].code if ended.refusals else "".join(ended.advertisers)
+    assert said == ANSWERS[case]
+
+
+@pytest.mark.parametrize("owner", ["cloud", "operator", "none"])
+@pytest.mark.parametrize("image", IMAGES)
+def test_owners_when_a_driver_is_asked_for_then_there_is_one_or_a_refusal(image: str, owner: str) -> None:
+    for target in targets(image):
+        asked = replace(target, driver_owner=owner)  # type: ignore[arg-type]  # table data
+        provider = load_provider(asked.cluster.provider)
+        stack = provider.stack(asked)
+        outcome = decide_owner(asked, stack, choose_release([(asked, stack)])).outcome
+        if isinstance(outcome, Diagnostic):
+            assert "; or " in outcome.fix
+        else:
+            assert outcome.driver == owner
+            assert outcome.driver == "cloud" or outcome.advertiser in ("cloud", "none")
