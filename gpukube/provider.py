@@ -128,8 +128,13 @@ class Provider(Protocol):
         between is completed by the next.
         """
 
-    def update_row(self, change: Change) -> UpdateRow:
-        """Say what changing this field does. Every key of Desired.fields has a row."""
+    def update_row(self, change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
+        """Say what changing this field does. Every key of Desired.fields has a row.
+
+        Args:
+            change: The change.
+            beside: All that would change with it, where one field alone does not tell.
+        """
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
         """Make the calls that bring these changes about in place, in the order in which they must be sent.

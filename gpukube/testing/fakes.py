@@ -147,8 +147,9 @@ class FakeProvider:
         del desired, observed
         return None
 
-    def update_row(self, change: Change) -> UpdateRow:
+    def update_row(self, change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
         """Labels, tags, taints, zones and sizes in place; the rest by replacement."""
+        del beside
         if change.field.startswith(("labels[", "tags[", "nodes.", "taints", "zones")):
             return UpdateRow(change.field, "in-place", "changes at once", "update", "this module")
         if change.field == "disk.sizeGiB":

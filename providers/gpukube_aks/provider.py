@@ -128,8 +128,9 @@ class AksProvider:
         del desired, observed
         return None
 
-    def update_row(self, change: Change) -> UpdateRow:
+    def update_row(self, change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
         """Say what changing this field does."""
+        del beside
         return find_row(change)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:

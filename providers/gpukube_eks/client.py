@@ -124,7 +124,8 @@ class EksCloud:
             same = next((g for g in groups if g.get("nodegroupName") == target.name), {})
             others = [one for one in groups if one.get("status") != "CREATE_FAILED"]
             role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(desired, others)
-            subnets = _texts(group.get("subnets") or same.get("subnets")) or self._choose_subnets(desired, others)
+            subnets = _texts(group.get("subnets")) or self._kept_subnets(desired, same)
+            subnets = subnets or self._choose_subnets(desired, [one for one in others if one is not same] or others)
         return with_place(desired, role, subnets)
 
     def send(self, request: Request) -> Operation:
@@ -216,6 +217,18 @@ class EksCloud:
             answer = self._aws.iam.list_roles(Marker=answer.get("Marker"))
             found += _items(answer.get("Roles"))
         return found
+
+    def _kept_subnets(self, desired: Desired, same: Answer) -> tuple[str, ...]:
+        """Keep the subnets of a group that is there, unless it is made again where they do not do: () then."""
+        target, kept = desired.target, _texts(same.get("subnets"))
+        stays = target.machine.name in _texts(same.get("instanceTypes")) and same.get("status") != "CREATE_FAILED"
+        if not kept or (stays and not target.zones):
+            return kept
+        self._learn_subnets(kept)
+        zones = {self._subnets[name].zone for name in kept if name in self._subnets}
+        if target.zones:
+            return kept if zones == set(target.zones) else ()
+        return kept if zones <= set(self._offered(target.machine.name)) else ()
 
     def _choose_subnets(self, desired: Desired, groups: Sequence[Answer]) -> tuple[str, ...]:
         network = _mapping((self._native or self._read_cluster()).get("resourcesVpcConfig"))

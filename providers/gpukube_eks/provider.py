@@ -144,9 +144,9 @@ class EksProvider:
         del desired, observed
         return None
 
-    def update_row(self, change: Change) -> UpdateRow:
+    def update_row(self, change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
         """Say what changing this field does."""
-        return find_row(change)
+        return find_row(change, beside)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
         """Make the calls for changes in place: tags, then the configuration, then the version."""

@@ -17,7 +17,7 @@ from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.values import UpdateRow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import Change, UpdateKind
 
@@ -107,9 +107,16 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
 """Rows of the native members, by their first part."""
 
 
-def find_row(change: Change) -> UpdateRow:
-    """Say what this change does; a field that no row covers is refused, never guessed."""
+def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
+    """Say what this change does; a field that no row covers is refused, never guessed.
+
+    Args:
+        change: The change.
+        beside: All that change with it: whether a size shrinks shows only in several numbers together.
+    """
     row = _row_of(change.field)
+    if change.field == "nodes.count" and change.new is None:
+        return _unfixed(change, beside, row)
     adjust = _BY_VALUE.get(row.field)
     return adjust(change, row) if adjust else row
 
@@ -138,6 +145,16 @@ def _count(change: Change, row: UpdateRow) -> UpdateRow:
     return row
 
 
+def _unfixed(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
+    """A fixed size becomes bounds; a declared size of 0 does too, as the largest size of a group is 1 at least."""
+    bounds = {other.field: other.new for other in beside}
+    low, high = bounds.get("nodes.autoscaling.min"), bounds.get("nodes.autoscaling.max")
+    if isinstance(high, int) and isinstance(change.old, int) and (high < change.old or (low, high) == (0, 1)):
+        sentence = "EKS terminates the nodes above the new size at once, with the pods on them"
+        return replace(row, kind="disruptive", sentence=sentence)
+    return row
+
+
 def _most(change: Change, row: UpdateRow) -> UpdateRow:
     """Without a largest size the group has a fixed one: what the autoscaler added above it goes."""
     if isinstance(change.old, int) and change.new is None:
@@ -160,11 +177,12 @@ def _taints(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _release(change: Change, row: UpdateRow) -> UpdateRow:
-    """There is no way back to an older release (docs: eks/update-managed-node-group); other images are not compared."""
+    """There is no way back to an older release on a live group (docs: eks/update-managed-node-group)."""
     old, new = _release_order(change.old), _release_order(change.new)
-    if old and new and new < old:
+    same_system = bool(old and new) and bool(old[-1]) == bool(new[-1])  # another image has releases of its own
+    if same_system and new < old:
         sentence = f"a node group does not go back to an older release: {change.new} is before {change.old}"
-        return replace(row, kind="refused", sentence=sentence, call="")
+        return replace(row, kind="replace", sentence=sentence, call="")
     return row
 
 

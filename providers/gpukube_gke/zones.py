@@ -3,9 +3,9 @@
 Lives here: that choice, from a cluster as read. Must not live here: calls.
 
 One zone, never all: GKE would make the pool's nodes in every zone of a regional cluster, also where the GPU is not
-offered. A pool that is there keeps its zone; else the zone of another pool with the same GPUs, which proves that
-it is offered there; else the first zone of the cluster that Compute Engine says has the GPU; where it does not say, the
-first zone of the cluster.
+offered. A pool that is there keeps its zone as long as it keeps its GPU; else the zone of another pool with the same
+GPUs, which proves that it is offered there; else the first zone, that of the pool itself before the others of the
+cluster, that Compute Engine says has the GPU; where it does not say, the first of them.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def choose_zone(
     target = desired.target
     found = cluster.get("nodePools")
     pools = [pool for pool in found if isinstance(pool, Mapping)] if isinstance(found, list) else []
+    own = next((pool for pool in pools if pool.get("name") == target.name), {})
+    if zones_of(own) and _accelerator(own) in ("", target.machine.accelerator):
+        return zones_of(own)[:1]
     for pool in pools:
-        if pool.get("name") == target.name and zones_of(pool):
+        if _accelerator(pool) == target.machine.accelerator and zones_of(pool):
             return zones_of(pool)[:1]
-    for pool in pools:
-        gpu = str(observe_pool(pool).fields.get("gpu", "")).rpartition(" ")[2]
-        if gpu == target.machine.accelerator and zones_of(pool):
-            return zones_of(pool)[:1]
-    zones, offered = zones_of(cluster), offers(target.machine.accelerator)
+    offered = offers(target.machine.accelerator)
+    zones = tuple(dict.fromkeys([*zones_of(own), *zones_of(cluster)]))
     if fitting := [zone for zone in zones if zone in offered or not offered]:
         return (fitting[0],)
     region = region_of(target.cluster.identity["location"])
@@ -60,3 +60,7 @@ def choose_zone(
         fix=f"write zones: [{', '.join(near)}]" if near else "write zones:, or choose another GPU",
         code="no-zone",
     )
+
+
+def _accelerator(pool: Mapping[str, object]) -> str:
+    return str(observe_pool(pool).fields.get("gpu", "")).rpartition(" ")[2] if pool else ""

@@ -58,7 +58,7 @@ def test_edit_when_applied_then_what_the_tables_promise_and_nothing_is_left(
     check(group, kind, edits_of(group, kind), world)
 
 
-@pytest.mark.xfail(strict=False, reason="of EKS: its calls and classes are not all as they should be")
+@pytest.mark.xfail(strict=False, reason="the live pool still names the old strategy")
 @pytest.mark.parametrize("name", OPEN)
 def test_edit_when_it_is_one_of_the_open_ones_then_also(name: str, world: World) -> None:
     check(name.partition(":")[0], class_of(OPEN[name]), {"e0": OPEN[name]}, world)

@@ -158,6 +158,9 @@ def test_complete_when_the_zone_is_written_asks_nothing(live: Live) -> None:
     assert live.sdk.calls == []
 
 
+A100 = "nvidia-tesla-a100"
+
+
 def pool(name: str, zone: str, accelerator: str) -> dict[str, object]:
     gpu = {"acceleratorType": accelerator, "acceleratorCount": "1"}
     return {"name": name, "locations": [zone, "us-central1-z"], "config": {"accelerators": [gpu]}}
@@ -166,9 +169,11 @@ def pool(name: str, zone: str, accelerator: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("pools", "zone"),
     [
-        ([pool("other", "us-central1-c", "nvidia-tesla-a100")], "us-central1-c"),
+        ([pool("other", "us-central1-c", A100)], "us-central1-c"),
         ([pool("other", "us-central1-c", "nvidia-l4")], "us-central1-f"),
-        ([pool("other", "us-central1-c", "nvidia-tesla-a100"), pool("a100mig", "us-central1-b", "x")], "us-central1-b"),
+        ([pool("other", "us-central1-c", A100), pool("a100mig", "us-central1-b", A100)], "us-central1-b"),
+        ([pool("other", "us-central1-c", A100), pool("a100mig", "us-central1-b", "nvidia-l4")], "us-central1-c"),
+        ([pool("a100mig", "us-central1-b", "nvidia-l4")], "us-central1-b"),
     ],
 )
 def test_complete_when_a_pool_shows_where_the_gpu_is_goes_there(

@@ -187,7 +187,7 @@ OTHERWISE: Mapping[str, Edit] = {
     "zones": Edit("replace", replace(T4, zones=("us-east-1a",)), replace(T4, zones=("us-east-1b",))),
     "eks.subnets": Edit("replace", T4, replace(T4, native={"subnets": SUBNETS})),
     "eks.nodeRole": Edit("replace", T4, replace(T4, native={"nodeRole": ROLE})),
-    "eks.releaseVersion|older": native("releaseVersion", "1.34.2-20260714", "1.34.2-20260401", "refused"),
+    "eks.releaseVersion|older": native("releaseVersion", "1.34.2-20260714", "1.34.2-20260401", "replace"),
 }
 """Likewise, of what does not change in place."""
 
