@@ -63,7 +63,7 @@ def _busy(evidence: Evidence) -> Iterator[Ailment]:
                 where=view.name_of(pool),
                 seen=f"the cloud works on it: {pool.status}",
                 remedy=f"wait for it: gpukube pool wait, or see {diagnosis.show(view, pool)}",
-                evidence=_leaving(evidence, pool),
+                evidence=_named(_leaving(evidence, pool)),
                 severity="warning",
             )
 
@@ -74,18 +74,21 @@ def _deleting(evidence: Evidence) -> Iterator[Ailment]:
             held = _leaving(evidence, pool)
             yield Ailment(
                 where=view.name_of(pool),
-                seen=f"it is being deleted, with {len(held) or 'no'} things left on its nodes",
+                seen=f"it is being deleted, with {len(held) or 'no'} pods left on its nodes",
                 remedy="loosen what keeps its pods (kubectl get poddisruptionbudgets -A), or delete them; to see it: "
                 + diagnosis.show(view, pool),
-                evidence=held,
+                evidence=_named(held),
                 severity="warning",
             )
 
 
-def _leaving(evidence: Evidence, pool: Observed) -> tuple[str, ...]:
-    """Name the pods that a drain of the pool's nodes has to move."""
+def _leaving(evidence: Evidence, pool: Observed) -> list[PodFacts]:
+    """List the pods that a drain of the pool's nodes has to move."""
     nodes = {node.name for node in nodes_of_pool(evidence.seen, pool)}
-    pods = [pod for pod in evidence.pods if pod.view.node in nodes and _is_moved(pod)]
+    return [pod for pod in evidence.pods if pod.view.node in nodes and _is_moved(pod)]
+
+
+def _named(pods: list[PodFacts]) -> tuple[str, ...]:
     more = (f"and {len(pods) - _MOST_NAMED} more pods",) if len(pods) > _MOST_NAMED else ()
     return (*(f"pod {pod} on {pod.view.node}" for pod in pods[:_MOST_NAMED]), *more)
 

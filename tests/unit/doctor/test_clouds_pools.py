@@ -1,0 +1,324 @@
+"""Pools on any cloud: their states, their marks, their machines and what autoscalers believe of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.views import NodeView, PodView, placement_of
+from gpukube.core.values import ClusterFacts, Taint
+from gpukube.doctor import machines, pool_marks, pool_states, scaling
+from gpukube.doctor.check import examine
+from gpukube.doctor.evidence import PodFacts
+from gpukube.gpu.sharing import MigCut, Sharing
+from tests.unit.cluster.builders import daemonset
+from tests.unit.doctor.live_pools import LABELS, aks_pool, eks_pool, evidence_of, gke_pool
+from tests.unit.gpukube_eks.samples import desired_of, eks_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Desired
+    from gpukube.doctor.check import Check, Found
+    from gpukube.doctor.evidence import Evidence
+
+CHECKS: tuple[Check, ...] = (*pool_states.CHECKS, *pool_marks.CHECKS, *machines.CHECKS, *scaling.CHECKS)
+GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
+NODE_NAMES = {
+    "eks": "eks.amazonaws.com/nodegroup",
+    "aks": "kubernetes.azure.com/agentpool",
+    "gke": "cloud.google.com/gke-nodepool",
+}
+ONE = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+RESOURCES = "k8s.io/cluster-autoscaler/node-template/resources/"
+
+
+def found_in(evidence: Evidence) -> list[Found]:
+    return list(examine(evidence, CHECKS).found)
+
+
+def ids_in(evidence: Evidence) -> list[str]:
+    return [item.check.id for item in found_in(evidence)]
+
+
+def node(
+    provider: str,
+    devices: Mapping[str, int] | None = None,
+    labels: Mapping[str, str] | None = None,
+    name: str = "n1",
+    taints: tuple[Taint, ...] = (GPU_TAINT,),
+) -> NodeView:
+    """Make a ready node of the pool t4."""
+    shown = {key: str(count) for key, count in (devices if devices is not None else {"nvidia.com/gpu": 1}).items()}
+    marks = {**LABELS, NODE_NAMES[provider]: "t4", **(labels or {})}
+    return NodeView(name, marks, taints, shown, shown, {"Ready": "True"}, "Linux", "2026-11-01T00:00:00Z")
+
+
+CPU = replace(node("eks", {}, None, "cpu", ()), labels={})
+
+
+def pod(name: str = "job", on: str = "n1", **changes: object) -> PodFacts:
+    view = PodView(
+        name, "default", {}, on, scheduled=True, phase="Running", ready=True, unschedulable="", containers=(),
+        owner_kind="Job", owner=name, devices={},
+    )  # fmt: skip
+    return PodFacts(replace(view, **changes))  # type: ignore[arg-type]  # test data
+
+
+def seen(*nodes: NodeView, **changes: object) -> Sighting:
+    return Sighting(nodes=nodes, **changes)  # type: ignore[arg-type]  # test data
+
+
+def driver(provider: str, value: str) -> Sighting:
+    """A cluster with one node of the pool, labelled so, and the driver container of an operator."""
+    label = "nvidia.com/gpu.deploy.driver"
+    tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    placement = placement_of({"nodeSelector": {label: "true"}, "tolerations": tolerations})
+    app = {"app": "nvidia-driver-daemonset"}
+    made = daemonset("nvidia-driver-daemonset", "gpu-operator", pod_labels=app, placement=placement)
+    return seen(CPU, node(provider, {} if provider == "aks" else None, {label: value}), daemonsets=(made,))
+
+
+def wanted(**changes: object) -> Desired:
+    """The pool t4 as a spec declares it."""
+    return desired_of(eks_target("g4dn.xlarge", name="t4", pool="t4", **changes))
+
+
+QUOTA = {"issues": [{"code": "AsgInstanceLaunchFailures", "message": "VcpuLimitExceeded: more than your limit of 0"}]}
+STOCK = {"issues": [{"code": "AsgInstanceLaunchFailures", "message": "InsufficientInstanceCapacity in us-east-1a"}]}
+ROLE = {"issues": [{"code": "IamNodeRoleNotFound", "message": "no such role"}]}
+AKS_QUOTA = {
+    "provisioningError": {
+        "code": "QuotaExceeded",
+        "message": "Operation could not be completed as it results in exceeding approved NCASv3_T4 Family Cores quota. "
+        "Current Limit: 0, Current Usage: 0, Additional Required: 4, (Minimum) New Limit Required: 4.",
+    }
+}
+STOCKOUT = [{"code": "GCE_STOCKOUT", "message": "Instance creation failed: stockout"}]
+NO_FACTS = ClusterFacts("here", "1.34.2", ready=False, status="Stopped")
+EKS, TEN = eks_pool(scalingConfig=ONE), {"nvidia.com/mig-1g.5gb": 56}
+CUT = eks_pool(instanceTypes=["p4d.24xlarge"])
+MIXED = Sharing(MigCut("1g.5gb", "mixed"))
+OTHERS = {"gpukube.io/owner": "x", "gpukube.io/pool": "y"}
+OLD = {**LABELS, "gpukube.io/pool": "old"}
+
+HEALTHY: dict[str, Evidence] = {
+    "no pools": evidence_of("eks"),
+    "an empty group": evidence_of("eks", eks_pool()),
+    "a group and its node": evidence_of("eks", EKS, seen=seen(CPU, node("eks"))),
+    "an AKS pool": evidence_of("aks", aks_pool(count=1), seen=seen(CPU, node("aks"))),
+    "a GKE pool": evidence_of("gke", gke_pool({"pool": {"initialNodeCount": 1}}), seen=seen(CPU, node("gke"))),
+    "a pool as declared": evidence_of("eks", eks_pool(), desired=(wanted(),)),
+    "a pool of other owners": evidence_of("eks", eks_pool(labels=OTHERS, nodegroupName="y"), desired=(wanted(),)),
+    "nodes three minors old": evidence_of("eks", eks_pool(version="1.31")),
+    "GPUs that can be cut": evidence_of(
+        "eks", eks_pool(instanceTypes=["p4d.24xlarge"], labels={"nvidia.com/mig.config": "all-1g.5gb"})
+    ),
+    "GPUs that are not to be cut": evidence_of("eks", eks_pool(labels={"nvidia.com/mig.config": "all-disabled"})),
+    "a driver that the operator finds there": evidence_of(
+        "eks", EKS, seen=driver("eks", "pre-installed")
+    ),
+    "no driver by AKS, and the operator's": evidence_of(
+        "aks",
+        aks_pool(gpuProfile={"driver": "None"}, count=1),
+        seen=driver("aks", "true"),
+    ),
+    "no driver by AKS, and GPUs all the same": evidence_of(
+        "aks", aks_pool(gpuProfile={"driver": "None"}, count=1), seen=seen(CPU, node("aks"))
+    ),
+    "a tagged group from zero": evidence_of(
+        "eks", eks_pool(instanceTypes=["p4d.24xlarge"], tags={f"{RESOURCES}nvidia.com/mig-1g.5gb": "56"}),
+        seen=seen(CPU, node("eks", TEN)),
+    ),
+    "a group from zero with whole GPUs": evidence_of("eks", eks_pool(), seen=seen(CPU, node("eks"))),
+    "slices of a group that is never empty": evidence_of(
+        "eks", eks_pool(instanceTypes=["p4d.24xlarge"], scalingConfig={"minSize": 1, "maxSize": 3, "desiredSize": 1}),
+        seen=seen(CPU, node("eks", TEN)),
+    ),
+    "GKE, which knows its slices": evidence_of(
+        "gke",
+        gke_pool({"pool": {"autoscaling": {"enabled": True, "maxNodeCount": 3}}}),
+        seen=seen(CPU, node("gke", {"nvidia.com/gpu": 4})),
+    ),
+    "a new DRA driver": evidence_of("eks", seen=seen(device_classes=("gpu.nvidia.com",)), version="1.34.2"),
+    "a System pool of AKS": evidence_of(
+        "aks", seen=seen(replace(CPU, taints=(Taint("CriticalAddonsOnly", "true", "NoSchedule"),)), node("aks"))
+    ),
+}  # fmt: skip
+
+ILL: dict[str, tuple[str, Evidence]] = {
+    "a stopped cluster": ("cluster-not-ready", evidence_of("aks", facts=NO_FACTS)),
+    "a quota of AWS": ("pool-quota", evidence_of("eks", eks_pool(status="CREATE_FAILED", health=QUOTA))),
+    "a quota of Azure": ("pool-quota", evidence_of("aks", aks_pool(provisioningState="Failed", status=AKS_QUOTA))),
+    "no machine of AWS": ("pool-capacity", evidence_of("eks", eks_pool(status="DEGRADED", health=STOCK))),
+    "no machine of Google": (
+        "pool-capacity",
+        evidence_of("gke", gke_pool({"pool": {"status": "ERROR", "conditions": STOCKOUT}})),
+    ),
+    "a role that is gone": ("pool-ill", evidence_of("eks", eks_pool(status="DEGRADED", health=ROLE))),
+    "a canceled operation": ("pool-ill", evidence_of("aks", aks_pool(provisioningState="Canceled"))),
+    "an update": ("pool-busy", evidence_of("eks", eks_pool(status="UPDATING"))),
+    "a deletion": ("pool-deleting", evidence_of("gke", gke_pool({"pool": {"status": "STOPPING"}}))),
+    "a machine that did not join": ("pool-nodes-missing", evidence_of("eks", EKS)),
+    "two with one mark": ("marks-twice", evidence_of("eks", eks_pool(), eks_pool(nodegroupName="t4b"))),
+    "an owner without a pool": ("marks-half", evidence_of("eks", eks_pool(labels={"gpukube.io/owner": "x"}))),
+    "a pool without an owner": ("marks-half", evidence_of("eks", eks_pool(labels={"gpukube.io/pool": "x"}))),
+    "a protection by yes": (
+        "protection-mark",
+        evidence_of("eks", eks_pool(labels={**LABELS, "gpukube.io/protect": "yes"})),
+    ),
+    "a protection that is not there": (
+        "protection-off",
+        evidence_of("eks", eks_pool(), desired=(wanted(protect=True),)),
+    ),
+    "a name that somebody has": ("name-taken", evidence_of("eks", eks_pool(labels={}), desired=(wanted(),))),
+    "a pool that is not in the spec": (
+        "pool-undeclared",
+        evidence_of("eks", eks_pool(labels=OLD, nodegroupName="old"), desired=(wanted(),)),
+    ),
+    "a retired machine": ("machine-retired", evidence_of("aks", aks_pool(vmSize="Standard_NC6"))),
+    "a machine of AMD": ("machine-retired", evidence_of("eks", eks_pool(instanceTypes=["g4ad.xlarge"]))),
+    "T4 with a label to be cut": (
+        "machine-without-mig",
+        evidence_of("eks", eks_pool(labels={**LABELS, "nvidia.com/mig.config": "all-1g.5gb"})),
+    ),
+    "nodes four minors old": ("version-skew", evidence_of("aks", aks_pool(currentOrchestratorVersion="1.30.9"))),
+    "nodes that are newer": ("version-skew", evidence_of("gke", gke_pool({"pool": {"version": "1.35.0-gke.1"}}))),
+    "DRA on an old cluster": (
+        "dra-version",
+        evidence_of("eks", seen=seen(device_classes=("gpu.nvidia.com",)), version="1.33.4"),
+    ),
+    "nobody's driver": ("driver-of-nobody", evidence_of("aks", aks_pool(gpuProfile={"driver": "None"}))),
+    "nobody's driver, and nodes": (
+        "driver-of-nobody",
+        evidence_of("aks", aks_pool(gpuProfile={"driver": "None"}, count=1), seen=seen(CPU, node("aks", {}))),
+    ),
+    "two drivers": (
+        "driver-twice",
+        evidence_of("eks", EKS, seen=driver("eks", "true")),
+    ),
+    "slices without tags": ("autoscaler-misled", evidence_of("eks", CUT, seen=seen(CPU, node("eks", TEN)))),
+    "slices with an old tag": (
+        "autoscaler-misled",
+        evidence_of(
+            "eks", eks_pool(instanceTypes=["p4d.24xlarge"], tags={f"{RESOURCES}nvidia.com/mig-1g.5gb": "24"}),
+            seen=seen(CPU, node("eks", TEN)),
+        ),
+    ),
+    "a share of a GPU without a tag": (
+        "autoscaler-misled",
+        evidence_of("eks", eks_pool(instanceTypes=["g6f.large"]), seen=seen(CPU, node("eks"))),
+    ),
+    "shares on AKS": (
+        "autoscaler-misled",
+        evidence_of(
+            "aks", aks_pool(enableAutoScaling=True, minCount=0, maxCount=5, count=1),
+            seen=seen(CPU, node("aks", {"nvidia.com/gpu": 4})),
+        ),
+    ),
+    "slices that the spec promises, before there is a node": (
+        "autoscaler-misled",
+        evidence_of(
+            "eks",
+            CUT,
+            desired=(desired_of(eks_target("p4d.24xlarge", name="t4", pool="t4", sharing=MIXED)),),
+        ),
+    ),
+    "nodes without the name that the autoscaler knows": (
+        "autoscaler-unready",
+        evidence_of(
+            "aks", aks_pool(enableAutoScaling=True, minCount=1, maxCount=5, count=1),
+            seen=seen(CPU, node("aks", TEN, {"kubernetes.azure.com/accelerator": "nvidia"})),
+        ),
+    ),
+    "nothing but tainted nodes": ("no-room-for-system-pods", evidence_of("eks", EKS, seen=seen(node("eks")))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HEALTHY)
+def test_cluster_when_healthy_then_nothing_is_found(case: str) -> None:
+    assert ids_in(HEALTHY[case]) == []
+
+
+@pytest.mark.parametrize("case", ILL)
+def test_cluster_when_ill_then_exactly_that_is_found(case: str) -> None:
+    check, evidence = ILL[case]
+    (found,) = found_in(evidence)
+    assert found.check.id == check
+    assert found.ailment.remedy
+    assert found.consequence
+    assert not found.ailment.seen.endswith(".")
+
+
+def test_checks_when_listed_then_each_has_a_case() -> None:
+    assert {check.id for check in CHECKS} == {check for check, _ in ILL.values()}
+
+
+def test_quota_when_azure_says_figures_then_the_remedy_has_them() -> None:
+    (found,) = found_in(ILL["a quota of Azure"][1])
+    assert "from 0 to 4" in found.ailment.remedy
+    assert found.ailment.remedy.endswith("gpukube pool create -f SPEC takes it up again")
+
+
+def test_capacity_when_the_pool_is_of_nobody_then_the_clouds_own_command_deletes_it() -> None:
+    evidence = evidence_of("gke", gke_pool({"pool": {"status": "ERROR", "conditions": STOCKOUT}}, labels={}))
+    (found,) = found_in(evidence)
+    assert "gcloud container node-pools delete t4 --cluster train" in found.ailment.remedy
+
+
+def test_deletion_when_pods_hold_it_up_then_they_are_named() -> None:
+    pool = eks_pool(status="DELETING")
+    pods = (pod("train-0"), pod("agent", owner_kind="DaemonSet"), pod("done", phase="Succeeded"), pod("far", on="cpu"))
+    (found,) = found_in(evidence_of("eks", pool, seen=seen(CPU, node("eks")), pods=pods))
+    assert found.ailment.evidence == ("pod default/train-0 on n1",)
+
+
+def test_deletion_when_many_pods_hold_it_up_then_some_are_named() -> None:
+    pods = tuple(pod(f"train-{number}") for number in range(7))
+    (found,) = found_in(evidence_of("eks", eks_pool(status="DELETING"), seen=seen(CPU, node("eks")), pods=pods))
+    assert found.ailment.evidence[-1] == "and 2 more pods"
+    assert "7 pods left" in found.ailment.seen
+
+
+def test_nodes_when_some_are_there_then_a_warning() -> None:
+    pool = eks_pool(scalingConfig={"minSize": 2, "maxSize": 2, "desiredSize": 2})
+    (found,) = found_in(evidence_of("eks", pool, seen=seen(CPU, node("eks"))))
+    assert (found.check.id, found.ailment.severity) == ("pool-nodes-missing", "warning")
+
+
+def test_name_when_taken_by_nobody_then_adopting_is_offered_and_else_not() -> None:
+    (nobody,) = found_in(ILL["a name that somebody has"][1])
+    (somebody,) = found_in(evidence_of("eks", eks_pool(labels=OTHERS), desired=(wanted(),)))
+    assert ("--adopt" in nobody.ailment.remedy, "--adopt" in somebody.ailment.remedy) == (True, False)
+
+
+def test_pool_when_undeclared_and_protected_then_the_protection_goes_first() -> None:
+    labels = {**OLD, "gpukube.io/protect": "true"}
+    (found,) = found_in(evidence_of("eks", eks_pool(labels=labels, nodegroupName="old"), desired=(wanted(),)))
+    assert "take its protection off" in found.ailment.remedy
+
+
+def test_drivers_when_two_then_the_release_is_told_what_the_cloud_brings() -> None:
+    (found,) = found_in(ILL["two drivers"][1])
+    assert "helm upgrade gpu-operator gpu-operator --repo https://helm.ngc.nvidia.com/nvidia" in found.ailment.remedy
+    assert "--set driver.enabled=false --set toolkit.enabled=false" in found.ailment.remedy
+    assert found.ailment.evidence == ("DaemonSet gpu-operator/nvidia-driver-daemonset, 0 pods",)
+
+
+def test_autoscaler_when_it_knows_the_name_but_not_the_number_then_a_warning_and_the_command() -> None:
+    (aks,) = found_in(ILL["shares on AKS"][1])
+    assert aks.ailment.severity == "warning"
+    assert "--update-cluster-autoscaler --min-count 1 --max-count 5" in aks.ailment.remedy
+    (eks,) = found_in(ILL["slices without tags"][1])
+    assert eks.ailment.severity == "error"
+    assert f"--tags {RESOURCES}nvidia.com/mig-1g.5gb=56" in eks.ailment.remedy
+    assert "aws eks tag-resource --resource-arn arn:aws:eks" in eks.ailment.remedy
+
+
+def test_system_pods_when_pending_then_an_error_that_names_them() -> None:
+    waiting = pod("coredns", "", scheduled=False, phase="Pending", namespace="kube-system", owner_kind="ReplicaSet")
+    (found,) = found_in(evidence_of("eks", EKS, seen=seen(node("eks")), pods=(waiting,)))
+    assert (found.ailment.severity, found.ailment.evidence) == ("error", ("pod kube-system/coredns is pending",))
