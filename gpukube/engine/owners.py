@@ -100,19 +100,22 @@ def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) 
     return provider.desired(target, ownership, promise_of(target))
 
 
-def settle_owners(desired: Sequence[Desired], asked: ReleaseChoice, *, operator_live: bool) -> Settled:
+def settle_owners(
+    desired: Sequence[Desired], asked: ReleaseChoice, provider: Provider, *, operator_live: bool
+) -> Settled:
     """Decide anew on the owners of one cluster's pools, knowing what is there.
 
     Args:
         desired: The pools, as the specs alone have it.
         asked: The release that they need, as far as the specs tell.
+        provider: Of their cloud.
         operator_live: Whether a release of gpukube's GPU Operator is there, for whichever spec.
     """
     choice = with_live(asked, operator_live=operator_live)
     if choice == asked:
         return Settled(tuple(desired), (), choice)
     refusals: list[Diagnostic] = []
-    return Settled(tuple([_settle(pool, choice, refusals) for pool in desired]), tuple(refusals), choice)
+    return Settled(tuple([_settle(pool, choice, provider, refusals) for pool in desired]), tuple(refusals), choice)
 
 
 def has_operator(seen: Sighting) -> bool:
@@ -167,8 +170,7 @@ def _errors(problems: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [problem for problem in problems if problem.severity == "error"]
 
 
-def _settle(pool: Desired, choice: ReleaseChoice, refusals: list[Diagnostic]) -> Desired:
-    provider = load_provider(pool.target.cluster.provider)
+def _settle(pool: Desired, choice: ReleaseChoice, provider: Provider, refusals: list[Diagnostic]) -> Desired:
     ownership = decide_owner(pool.target, provider.stack(pool.target), choice).outcome
     if isinstance(ownership, Diagnostic):
         refusals.append(ownership)

@@ -135,7 +135,8 @@ def _with_pools(
     outside: ClusterPlan, session: Session, prepared: Prepared, scope: Scope, *, operator_live: bool
 ) -> ClusterPlan:
     """Plan the pools against the live ones, for a cluster with or without an operator of ours that serves others."""
-    live, settled = outside.live, prepared.settle(session.cluster.key, operator_live=operator_live)
+    live = outside.live
+    settled = prepared.settle(session.cluster.key, session.provider, operator_live=operator_live)
     desired = tuple(session.cloud.complete(wanted) for wanted in settled.desired)
     pools = tuple(plan_pool(session.provider, wanted, live, adopt=scope.adopt) for wanted in desired)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, Desired, Target
     from gpukube.engine.owners import Settled
+    from gpukube.provider import Provider
     from gpukube.spec.load import LoadedSpec
 
 __all__ = ["Filters", "Prepared", "prepare", "prepare_addresses"]
@@ -65,9 +66,10 @@ class Prepared:
     filters: Filters
     choices: Mapping[str, ReleaseChoice] = field(default_factory=dict)
 
-    def settle(self, key: str, *, operator_live: bool) -> Settled:
+    def settle(self, key: str, provider: Provider, *, operator_live: bool) -> Settled:
         """Give the pools of one cluster in view of what is there, as `settle_owners` does."""
-        return settle_owners(self.desired[key], self.choices.get(key, ReleaseChoice()), operator_live=operator_live)
+        asked = self.choices.get(key, ReleaseChoice())
+        return settle_owners(self.desired[key], asked, provider, operator_live=operator_live)
 
 
 def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepared:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.engine.owners import carries_operator
 from gpukube.engine.prepare import Filters, Prepared, prepare
 from gpukube.errors import SpecError
+from gpukube.provider import load_provider
 from gpukube.spec.load import load_specs
+from tests.builders import make_observed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,3 +122,86 @@ def test_prepare_when_only_warned_then_the_warnings_are_kept_once(tmp_path: Path
     found = prepared(tmp_path, spec(t4("elevenchars", "train, serve")))
     assert {d.severity for d in found.warnings} == {"warning"}
     assert [d.code for d in found.warnings].count("aks-name-length") == 1
+
+
+EKS = """\
+apiVersion: gpukube.io/v1alpha1
+kind: GPUNodePools
+metadata: {{name: {owner}}}
+clusters:
+  train: {{provider: eks, account: "111122223333", region: us-east-1, name: train}}
+pools:
+"""
+P4D = "  - {{name: {name}, clusters: [train], instanceType: p4d.24xlarge, nodes: {{count: 1}}{more}}}\n"
+CUT = "sharing: {mig: {profile: 1g.5gb}}"
+BY = "devicePlugin: {{owner: {}}}".format
+
+
+def eks(*pools: tuple[str, str], owner: str = "ml") -> str:
+    return EKS.format(owner=owner) + "".join(
+        P4D.format(name=name, more=f", {more}" if more else "") for name, more in pools
+    )
+
+
+def advertisers(found: Prepared) -> dict[str, str]:
+    return {wanted.target.pool: wanted.ownership.advertiser for wanted in found.desired["train"]}
+
+
+def test_prepare_when_a_pool_must_be_cut_by_the_operator_then_it_serves_all_of_the_cluster(tmp_path: Path) -> None:
+    found = prepared(tmp_path, eks(("cut", CUT)), eks(("whole", ""), ("theirs", BY("none")), owner="vision"))
+    assert advertisers(found) == {"cut": "operator", "whole": "operator", "theirs": "none"}
+    labels = {wanted.target.pool: wanted.labels for wanted in found.desired["train"]}
+    assert labels["theirs"]["nvidia.com/gpu.deploy.operands"] == "false"
+    assert "pool cut" in found.desired["train"][1].ownership.reason
+
+
+def test_prepare_when_filters_leave_the_cut_pool_out_then_it_still_decides(tmp_path: Path) -> None:
+    found = prepared(tmp_path, eks(("cut", CUT), ("whole", "")), filters=Filters(pools=("whole",)))
+    assert advertisers(found) == {"whole": "operator"}
+    assert found.choices["train"].row == "cut-by-operator"
+
+
+def test_prepare_when_only_a_pool_of_somebody_elses_operator_is_cut_then_the_chart(tmp_path: Path) -> None:
+    found = prepared(tmp_path, eks(("cut", f"{CUT}, {BY('none')}"), ("whole", "")))
+    assert advertisers(found) == {"cut": "none", "whole": "chart"}
+    assert "nvidia.com/gpu.deploy.operands" not in found.desired["train"][0].labels
+
+
+def test_prepare_when_the_operator_is_asked_for_then_neighbours_follow_and_the_chart_is_refused(tmp_path: Path) -> None:
+    assert advertisers(prepared(tmp_path, eks(("one", BY("operator")), ("two", "")))) == {
+        "one": "operator",
+        "two": "operator",
+    }
+    assert wrong(tmp_path, eks(("one", BY("operator")), ("two", BY("helm")))) == [("owner", 8)]
+
+
+@pytest.mark.parametrize(
+    ("more", "advertiser", "row"),
+    [("", "operator", "operator-live"), (BY("helm"), "chart", "helm-asked"), (BY("none"), "none", "operator-live")],
+)
+def test_settle_when_an_operator_of_ours_is_there_then_it_serves_unless_told_otherwise(
+    more: str, advertiser: str, row: str, tmp_path: Path
+) -> None:
+    found = prepared(tmp_path, eks(("whole", more)))
+    settled = found.settle("train", load_provider("eks"), operator_live=True)
+    (pool,) = settled.desired
+    assert (pool.ownership.advertiser, settled.choice.row, settled.refusals) == (advertiser, row, ())
+    assert pool.labels.get("gpukube.io/advertiser", "none") == advertiser
+    assert found.settle("train", load_provider("eks"), operator_live=False).desired == found.desired["train"]
+
+
+def test_settle_when_the_operator_would_undo_the_clouds_cut_then_refused_and_nothing_advertises(tmp_path: Path) -> None:
+    cut = f"  - {{name: cut, clusters: [train], instanceType: Standard_ND96asr_v4, nodes: {{count: 1}}, {CUT}}}\n"
+    found = prepared(tmp_path, spec(cut, t4("whole")))
+    settled = found.settle("train", load_provider("aks"), operator_live=True)
+    assert [pool.ownership.advertiser for pool in settled.desired] == ["none", "operator"]
+    assert [(refusal.code, refusal.where.line) for refusal in settled.refusals] == [("owner", 8)]
+    assert "undo the cut" in settled.refusals[0].message
+
+
+def test_carries_operator_when_a_live_pool_of_any_owner_says_so_then_true(tmp_path: Path) -> None:
+    operated, charted = (
+        prepared(tmp_path, eks(("pool", more))).desired["train"][0] for more in (BY("operator"), BY("helm"))
+    )
+    assert carries_operator([make_observed(charted), make_observed(operated, owner="stranger")])
+    assert not carries_operator([make_observed(charted)])
