@@ -74,11 +74,14 @@ def _told(evidence: Evidence, error: GpukubeError) -> Ailment:
 
 
 def _inside(wanted: type[GpukubeError]) -> Callable[[Evidence], Iterator[Ailment]]:
-    """Make a check of why the inside of the cluster could not be read at all; told where the cloud itself answers."""
+    """Make a check of why the inside of the cluster could not be read at all.
+
+    Where the way in is the cloud's own and the cloud refuses us, that is told once, by the cloud's check.
+    """
 
     def find(evidence: Evidence) -> Iterator[Ailment]:
-        error = evidence.troubles.get(_HEART)
-        if isinstance(error, wanted) and error not in (evidence.troubles.get(name) for name in _CLOUD):
+        error, cloud = evidence.troubles.get(_HEART), evidence.troubles.get("cloud")
+        if isinstance(error, wanted) and (cloud is None or evidence.cluster.kubeconfig):
             told = error.diagnostics[0]
             yield Ailment(
                 where=f"the inside of cluster {evidence.cluster.key}",
