@@ -222,7 +222,10 @@ def _report(
 def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], run: api.Run) -> None:
     # Beside an event log on stdout the report is its last line, so that all of it stays JSON Lines.
     output = "line" if choices.events == "-" else choices.output
-    out.show(api.report_document(reports, kind=kind), output, verbose=choices.verbose)
+    document = api.report_document(reports, kind=kind)
+    if run.clock.stopped:
+        document["exitCode"] = int(ExitCode.INTERRUPTED)
+    out.show(document, output, verbose=choices.verbose)
     if run.clock.stopped:
         sys.stderr.write(f"stopped waiting; the cloud keeps working. To resume: {run.resume}\n")
         raise typer.Exit(ExitCode.INTERRUPTED)

@@ -49,15 +49,17 @@ def attempt(
     except GpukubeError as error:
         run.note_failure()
         run.tell("failed", str(error), key, plan.pool)
-        return PoolReport(
-            plan.pool, plan.name, "failed", f"{plan.action} was not finished", error=error, resume=run.resume
-        )
+        return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=run.resume)
     except Stopped:
         run.tell("failed", "stopped waiting", key, plan.pool)
         return PoolReport(plan.pool, plan.name, "not-attempted", "stopped waiting for it", resume=run.resume)
     said = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
     run.tell("failed" if report.outcome == "differs" else "done", said, key, plan.pool)
     return report
+
+
+def _unfinished(plan: PoolPlan) -> str:
+    return "was not proven" if plan.action == "no-op" else f"{plan.action} was not finished"
 
 
 def started(plan: PoolPlan, run: Run, said: str) -> PoolReport:
