@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from lightkube.codecs import load_all_yaml
 
 from tests.cli.harness import EXAMPLES, Gpukube
+from tests.cli.test_refusals import STATIC_PLUGIN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,3 +147,60 @@ def test_explain_when_live_then_what_is_on_the_cluster(gpukube: Gpukube, cluster
     assert part["looked"] is True
     assert any(re.fullmatch(r"release: .*/gpukube-nvidia-device-plugin .* is not there", fact) for fact in facts)
     assert any(fact.startswith("features: node-feature-discovery") for fact in facts)
+
+
+def eks_spec(directory: Path, owner: str, pool: str, **fields: object) -> Path:
+    spec = yaml.safe_load((EXAMPLES / "eks-mig.yaml").read_text("utf-8"))
+    spec["metadata"]["name"] = owner
+    spec["pools"] = [{"name": pool, "clusters": ["train-eks"], "nodes": {"count": 1}, **fields}]
+    path = directory / f"{owner}.yaml"
+    path.write_text(yaml.safe_dump(spec), "utf-8")
+    return path
+
+
+def test_owner_when_another_spec_brought_the_operator_then_it_serves_this_one_too(
+    gpukube: Gpukube, tmp_path: Path
+) -> None:
+    gpukube.made("-f", EXAMPLES / "eks-mig.yaml")
+    second = eks_spec(tmp_path, "vision", "t4", instanceType="g4dn.xlarge")
+    assert told(gpukube, "t4", "-f", str(second))[0]["devicePlugin"] == "chart"
+
+    (part,) = told(gpukube, "t4", "-f", str(second), "--live", sandbox=True)
+    assert (part["devicePlugin"], part["rows"][0]["row"]) == ("operator", "operator-live")
+    planned = gpukube("pool", "plan", "-f", second)
+    assert (
+        "owner   EKS AL2023 brings the driver and no plugin; the cluster's one release is the GPU Oper" in planned.out
+    )
+    created = gpukube.made("-f", second, "-o", "json")
+    assert [pool["outcome"] for pool in created.pools()] == ["done"]
+    for flags in ((), ("--skip-cluster",)):
+        same = gpukube("pool", "plan", "diff", "-f", second, *flags)
+        assert (same.code, "no differences" in same.out) == (0, True), same.out
+
+
+@pytest.mark.parametrize("example", ["aks-timeslicing.yaml", "eks-timeslicing.yaml"])
+def test_owner_when_the_operator_is_asked_for_then_its_plugin_serves_and_is_proven(
+    example: str, gpukube: Gpukube, tmp_path: Path
+) -> None:
+    spec = edited(tmp_path, example, devicePlugin={"owner": "operator"})
+    created = gpukube.made("-f", spec, "-o", "json")
+    assert [pool["outcome"] for pool in created.pools()] == ["done"]
+    same = gpukube("pool", "plan", "diff", "-f", spec)
+    assert (same.code, same.out) == (0, "no differences\n")
+
+
+def test_owner_when_none_is_asked_for_beside_the_operator_then_its_operands_stay_off(
+    gpukube: Gpukube, tmp_path: Path
+) -> None:
+    gpukube.made("-f", EXAMPLES / "eks-mig.yaml")
+    spec = eks_spec(tmp_path, "vision", "own", instanceType="g4dn.xlarge", devicePlugin={"owner": "none"})
+    (part,) = told(gpukube, "own", "-f", str(spec), "--live", sandbox=True)
+    assert settings(part, "label") == {"nvidia.com/gpu.deploy.operands": "false"}
+
+
+def test_explain_when_a_foreign_plugin_is_live_then_it_is_named(gpukube: Gpukube, cluster: Cluster) -> None:
+    for item in load_all_yaml(STATIC_PLUGIN):
+        cluster.client.create(item)
+    (part,) = told(gpukube, "a100mig", "-f", str(SINGLE), "--live", sandbox=True)
+    assert [refusal["code"] for refusal in part["refusals"]] == ["foreign-advertiser"]
+    assert any(fact["fact"] == "advertiser" and "could run on" in fact["value"] for fact in part["facts"])
