@@ -50,6 +50,7 @@ class Surroundings:
         live: User values of the live release; what is not ours in them stays.
         taints: Taints of other live pools that the release serves.
         named: Entries that live pools and nodes name.
+        by_others: Those of them that others than the pools asked for name: these are about to name what they declare.
         bundle_nfd: Whether the chart brings NFD.
         retire: Whether entries of ours go that no pool and no node names.
         missed: Values of revisions that were overwritten unseen.
@@ -59,6 +60,7 @@ class Surroundings:
     live: Mapping[str, object] = field(default_factory=dict)
     taints: frozenset[Taint] = frozenset()
     named: frozenset[str] = frozenset()
+    by_others: frozenset[str] = frozenset()
     bundle_nfd: bool = True
     retire: bool = False
     missed: tuple[Mapping[str, object], ...] = ()

@@ -113,7 +113,7 @@ def mig_strategies(pools: Sequence[Desired], around: Surroundings) -> frozenset[
     """Give the strategies of all cut pools: of these, and by the live entries that other pools and nodes name."""
     asked = {pool.target.sharing.mig.strategy for pool in pools if pool.target.sharing.mig}
     live = texts(around.live, *GPU_OPERATOR.entries)
-    named = {_strategy_of(live[key]) for key in around.named if key in live}
+    named = {_strategy_of(live[key]) for key in around.by_others if key in live}
     return frozenset(asked | named) - {"", "none"}
 
 

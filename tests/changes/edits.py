@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import UpdateKind
     from tests.changes.world import Pool
 
-__all__ = ["EDITS", "OPEN", "OPERATED", "ROWS", "UNREACHED", "Class", "Edit", "class_of", "covers"]
+__all__ = ["EDITS", "OPERATED", "ROWS", "STRATEGY", "UNREACHED", "Class", "Edit", "class_of", "covers"]
 
 Class = Literal["nothing", "in-place", "disruptive", "replace", "refused"]
 ORDER: tuple[Class, ...] = ("nothing", "in-place", "disruptive", "replace", "refused")
@@ -402,16 +402,14 @@ _GKE = [
     *_natives("gke", _L4, {path: gke.NATIVE_ROWS[f"gke.{path}"].kind for path in NATIVE_OF["gke"]}),
 ]
 
-EDITS: Mapping[str, list[Edit]] = {"eks": _EKS, "aks": _AKS, "gke": _GKE}
-OPEN: Mapping[str, Edit] = {
-    "eks: the one strategy of an operator": Edit(
-        _CUT,
-        {"sharing": {"mig": {"profile": "1g.10gb", "strategy": "mixed"}}},
-        {CONFIG: D, SEEN: I, "nodes.autoscaling.resources[nvidia.com/mig-1g.10gb]": I},
-    ),
-}
-"""Edits that do not yet do what they should."""
+STRATEGY = Edit(
+    _CUT,
+    {"sharing": {"mig": {"profile": "1g.10gb", "strategy": "mixed"}}},
+    {CONFIG: D, SEEN: I, "nodes.autoscaling.resources[nvidia.com/mig-1g.10gb]": I},
+)
+"""The strategy of the only pool that an operator cuts: it has one for the cluster, so it is edited alone."""
 
+EDITS: Mapping[str, list[Edit]] = {"eks": _EKS, "aks": _AKS, "gke": _GKE}
 ROWS: Mapping[str, set[str]] = {
     "eks": {*eks.INTENT_ROWS, *eks.NATIVE_ROWS},
     "aks": {*aks.INTENT_ROWS, *aks.NATIVE_ROWS},

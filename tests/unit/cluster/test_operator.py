@@ -87,7 +87,7 @@ STRATEGIES = {
         [SHARED],
         Surroundings(
             live=operator_values([operated(sharing=MIXED)], ALONE),
-            named=frozenset({operated(sharing=MIXED).ownership.config_key}),
+            by_others=frozenset({operated(sharing=MIXED).ownership.config_key}),
         ),
         {"mixed"},
         "mixed",
@@ -100,7 +100,7 @@ STRATEGIES = {
     ),
     "an entry edited by hand": (
         [CUT],
-        Surroundings(live={"devicePlugin": {"config": {"data": {"c-1": "a: ["}}}}, named=frozenset({"c-1"})),
+        Surroundings(live={"devicePlugin": {"config": {"data": {"c-1": "a: ["}}}}, by_others=frozenset({"c-1"})),
         {"single"},
         "single",
     ),
