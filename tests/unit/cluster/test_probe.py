@@ -1,0 +1,246 @@
+"""The probe's Job, what its pod's state means, and what nvidia-smi wrote against the promise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.cluster.jsontree import at, items, text, texts
+from gpukube.cluster.probe import (
+    PROBE_IMAGE,
+    PROBE_LABEL,
+    Attempt,
+    free_devices,
+    is_left_over,
+    judge_attempt,
+    judge_output,
+    parse_listing,
+    probe_job,
+    probed_resource,
+    read_attempt,
+)
+from gpukube.cluster.scheduling import misfits
+from gpukube.cluster.views import placement_of
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Promise, Taint
+from gpukube.gpu.catalogue import parse_model
+from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube.sandbox.kube.hardware import MODELS as HARDWARE
+from tests.unit.cluster.builders import (
+    GPU_TAINT,
+    MIXED,
+    MPS,
+    ONE,
+    SINGLE,
+    SLICED,
+    VISION_TAINT,
+    desire,
+    node_of,
+    plugin_pod,
+)
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Desired
+
+A100 = "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-b4895dbf-9350-2524-a89b-98161ddd9fe4)"
+SECOND = "GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-1b5a4b3e-0000-2524-a89b-98161ddd9fe4)"
+T4 = "GPU 0: Tesla T4 (UUID: GPU-7a3f)"
+CUT = "  MIG 1g.5gb      Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)"
+OTHER_CUT = "  MIG 1g.5gb      Device  1: (UUID: MIG-cba663e8-9bed-5b25-b243-5985ef7c9beb)"
+BIG_CUT = "  MIG 3g.20gb     Device  0: (UUID: MIG-1c2d)"
+
+
+def test_parse_when_devices_are_listed_then_kind_name_and_uuid() -> None:
+    found = parse_listing(["", A100, CUT, BIG_CUT.replace("3g.20gb", "1g.24gb+me.all"), "No devices found"])
+    assert [(item.kind, item.name) for item in found] == [
+        ("gpu", "NVIDIA A100-SXM4-40GB"),
+        ("mig", "1g.5gb"),
+        ("mig", "1g.24gb+me.all"),
+    ]
+    assert found[1].uuid == "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f"
+
+
+OUTPUTS: dict[str, tuple[Desired, list[str], str]] = {
+    "one whole gpu": (desire(), [A100], ""),
+    "one shared gpu": (desire(sharing=SLICED), [A100], ""),
+    "mps": (desire(sharing=MPS), [A100], ""),
+    "one instance, single": (desire(sharing=SINGLE), [A100, CUT], ""),
+    "one instance, mixed": (desire(sharing=MIXED), [A100, CUT], ""),
+    "memory off by one": (desire(sharing=SINGLE), [A100, CUT.replace("1g.5gb", "1g.6gb")], ""),
+    "nothing": (desire(), [], "sees 0 GPUs and 0 MIG devices, not 1 and 0"),
+    "two gpus": (desire(), [A100, SECOND], "sees 2 GPUs and 0 MIG devices, not 1 and 0"),
+    "cut, and whole promised": (desire(), [A100, CUT], "sees 1 GPUs and 1 MIG devices, not 1 and 0"),
+    "whole, and cut promised": (desire(sharing=SINGLE), [A100], "sees 1 GPUs and 0 MIG devices, not 1 and 1"),
+    "all instances": (desire(sharing=SINGLE), [A100, CUT, OTHER_CUT], "sees 1 GPUs and 2 MIG devices, not 1 and 1"),
+    "another cut": (desire(sharing=SINGLE), [A100, BIG_CUT], "the MIG device is 3g.20gb, not 1g.5gb"),
+    "another gpu": (desire(), [T4], 'the GPU is "Tesla T4", not A100'),
+    "a name that begins alike": (
+        desire(machine="Standard_NC4as_T4_v3"),
+        [T4.replace("T4", "T4G")],
+        'the GPU is "Tesla T4G", not T4',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OUTPUTS)
+def test_judge_output_when_devices_are_listed_then_compared_with_the_promise(case: str) -> None:
+    pool, lines, seen = OUTPUTS[case]
+    found = judge_output(pool, "node-1", parse_listing(lines))
+    assert [(item.step, item.weight, item.where) for item in found] == [("probe", "broken", "node-1")] * bool(seen)
+    assert all(seen in item.seen and item.means for item in found)
+
+
+@pytest.mark.parametrize("product", [m.product for m in HARDWARE.values() if m.name != "GH200-96GB"])
+def test_judge_output_when_the_driver_spells_a_model_then_known(product: str) -> None:
+    name = next(model.name for model in HARDWARE.values() if model.product == product)
+    machine = replace(desire().target.machine, model=parse_model(name))
+    pool = replace(desire(), target=replace(desire().target, machine=machine))
+    for spelled in (product, product.replace("-", " ")):
+        assert not judge_output(pool, "node-1", parse_listing([f"GPU 0: {spelled} (UUID: GPU-1)"]))
+
+
+def test_judge_output_when_a_media_instance_is_promised_then_a_plain_one_is_another() -> None:
+    pool = desire(sharing=Sharing(mig=MigCut("1g.5gb+me", "single")))
+    assert judge_output(pool, "node-1", parse_listing([A100, CUT]))
+    assert not judge_output(pool, "node-1", parse_listing([A100, CUT.replace("1g.5gb", "1g.5gb+me")]))
+
+
+def job_of(pool: Desired, image: str = PROBE_IMAGE) -> dict[str, object]:
+    return probe_job(pool, "ours", "a1b2c3", image)
+
+
+def test_job_when_made_then_it_fits_the_pools_nodes_and_no_others() -> None:
+    pool = desire(taints=(GPU_TAINT, VISION_TAINT), labels={"team": "x"})
+    placement = placement_of(at(job_of(pool), "spec", "template", "spec"))
+    assert not misfits(placement, pool.labels, pool.effective_taints)
+    assert misfits(placement, {**pool.labels, POOL_LABEL: "other"}, ())
+    assert misfits(placement, {**pool.labels, OWNER_LABEL: "other"}, ())
+    assert misfits(placement, pool.labels, (Taint("sku", "gpu", "NoSchedule"),))
+
+
+@pytest.mark.parametrize(("sharing", "name"), [(SINGLE, "nvidia.com/gpu"), (MIXED, "nvidia.com/mig-1g.5gb")])
+def test_job_when_made_then_it_asks_for_one_device_and_ends_by_itself(sharing: Sharing, name: str) -> None:
+    pool = desire(sharing=sharing)
+    made = job_of(pool, "mirror/cuda:1")
+    (container,) = items(made, "spec", "template", "spec", "containers")
+    assert texts(container, "resources", "limits")[name] == "1"
+    assert (text(container, "image"), items(container, "command")) == ("mirror/cuda:1", ["nvidia-smi", "-L"])
+    assert (text(made, "spec", "backoffLimit"), text(made, "spec", "template", "spec", "restartPolicy")) == (
+        "0",
+        "Never",
+    )
+    assert int(text(made, "spec", "activeDeadlineSeconds")) > 0
+    assert int(text(made, "spec", "ttlSecondsAfterFinished")) > 0
+
+
+def test_job_when_the_pools_name_is_long_then_its_own_fits_and_keeps_the_suffix() -> None:
+    pool = desire()
+    long = replace(pool, target=replace(pool.target, pool="p" * 63))
+    name = text(job_of(long), "metadata", "name")
+    assert (len(name), name.endswith("-a1b2c3")) == (63, True)
+
+
+def test_probed_resource_when_nothing_is_promised_then_none() -> None:
+    assert not probed_resource(replace(desire(), promise=Promise({}, ONE)))
+
+
+def left(name: str, created: str) -> dict[str, object]:
+    return {"metadata": {"name": name, "creationTimestamp": created}}
+
+
+OURS = left("ours", "2026-11-01T12:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("other", "stale"),
+    [
+        (left("old", "2026-11-01T11:00:00Z"), True),
+        (left("beside", "2026-11-01T11:59:00Z"), False),
+        (left("ours", "2026-11-01T11:00:00Z"), False),
+    ],
+    ids=["old", "of a run beside ours", "ours"],
+)
+def test_left_over_when_it_is_too_old_to_be_waited_for_then_so(other: dict[str, object], stale: object) -> None:
+    assert is_left_over(other, OURS) is stale
+
+
+def test_free_when_pods_hold_devices_then_the_rest_of_nodes_that_take_pods() -> None:
+    pool = desire()
+    nodes = [
+        node_of(pool, "a"),
+        node_of(pool, "b", conditions={"Ready": "False"}),
+        node_of(pool, "c", taints=(Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"),)),
+    ]
+    busy = plugin_pod("a", devices={"nvidia.com/gpu": 3})
+    pods = {
+        "a": [
+            busy,
+            replace(busy, phase="Succeeded"),
+            replace(busy, labels={PROBE_LABEL: "true"}),
+            plugin_pod("a", devices={"nvidia.com/mig-1g.5gb": 5}),
+        ]
+    }
+    assert free_devices("nvidia.com/gpu", nodes, pods) == 5
+    assert free_devices("nvidia.com/gpu", nodes, {"a": [busy, busy, busy]}) == 0
+
+
+def pod(phase: str = "Pending", told: dict[str, object] | None = None, **status: object) -> dict[str, object]:
+    meta = {"name": "probe-x", "creationTimestamp": "2026-11-01T12:00:00Z"}
+    return {"metadata": meta, "spec": {"nodeName": "node-1"}, "status": {"phase": phase, **status, **(told or {})}}
+
+
+def waiting(reason: str) -> dict[str, object]:
+    return {"containerStatuses": [{"name": "probe", "state": {"waiting": {"reason": reason, "message": "no\nmore"}}}]}
+
+
+def terminated(reason: str, code: int) -> dict[str, object]:
+    state = {"terminated": {"reason": reason, "exitCode": code, "message": ""}}
+    return {"containerStatuses": [{"name": "probe", "state": state}]}
+
+
+UNPLACED: dict[str, object] = {
+    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3"}]
+}
+ATTEMPTS: dict[str, tuple[list[dict[str, object]], bool, str, str]] = {
+    "no pod": ([], False, "made no pod", "quota"),
+    "unschedulable": ([pod(told=UNPLACED)], False, "Pending (Unschedulable: 0/3)", "no node of the pool"),
+    "no image": (
+        [pod(told=waiting("ImagePullBackOff"))],
+        False,
+        "Pending (ImagePullBackOff: no)",
+        "image cannot be had",
+    ),
+    "no image name": ([pod(told=waiting("InvalidImageName"))], True, "InvalidImageName", "image cannot be had"),
+    "refused": (
+        [pod("Failed", reason="UnexpectedAdmissionError", message="Allocate failed")],
+        True,
+        "Failed (UnexpectedAdmissionError: Allocate failed)",
+        "its plugin refused",
+    ),
+    "no program": ([pod("Failed", terminated("StartError", 128))], True, "exit code 128 (StartError)", "driver"),
+    "program failed": (
+        [pod("Failed", terminated("Error", 9))],
+        True,
+        "exit code 9 (Error)",
+        "driver does not answer",
+    ),
+    "slow": ([pod("Running")], False, "Running", "did not end in time"),
+    "too late": ([pod("Failed", reason="DeadlineExceeded")], True, "DeadlineExceeded", "did not end in time"),
+}
+
+
+@pytest.mark.parametrize("case", ATTEMPTS)
+def test_attempt_when_the_pod_did_not_end_well_then_told_why(case: str) -> None:
+    pods, over, said, means = ATTEMPTS[case]
+    attempt = read_attempt(pods)
+    found = judge_attempt(desire(), attempt, "ours")
+    assert (attempt.over, found.step, found.weight) == (over, "probe", "broken")
+    assert (said in found.seen, means in found.means, bool(found.fix)) == (True, True, True), found
+    assert "{" not in found.fix
+
+
+def test_attempt_when_it_ended_well_then_over_with_its_place() -> None:
+    found = read_attempt([pod("Succeeded", terminated("Completed", 0))])
+    assert found == Attempt("probe-x", "node-1", "Succeeded", "Completed", "", 0)
+    assert found.over

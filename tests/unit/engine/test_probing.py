@@ -1,0 +1,248 @@
+"""Probing pools: when it is done, when it is not, and that nothing of it stays whatever happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from gpukube.cluster.api_types import JOBS
+from gpukube.cluster.jsontree import text, texts
+from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.verify import prove_pool
+from gpukube.core.values import Nodes
+from gpukube.engine.clock import Stopped
+from gpukube.engine.probing import Probing, probe_pool
+from gpukube.errors import AccessError, ClusterError
+from gpukube.testing.clock import ManualClock
+from tests.unit.cluster.builders import FROM_ZERO, SINGLE, desire, installed, node_of, plugin_pod
+from tests.unit.engine.stage import PACE, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from gpukube.cluster.api_types import ApiType
+    from gpukube.cluster.jsontree import Tree
+    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.proof import PoolProof
+    from gpukube.cluster.views import NodeView, PodView
+    from gpukube.core.values import Desired
+
+GPU = "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)"
+CUT = "  MIG 1g.5gb      Device  0: (UUID: MIG-1)"
+PLAIN = Probing()
+CREATED = "2026-11-01T12:00:00Z"
+LEFT = {"metadata": {"name": "gpukube-probe-old", "creationTimestamp": "2026-11-01T11:00:00Z"}}
+BESIDE = {"metadata": {"name": "gpukube-probe-beside", "creationTimestamp": "2026-11-01T11:59:30Z"}}
+
+
+def ended(phase: str = "Succeeded", code: int = 0) -> Tree:
+    state = {"terminated": {"reason": "Completed" if not code else "Error", "exitCode": code}}
+    status = {"phase": phase, "containerStatuses": [{"name": "probe", "state": state}]}
+    return {"metadata": {"name": "probe-x"}, "spec": {"nodeName": "node-0"}, "status": status}
+
+
+PENDING: Tree = {"metadata": {"name": "probe-x"}, "status": {"phase": "Pending"}}
+
+
+@dataclass
+class FakeProbeKube:
+    """The calls of a probe; what its pod does depends on the time."""
+
+    clock: ManualClock
+    pool: Desired
+    pod_at: Callable[[float], Tree | ClusterError]
+    log: tuple[str, ...] = (GPU,)
+    running: tuple[PodView, ...] = ()
+    forbidden: Collection[str] = ()
+    stays: bool = False
+    namespace: bool = True
+    jobs: dict[str, Tree] = field(default_factory=dict)
+    made: list[Tree] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+
+    def nodes(self, _marks: object) -> tuple[NodeView, ...]:
+        return (node_of(self.pool, "node-0"),)
+
+    def pods(self, _namespace: str, *, node: str) -> tuple[PodView, ...]:
+        return tuple(pod for pod in self.running if pod.node == node)
+
+    def namespace_labels(self, name: str) -> dict[str, str] | None:
+        return {} if self.namespace and name == NAMESPACE else None
+
+    def may(self, verb: str, resource: str, *, group: str, namespace: str) -> bool:
+        assert (group, namespace) in {("batch", NAMESPACE), ("", NAMESPACE), ("batch", "default"), ("", "default")}
+        return f"{verb} {resource}" not in self.forbidden
+
+    def create_object(self, _kind: ApiType, obj: Tree) -> Tree:
+        made = {**obj, "metadata": {**texts(obj, "metadata"), "creationTimestamp": CREATED}}
+        self.jobs[text(obj, "metadata", "name")] = made
+        self.made.append(obj)
+        return made
+
+    def delete_object(self, _kind: ApiType, name: str, _namespace: str) -> None:
+        if self.stays:
+            raise ClusterError("the API server is away")
+        self.deleted.append(name)
+        self.jobs.pop(name, None)
+
+    def objects(self, kind: ApiType, _namespace: str, labels: dict[str, str]) -> tuple[Tree, ...]:
+        if kind == JOBS:
+            assert labels["gpukube.io/probe"] == "true"
+            return tuple(self.jobs.values())
+        assert list(labels) == ["job-name"]
+        pod = self.pod_at(self.clock.now())
+        if isinstance(pod, ClusterError):
+            raise pod
+        return (pod,)
+
+    def pod_log(self, _namespace: str, _name: str, _lines: int) -> tuple[str, ...]:
+        return self.log
+
+    def close(self) -> None:
+        return None
+
+
+def probe(
+    pool: Desired,
+    how: Probing = PLAIN,
+    *,
+    pod_at: Callable[[float], Tree | ClusterError] = lambda _now: ended(),
+    clock: ManualClock | None = None,
+    empty: bool = False,
+    **kube: object,
+) -> tuple[PoolProof, FakeProbeKube, Stage]:
+    stage, fake = staged(pool, pod_at, clock, **kube)
+    seen = installed([pool]) if empty else installed([pool], node_of(pool, "node-0"))
+    return probe_pool(pool, prove_pool(pool, seen), stage.session, stage.run, how), fake, stage
+
+
+def staged(
+    pool: Desired, pod_at: Callable[[float], Tree | ClusterError], clock: ManualClock | None = None, **kube: object
+) -> tuple[Stage, FakeProbeKube]:
+    stage = Stage([pool], clock or ManualClock())
+    fake = FakeProbeKube(stage.clock, pool, pod_at, **kube)  # type: ignore[arg-type]  # test data
+    stage.session = replace(stage.session, _kube=cast("Kube", fake))
+    return stage, fake
+
+
+def test_probe_when_the_pod_sees_one_device_then_passed_and_the_job_is_gone() -> None:
+    proof, kube, _ = probe(desire(sharing=SINGLE), log=(GPU, CUT))
+    assert proof.probe is not None
+    assert (proof.probe.status, proof.probe.node, proof.probe.output) == ("passed", "node-0", (GPU, CUT))
+    assert proof.probe.says.endswith("sees 1g.5gb (MIG-1)")
+    assert (proof.status, kube.jobs) == ("proven", {})
+
+
+def test_probe_when_it_takes_a_while_then_followed_and_told() -> None:
+    slow = lambda now: PENDING if now < 40 else ClusterError("away") if now < 60 else ended()  # noqa: E731 -- a case
+    proof, kube, stage = probe(desire(), pod_at=slow)
+    assert (proof.probe.status if proof.probe else "", kube.jobs) == ("passed", {})
+    assert [message for message in stage.messages() if "Pending" in message] == ["the probe's pod probe-x Pending"]
+
+
+def test_probe_when_the_pod_sees_something_else_then_failed_with_the_step() -> None:
+    proof, kube, _ = probe(desire(sharing=SINGLE), log=(GPU,))
+    assert proof.missing_step is not None
+    assert (proof.status, proof.missing_step.step, kube.jobs) == ("broken", "probe", {})
+
+
+def test_probe_when_the_program_fails_then_its_output_is_kept() -> None:
+    said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver"
+    proof, kube, _ = probe(desire(), pod_at=lambda _now: ended("Failed", 9), log=(said,))
+    assert proof.probe is not None
+    assert (proof.probe.status, proof.probe.output, kube.jobs) == ("failed", (said,), {})
+
+
+def test_probe_when_the_pod_never_runs_then_given_up_at_the_limit_and_removed() -> None:
+    proof, kube, stage = probe(desire(), pod_at=lambda _now: PENDING)
+    assert (proof.probe.status if proof.probe else "", stage.clock.now(), kube.jobs) == ("failed", PACE.verify_s, {})
+
+
+def test_probe_when_stopped_then_the_job_is_removed_all_the_same() -> None:
+    stage, kube = staged(desire(), lambda _now: PENDING, ManualClock(stop_at=12))
+    proof = prove_pool(desire(), installed([desire()], node_of(desire(), "node-0")))
+    with pytest.raises(Stopped):
+        probe_pool(desire(), proof, stage.session, stage.run, Probing())
+    assert (len(kube.made), kube.jobs) == (1, {})
+
+
+def test_probe_when_the_cluster_is_away_for_good_then_its_error_and_the_job_is_removed() -> None:
+    stage, kube = staged(desire(), lambda _now: ClusterError("away"))
+    proof = prove_pool(desire(), installed([desire()], node_of(desire(), "node-0")))
+    with pytest.raises(ClusterError, match="away"):
+        probe_pool(desire(), proof, stage.session, stage.run, Probing())
+    assert kube.jobs == {}
+
+
+def test_probe_when_the_job_cannot_be_removed_then_the_result_stands_and_the_command_is_told() -> None:
+    proof, _, stage = probe(desire(), stays=True)
+    assert proof.probe is not None
+    assert proof.probe.status == "passed"
+    assert f"kubectl -n {NAMESPACE} delete job gpukube-probe-a100mig-" in stage.messages()[-1]
+
+
+def test_probe_when_a_killed_run_left_a_job_then_removed_and_one_beside_ours_is_not() -> None:
+    jobs = {text(job, "metadata", "name"): job for job in (LEFT, BESIDE)}
+    _, kube, _ = probe(desire(), jobs=jobs)
+    assert list(kube.jobs) == ["gpukube-probe-beside"]
+
+
+def test_probe_when_something_is_forbidden_then_all_of_it_is_named_and_nothing_made() -> None:
+    stage, kube = staged(desire(), lambda _now: ended(), forbidden=("create jobs", "list pods"))
+    proof = prove_pool(desire(), installed([desire()], node_of(desire(), "node-0")))
+    with pytest.raises(AccessError) as caught:
+        probe_pool(desire(), proof, stage.session, stage.run, Probing())
+    (told,) = caught.value.diagnostics
+    assert (told.code, told.message) == (
+        "probe-permissions",
+        f"not allowed in namespace {NAMESPACE}: create jobs, list pods",
+    )
+    assert kube.made == []
+
+
+def test_probe_when_our_namespace_is_not_there_then_in_default() -> None:
+    _, kube, _ = probe(desire(), namespace=False)
+    assert text(kube.made[0], "metadata", "namespace") == "default"
+
+
+def test_probe_when_an_image_is_named_then_that_one() -> None:
+    proof, _, _ = probe(desire(), Probing("mirror/cuda:1"))
+    assert proof.probe is not None
+    assert proof.probe.image == "mirror/cuda:1"
+
+
+BUSY = plugin_pod("node-0", devices={"nvidia.com/gpu": 8})
+SOME = Nodes(1, 0, 5, autoscaled=True)
+SKIPS = {
+    "from zero": (FROM_ZERO, True, (), "the pool has no node, and a probe would start one; --probe-scale-up does that"),
+    "full and autoscaled": (
+        SOME,
+        False,
+        (BUSY,),
+        "pods hold every device, and a probe would start a node; --probe-scale-up does that",
+    ),
+    "full and fixed": (
+        Nodes(1, 1, 1, autoscaled=False),
+        False,
+        (BUSY,),
+        "pods hold every device; there is none to ask for",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SKIPS)
+def test_probe_when_it_would_cost_a_node_or_has_no_device_then_skipped(case: str) -> None:
+    nodes, empty, running, says = SKIPS[case]
+    proof, kube, _ = probe(desire(nodes=nodes), empty=empty, running=running)
+    assert proof.probe is not None
+    assert (proof.probe.status, proof.probe.says, kube.made) == ("skipped", says, [])
+    assert proof.status == ("empty" if empty else "proven")
+
+
+@pytest.mark.parametrize(("nodes", "empty"), [(FROM_ZERO, True), (SOME, False)], ids=["from zero", "full"])
+def test_probe_when_scaling_up_is_allowed_then_done(nodes: Nodes, empty: object) -> None:
+    how = Probing(scale_up=True)
+    proof, kube, _ = probe(desire(nodes=nodes), how, empty=bool(empty), running=(BUSY,))
+    assert (proof.probe.status if proof.probe else "", len(kube.made)) == ("passed", 1)
