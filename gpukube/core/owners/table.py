@@ -195,11 +195,11 @@ PLUGIN_ROWS: Final = (
     ),
     PluginRow(
         "none-kept-off", ("none",), "none",
-        "gpukube is told to install no plugin here, and keeps its GPU Operator off: {because}",
+        "no plugin of gpukube's runs here, as asked, and its GPU Operator is kept off: {because}",
         _OPERATOR_DOCS, release="operator", kept_off=True,
     ),
     PluginRow(
-        "none", ("none",), "none", "gpukube is told to install no plugin here; yours has to advertise",
+        "none", ("none",), "none", "no plugin of gpukube's runs here, as asked; yours has to advertise",
         _ONE,
     ),
     PluginRow(
