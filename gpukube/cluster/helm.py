@@ -98,8 +98,8 @@ class Engine(Protocol):
     def rollback(self, kubeconfig: Path, name: str, namespace: str, revision: int) -> None:
         """Make a new revision that is a former one again."""
 
-    def uninstall(self, kubeconfig: Path, name: str, namespace: str) -> None:
-        """Remove a release; a missing one is fine."""
+    def uninstall(self, kubeconfig: Path, name: str, namespace: str, *, keep_history: bool = False) -> None:
+        """Remove a release, with or without its records; a missing one is fine."""
 
 
 class Helm(Protocol):

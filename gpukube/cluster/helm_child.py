@@ -36,6 +36,7 @@ class Request(TypedDict, total=False):
     values: dict[str, object]
     installed: bool
     revision: int
+    keep: bool
     dry_run: str
     history: int
     labels: dict[str, str]
@@ -143,7 +144,9 @@ def _uninstall(request: Request) -> dict[str, object]:
     with helm_python.Config(
         kubeconfig_path=request["kubeconfig"], namespace=request["namespace"], storage_driver="secret"
     ) as config:
-        config.uninstall(request["name"], timeout=request["timeout_s"], ignore_not_found=True)
+        config.uninstall(
+            request["name"], timeout=request["timeout_s"], ignore_not_found=True, keep_history=request["keep"]
+        )
     return {}
 
 

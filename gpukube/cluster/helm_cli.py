@@ -117,11 +117,11 @@ class HelmCli:
             known=words_of(name),
         )
 
-    def uninstall(self, kubeconfig: Path, name: str, namespace: str) -> None:
+    def uninstall(self, kubeconfig: Path, name: str, namespace: str, *, keep_history: bool = False) -> None:
         """See Engine."""
         self._run(
             *("uninstall", name, "--namespace", namespace, "--kubeconfig", str(kubeconfig)),
-            *("--timeout", f"{HOOKS_S}s"),
+            *("--timeout", f"{HOOKS_S}s", *(["--keep-history"] if keep_history else [])),
             known=words_of(name),
             may_be_missing=True,
         )

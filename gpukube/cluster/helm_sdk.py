@@ -103,9 +103,10 @@ class HelmSdk:
         request = {"kubeconfig": str(kubeconfig), "name": name, "namespace": namespace, "revision": revision}
         self._ask("rollback", request)
 
-    def uninstall(self, kubeconfig: Path, name: str, namespace: str) -> None:
+    def uninstall(self, kubeconfig: Path, name: str, namespace: str, *, keep_history: bool = False) -> None:
         """See Engine."""
-        self._ask("uninstall", {"kubeconfig": str(kubeconfig), "name": name, "namespace": namespace})
+        request = {"kubeconfig": str(kubeconfig), "name": name, "namespace": namespace, "keep": keep_history}
+        self._ask("uninstall", request)
 
     def _ask(self, verb: str, request: Mapping[str, object], keeps: Sequence[int] = ()) -> Tree:
         where = Where(f"helm {verb}")

@@ -20,7 +20,7 @@ from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.reclaim import reclaim_objects
 from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.release_migration import Leaving
-from gpukube.cluster.release_removal import await_pods_gone, kubeconfig_file, uninstall_release
+from gpukube.cluster.release_removal import await_pods_gone, forget_release, kubeconfig_file, uninstall_release
 from gpukube.cluster.release_rollback import fallback_of, say_kept, say_rolled_back
 from gpukube.cluster.rendered import require_rendered
 from gpukube.cluster.runs import RunBook
@@ -118,6 +118,7 @@ def apply_release(
         AccessError, ClusterError: As Helm.
     """
     answer: HelmAnswer | None = None
+    taken = [item for item in plan.leaves if item.kind is None]
     for attempt in range(_ATTEMPTS):
         _require_no_conflict(plan)
         if plan.action not in ("install", "upgrade"):
@@ -135,6 +136,8 @@ def apply_release(
         missed = [item for item in history if plan.revision < item.revision < answer.revision and not item.pending]
         is_open = any(item.pending and item.revision == answer.revision for item in history)
         if not missed and not is_open:
+            for leaving in taken:
+                forget_release(kube, leaving)
             return answer
         if is_open and attempt == _ATTEMPTS - 1:
             raise HelmError(

@@ -16,7 +16,7 @@ from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.errors import Diagnostic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import WorkloadView
@@ -44,10 +44,16 @@ class ForeignNfd:
         return str((*self.masters, *self.workers)[0])
 
 
-def find_nfd(seen: Sighting) -> ForeignNfd | None:
-    """Find a foreign NFD; None when there is none."""
-    masters = tuple(item for item in seen.deployments if _is_part(item, "master") and not _is_ours(item))
-    workers = tuple(item for item in seen.daemonsets if _is_part(item, "worker") and not _is_ours(item))
+def find_nfd(seen: Sighting, going: Collection[tuple[str, str]] = ()) -> ForeignNfd | None:
+    """Find a foreign NFD; None when there is none.
+
+    Args:
+        seen: The cluster.
+        going: Namespace and name of releases that are about to go, and their NFD with them.
+    """
+    ours = {*going, *((NAMESPACE, kind.name) for kind in RELEASE_KINDS)}
+    masters = tuple(item for item in seen.deployments if _is_part(item, "master") and _release(item) not in ours)
+    workers = tuple(item for item in seen.daemonsets if _is_part(item, "worker") and _release(item) not in ours)
     return ForeignNfd(masters, workers) if masters or workers else None
 
 
@@ -61,9 +67,8 @@ def _role(item: WorkloadView) -> str:
     return item.labels.get("role", "") or item.pod_labels.get("role", "")
 
 
-def _is_ours(item: WorkloadView) -> bool:
-    names = {kind.name for kind in RELEASE_KINDS}
-    return item.namespace == NAMESPACE and item.labels.get("app.kubernetes.io/instance") in names
+def _release(item: WorkloadView) -> tuple[str, str]:
+    return item.namespace, item.labels.get("app.kubernetes.io/instance", "")
 
 
 def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Diagnostic]:

@@ -20,8 +20,10 @@ from gpukube.cluster.nfd import find_nfd
 from gpukube.cluster.operator import check_strategies, operator_strays, operator_values
 from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.release import DEPLOYED
+from gpukube.cluster.release_adoption import leaving_of, refuse_adoption
 from gpukube.cluster.release_migration import find_leaving, is_there, refuse_change, refuse_stranding, say_leaving
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Diagnostic, Where
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class ReleasePlan:
         diagnostics: What stands against it.
         drift: Fields of its objects that somebody changed by hand, and objects that are gone; restored.
         leaves: What is taken away before.
+        adopted: Releases of the user's whose values are in these.
     """
 
     action: ReleaseAction
@@ -78,6 +81,7 @@ class ReleasePlan:
     diagnostics: tuple[Diagnostic, ...] = ()
     drift: tuple[Drift, ...] = ()
     leaves: tuple[Leaving, ...] = ()
+    adopted: tuple[Release, ...] = ()
 
     @property
     def name(self) -> str:
@@ -120,6 +124,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     missed: Sequence[Release] = (),
     chart_version: str = "",
     migrate: bool = False,
+    adopt: Sequence[Release] = (),
 ) -> ReleasePlan:
     """Compare the release that these pools need with the live one.
 
@@ -132,12 +137,13 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
             still to come.
         missed: Revisions that an upgrade of ours replaced without having seen them; their entries come back.
         chart_version: Of the chart the user names; "" for ours, or the live one's if that is newer.
-        migrate: Whether our other release may be taken away for this one; it leaves with all its entries carried over.
+        migrate: Whether our other release may be taken away for this one; its entries are carried over.
+        adopt: Releases of the user's that may be taken over (release_adoption); their values are merged into ours.
 
     Returns:
         The plan of one release. It is a "conflict" when the cluster has the other one and it may not go, or would get
-        it besides, or when a migration would strand pools of others, the operator would take over nodes of others, or
-        cannot serve these pools together.
+        it besides, or when a migration or takeover would leave nodes of others without a plugin, the operator would
+        take over nodes of others, or cannot serve these pools together.
     """
     kind = _kind_needed(pools, seen)
     served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
@@ -147,14 +153,16 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         values = live.values if live else {}
         return ReleasePlan("none", reason, values, values, (), live.revision if live else 0, kind=kind)
     leaves = find_leaving(kind, seen) if served else ()
-    version = chart_version or (_newer(live.chart_version, kind.version) if live else kind.version)
+    former = next(iter([live] if live else adopt), None)
+    version = chart_version or (_newer(former.chart_version, kind.version) if former else kind.version)
     around = Surroundings(
-        live=live.values if live else {},
+        live=former.values if former else {},
         taints=_live_taints(live_pools, pools, kind),
         named=_named_keys(seen, live_pools),
-        bundle_nfd=find_nfd(seen) is None,
+        by_others=_named_keys(seen, live_pools, but=pools),
+        bundle_nfd=find_nfd(seen, [(item.namespace, item.name) for item in adopt]) is None,
         retire=retire,
-        missed=(*_carried(leaves, seen, kind), *(release.values for release in missed)),
+        missed=(*_carried(leaves, seen, kind), *(release.values for release in (*adopt, *missed))),
         moves=live is not None and live.chart_version != version,
     )
     if not served:
@@ -162,6 +170,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     refusals = [
         *_other_kind(kind, served, pools, leaves, migrate=migrate),
         *(refuse_stranding(leaves, served, seen, live_pools) if migrate else ()),
+        *refuse_adoption(adopt, kind, served, seen),
         *_operators(kind, served, seen, around),
     ]
     if refusals:
@@ -170,6 +179,8 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         said = refusals[0].message
         return ReleasePlan("conflict", said, values, values, (), revision, kind=kind, diagnostics=tuple(refusals))
     plan = _judge(_VALUES[kind](served, around), seen, kind, version)
+    plan = _taking_over(plan, adopt)
+    leaves = (*leaves, *map(leaving_of, adopt))
     return _after(leaves, plan, seen) if leaves else plan
 
 
@@ -181,6 +192,14 @@ def _carried(leaves: Sequence[Leaving], seen: Sighting, kind: ReleaseKind) -> It
             values: dict[str, object] = {}
             put(values, kind.entries, texts(former.values, *item.kind.entries))
             yield values
+
+
+def _taking_over(plan: ReleasePlan, adopt: Sequence[Release]) -> ReleasePlan:
+    """Show a takeover as what becomes of the user's values, where we have none yet."""
+    if not adopt or plan.old_values:
+        return replace(plan, adopted=tuple(adopt))
+    old = adopt[0].values
+    return replace(plan, adopted=tuple(adopt), old_values=old, changes=value_changes(old, plan.values))
 
 
 def _after(leaves: tuple[Leaving, ...], plan: ReleasePlan, seen: Sighting) -> ReleasePlan:
@@ -299,9 +318,15 @@ def _live_taints(live_pools: Sequence[Observed], pools: Sequence[Desired], kind:
     return frozenset(taint for pool in served for taint in pool.effective_taints)
 
 
-def _named_keys(seen: Sighting, live_pools: Sequence[Observed]) -> frozenset[str]:
+def _named_keys(seen: Sighting, live_pools: Sequence[Observed], but: Sequence[Desired] = ()) -> frozenset[str]:
+    """List the entries that pools and nodes name; those of some pools left out."""
+    left_out = {(pool.target.owner, pool.target.pool) for pool in but}
     carriers = [*(node.labels for node in seen.nodes), *(pool.labels for pool in live_pools)]
-    return frozenset(labels[CONFIG_LABEL] for labels in carriers if labels.get(CONFIG_LABEL))
+    return frozenset(
+        labels[CONFIG_LABEL]
+        for labels in carriers
+        if labels.get(CONFIG_LABEL) and (labels.get(OWNER_LABEL), labels.get(POOL_LABEL)) not in left_out
+    )
 
 
 def value_changes(old: Mapping[str, object], new: Mapping[str, object], prefix: str = "") -> tuple[ValueChange, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.release import newest, release_history, secret_name
+from gpukube.cluster.release_migration import is_there
 from gpukube.errors import Conflict, HelmError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release_migration import Leaving
     from gpukube.core.values import KubeAccess
 
-__all__ = ["await_pods_gone", "kubeconfig_file", "uninstall_release"]
+__all__ = ["await_pods_gone", "forget_release", "kubeconfig_file", "uninstall_release"]
 
 _LOOKS: Final = 180
 """A pod has 30 s to end (terminationGracePeriodSeconds), and a node that does not answer keeps it for longer."""
@@ -40,7 +41,7 @@ def kubeconfig_file(access: KubeAccess) -> Iterator[Path]:
 
 
 def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, leaving: Leaving) -> bool:
-    """Uninstall a release with its records; False when it was not there.
+    """Uninstall a release; False when it was not there. Of ours the records go too, of others the history stays.
 
     NFD's clean-up job runs after everything else is deleted. In a cluster without a node it never ends, and Helm keeps
     the release as "uninstalling": its records are dropped then.
@@ -49,27 +50,41 @@ def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, leaving: L
         HelmError: Helm failed before the objects were gone.
         AccessError, ClusterError: The cluster.
     """
-    if newest(release_history(kube, leaving.name, leaving.namespace)) is None:
+    if not is_there(newest(release_history(kube, leaving.name, leaving.namespace))):
         return False
     try:
         with kubeconfig_file(access) as path:
-            engine.uninstall(path, leaving.name, leaving.namespace)
+            engine.uninstall(path, leaving.name, leaving.namespace, keep_history=leaving.kind is None)
     except HelmError:
-        if not _forget_removed(kube, leaving):
+        if not _is_gone(kube, leaving):
             raise
+        if leaving.kind:
+            _forget(kube, leaving)
     return True
 
 
-def _forget_removed(kube: Kube, leaving: Leaving) -> bool:
-    """Drop the records of a release whose objects are gone although Helm reports a failure."""
-    history = release_history(kube, leaving.name, leaving.namespace)
-    live = newest(history)
-    kept = leaving.kind and kube.config_map(leaving.namespace, leaving.kind.config_map)
-    if live and (live.status != "uninstalling" or kept):
-        return False
-    for item in history:
+def forget_release(kube: Kube, leaving: Leaving) -> None:
+    """Drop the records of a release that was uninstalled; doing it again is fine, and what stands stays.
+
+    Raises:
+        AccessError, ClusterError: The cluster.
+    """
+    live = newest(release_history(kube, leaving.name, leaving.namespace))
+    if not is_there(live) or _is_gone(kube, leaving):
+        _forget(kube, leaving)
+
+
+def _is_gone(kube: Kube, leaving: Leaving) -> bool:
+    """Say whether the objects of a release are gone although Helm reports a failure."""
+    live = newest(release_history(kube, leaving.name, leaving.namespace))
+    left = any(item.name == leaving.plugin for item in kube.daemonsets(leaving.namespace))
+    kept = leaving.kind is not None and kube.config_map(leaving.namespace, leaving.kind.config_map) is not None
+    return live is None or (live.status == "uninstalling" and not left and not kept)
+
+
+def _forget(kube: Kube, leaving: Leaving) -> None:
+    for item in release_history(kube, leaving.name, leaving.namespace):
         kube.delete_secret(item.namespace, secret_name(item.name, item.revision))
-    return True
 
 
 def await_pods_gone(

@@ -162,6 +162,7 @@ def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, ses
             live_pools=session.cloud.pools(),
             missed=missed,
             chart_version=run.chart_version,
+            adopt=release.adopted,
         )
 
     run.tell("release", f"{release.action}s {release.chart} {release.version} with {keeper.version()}", key)
