@@ -15,7 +15,7 @@ from gpukube.cluster.views import DEVICE_PREFIX
 from gpukube.core.ailment import Ailment, Restart
 from gpukube.core.owners import MIG_CONFIG_LABEL
 from gpukube.doctor.check import Check
-from gpukube.doctor.stack import gpu_nodes, lands_on, plugins, workloads_of
+from gpukube.doctor.stack import advertisers_on, environment_of, gpu_nodes, lands_on, plugins, workloads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,13 +107,8 @@ def _counted(node: NodeView) -> list[tuple[str, str]]:
 
 def _out_of_date(evidence: Evidence) -> Iterator[Ailment]:
     for node in gpu_nodes(evidence):
-        plugin = next((item for item in plugins(evidence) if lands_on(item, node)), None)
-        if (
-            plugin is None
-            or not node.ready
-            or node.labels.get(_STATE) in _UNDER_WAY
-            or not _serves(evidence, plugin, node)
-        ):
+        plugin = _only_plugin(evidence, node)
+        if plugin is None or not node.ready or node.labels.get(_STATE) in _UNDER_WAY:
             continue
         for name, (count, shown) in _outdated(node).items():
             yield Ailment(
@@ -126,9 +121,16 @@ def _out_of_date(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _serves(evidence: Evidence, plugin: WorkloadView, node: NodeView) -> bool:
-    """Say whether the plugin's pod is up there: one that fails is told of by its failure."""
-    return any(pod.view.node == node.name and pod.view.ready for pod in evidence.pods_of(plugin))
+def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
+    """Give the plugin whose numbers feature discovery's must agree with; None where another check tells why not."""
+    landing = [item for item in plugins(evidence) if lands_on(item, node)]
+    if len(landing) != 1 or len(advertisers_on(evidence, node)) != 1:
+        return None
+    forced = environment_of(evidence.manifest(landing[0])).get("MIG_STRATEGY", "")
+    if forced and forced != node.labels.get(_STRATEGY, "none"):
+        return None
+    up = any(pod.view.node == node.name and pod.view.ready for pod in evidence.pods_of(landing[0]))
+    return landing[0] if up else None
 
 
 def _stale_names(evidence: Evidence) -> Iterator[Ailment]:

@@ -125,8 +125,8 @@ def _failure(state: ContainerState) -> Failure | None:
 def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Ailment]:
     """Tell of failing pods, those left out whose cause is told by another check."""
     for item in _failing(evidence, failure):
-        node = next((node for node in evidence.nodes if node.name == item.pod.view.node), None)
-        if node is not None and _is_explained(evidence, node, item):
+        node = next((node for node in gpu_nodes(evidence) if node.name == item.pod.view.node), None)
+        if node is None or _is_explained(evidence, node, item):
             continue
         place = f"--namespace {item.pod.view.namespace}"
         yield Ailment(
@@ -136,6 +136,26 @@ def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Ailment]:
             _READ[failure].format(pod=item.pod.view.name, place=place, container=item.state.name),
             (f"it said: {item.state.message.splitlines()[0]}",) if item.state.message else (),
         )
+
+
+def _on_cpu_nodes(evidence: Evidence) -> Iterator[Ailment]:
+    """Find plugins that are sent to nodes without GPUs and fail there: static manifests choose no nodes."""
+    with_gpus = {node.name for node in gpu_nodes(evidence)}
+    for item in plugins(evidence):
+        failing = [
+            pod
+            for pod in evidence.pods_of(item)
+            if pod.view.node not in with_gpus and any(_failure(state) for state in pod.view.containers)
+        ]
+        if failing:
+            yield Ailment(
+                str(item),
+                f"{len(failing)} of its pods fail on nodes without GPUs",
+                f"give it a node selector: kubectl patch daemonset {item.name} --namespace {item.namespace} --patch "
+                '\'{"spec": {"template": {"spec": {"nodeSelector": {"nvidia.com/gpu.present": "true"}}}}}\'',
+                tuple(f"pod {pod} on node {pod.view.node}" for pod in failing[:_MOST_NAMED]),
+                severity="warning",
+            )
 
 
 def _is_explained(evidence: Evidence, node: NodeView, item: _Failing) -> bool:
@@ -296,6 +316,13 @@ CHECKS: Final = (
         "the node shows no GPU; mostly there is no driver, or nvidia is not the container runtime",
         f"{_ISSUES}/478",
         partial(_pods_failing, failure="crash"),
+    ),
+    Check(
+        "plugin-on-cpu-nodes",
+        "plugins that fail on nodes without GPUs",
+        "alerts on crashing pods that mean nothing hide those that do",
+        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/static/nvidia-device-plugin.yml",
+        _on_cpu_nodes,
     ),
     Check(
         "plugin-image",

@@ -2,12 +2,112 @@
 
 from __future__ import annotations
 
-from tests.cli.harness import EXAMPLES, Gpukube
+from typing import TYPE_CHECKING
 
-SINGLE = EXAMPLES / "aks-mig-single.yaml"
+import pytest
+import yaml
+
+from gpukube.sandbox import daemon, guard
+from tests.builders import SUBSCRIPTION
+from tests.cli.ailing import FAULTS, MIG, SLICED, spec_of_ward
+from tests.cli.harness import Cluster, Gpukube, eventually, run_process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpukube.sandbox.daemon import SandboxInfo
+    from tests.cli.ailing import Fault
+    from tests.cli.harness import Document
+
+SPEED = 2000.0
+HEALTHY = [{"gpu": 56}], [{"gpu": 4}]
 
 
-def test_doctor_when_a_pool_is_as_promised_then_healthy(gpukube: Gpukube) -> None:
-    gpukube.made("-f", SINGLE)
-    seen = gpukube("doctor", "-f", SINGLE, "-o", "json")
-    assert (seen.code, seen.json()["summary"]) == (0, {}), seen.out
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ward") / "ward.yaml"
+    path.write_text(yaml.safe_dump(spec_of_ward()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def ward(running_sandbox: SandboxInfo, spec: Path) -> SandboxInfo:
+    """Give all tests of this module one cluster with two healthy pools; whoever makes it ill heals it."""
+    daemon.reset(running_sandbox)
+    daemon.configure(running_sandbox, speed=SPEED)
+    daemon.add_cluster(running_sandbox, SUBSCRIPTION, "ml", "train")
+    made = run_process(running_sandbox, "pool", "create", "-f", spec)
+    assert made.code == 0, made.out + made.err
+    return running_sandbox
+
+
+@pytest.fixture
+def patient(ward: SandboxInfo) -> Iterator[Cluster]:
+    inside = Cluster(ward)
+    yield inside
+    inside.close()
+
+
+@pytest.fixture
+def doctor(
+    ward: SandboxInfo, spec: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Gpukube:
+    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", ward.state_dir)
+    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)
+    return Gpukube(ward, capsys)
+
+
+def ailments(doctor: Gpukube, spec: Path, *words: str) -> list[Document]:
+    document = doctor("doctor", "-f", spec, "-o", "json", *words).json()
+    assert not document["clusters"][0]["errors"]
+    return list(document["clusters"][0]["ailments"])
+
+
+def errors(found: list[Document]) -> set[str]:
+    return {item["check"] for item in found if item["severity"] == "error"}
+
+
+def is_well(patient: Cluster) -> bool:
+    return (patient.devices(MIG), patient.devices(SLICED)) == HEALTHY
+
+
+def test_doctor_when_pools_are_as_promised_then_no_errors(doctor: Gpukube, spec: Path, patient: Cluster) -> None:
+    eventually(lambda: is_well(patient))
+    seen = doctor("doctor", "-f", spec)
+    assert (seen.code, "error[" in seen.out) == (0, False), seen.out
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_doctor_when_something_is_put_wrong_then_its_check_finds_it_and_no_other(
+    name: str, doctor: Gpukube, spec: Path, patient: Cluster
+) -> None:
+    fault = FAULTS[name]
+    eventually(lambda: is_well(patient))
+    found: list[Document] = []
+
+    def is_found() -> bool:
+        found[:] = ailments(doctor, spec)
+        wanted = {fault.check} if fault.severity == "error" else set()
+        return fault.check in {item["check"] for item in found} and errors(found) == wanted
+
+    try:
+        fault.inject(patient)
+        eventually(is_found)
+    except AssertionError:
+        pytest.fail(
+            f"{fault.check} alone was expected, found {[(i['check'], i['severity'], i['seen']) for i in found]}"
+        )
+    finally:
+        mended = _healed(fault, doctor, spec, patient)
+    assert mended
+    eventually(lambda: not errors(ailments(doctor, spec)))
+
+
+def _healed(fault: Fault, doctor: Gpukube, spec: Path, patient: Cluster) -> bool:
+    """Take a fault out again, by hand or by the doctor's own."""
+    if fault.heal is not None:
+        fault.heal(patient)
+        return True
+    mended = doctor("doctor", "-f", spec, "--fix", "--yes", "-o", "json").json()
+    return bool(mended["exitCode"] == 0 and mended["clusters"][0]["mended"])
