@@ -161,6 +161,15 @@ def test_prepare_when_filters_leave_the_cut_pool_out_then_it_still_decides(tmp_p
     assert found.choices["train"].row == "cut-by-operator"
 
 
+def test_prepare_when_two_specs_call_one_cluster_differently_then_one_release(tmp_path: Path) -> None:
+    found = prepared(
+        tmp_path,
+        eks(("cut", CUT)),
+        eks(("whole", ""), owner="vision").replace("train", "serve", 1).replace("[train]", "[serve]"),
+    )
+    assert [wanted.ownership.advertiser for wanted in found.desired["serve"]] == ["operator"]
+
+
 def test_prepare_when_only_a_pool_of_somebody_elses_operator_is_cut_then_the_chart(tmp_path: Path) -> None:
     found = prepared(tmp_path, eks(("cut", f"{CUT}, {BY('none')}"), ("whole", "")))
     assert advertisers(found) == {"cut": "none", "whole": "chart"}
