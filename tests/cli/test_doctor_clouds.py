@@ -1,0 +1,454 @@
+"""The doctor and what clouds say: each fault behind our back is found by its check, and by no other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from lightkube.resources.apps_v1 import DaemonSet
+from lightkube.resources.core_v1 import Node
+
+from gpukube.sandbox import daemon, guard
+from tests.builders import SUBSCRIPTION
+from tests.cli.harness import Cluster, Gpukube, eventually, run_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gpukube.sandbox.daemon import SandboxInfo
+
+SPEED = 2000.0
+EKS, AKS, GKE = "clinic-eks", "clinic-aks", "clinic-gke"
+ACCELERATOR = "k8s.amazonaws.com/accelerator"
+OPT_OUT = "gke-no-default-nvidia-gpu-device-plugin"
+SHARED = {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}
+GPU = {
+    "acceleratorType": "nvidia-tesla-t4",
+    "acceleratorCount": "1",
+    "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"},
+}
+Body = dict[str, Any]  # members of pools as the clouds have them
+
+
+def spec_of_clinic() -> Body:
+    """One pool with a node, and one from zero, on each of the three clouds."""
+    return {
+        "apiVersion": "gpukube.io/v1alpha1",
+        "kind": "GPUNodePools",
+        "metadata": {"name": "clinic"},
+        "clusters": {
+            EKS: {"provider": "eks", "account": "111122223333", "region": "us-east-1", "name": EKS},
+            AKS: {"provider": "aks", "subscription": SUBSCRIPTION, "resourceGroup": "ml", "name": AKS},
+            GKE: {"provider": "gke", "project": "ml-prod", "location": "us-central1-a", "name": GKE},
+        },
+        "defaults": {
+            "clusters": [EKS, AKS, GKE],
+            "gpu": {"model": "T4", "count": 1},
+            "instanceType": {"eks": "g4dn.xlarge", "aks": "Standard_NC4as_T4_v3", "gke": "n1-standard-8"},
+        },
+        "pools": [
+            {"name": "one", "nodes": {"count": 1}},
+            {
+                "name": "zero",
+                "nodes": {"autoscaling": {"min": 0, "max": 3}},
+                "sharing": {"timeSlicing": {"replicas": 4}},
+            },
+        ],
+    }
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("clinic") / "clinic.yaml"
+    path.write_text(yaml.safe_dump(spec_of_clinic()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def clinic(running_sandbox: SandboxInfo, spec: Path) -> SandboxInfo:
+    """Give all tests of this module three clusters with healthy pools; whoever makes one ill heals it."""
+    daemon.reset(running_sandbox)
+    daemon.configure(running_sandbox, speed=SPEED)
+    made = run_process(running_sandbox, "pool", "create", "-f", spec)
+    assert made.code == 0, made.out + made.err
+    return running_sandbox
+
+
+@pytest.fixture
+def doctor(
+    clinic: SandboxInfo, quiet_environment: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Gpukube:
+    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", clinic.state_dir)
+    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)
+    return Gpukube(clinic, capsys)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A change behind our back.
+
+    Attributes:
+        at: Cluster and pool.
+        change: Members of the pool as its cloud has them; a value that can be called is given what was sent for it.
+        back: Members that undo it; those of `change` as they were sent, where nothing is named.
+        found: What the doctor finds of it, with the severity.
+    """
+
+    at: tuple[str, str]
+    change: Body
+    found: dict[str, str]
+    back: Body = field(default_factory=dict)
+
+
+def without(*keys: str) -> Callable[[Body], Body]:
+    return lambda labels: {key: value for key, value in labels.items() if key not in keys}
+
+
+def beside(**more: str) -> Callable[[Body], Body]:
+    names = {key.replace("__", "/").replace("_", "."): value for key, value in more.items()}
+    return lambda labels: {**labels, **names}
+
+
+def issues(code: str, message: str) -> Body:
+    return {"status": "DEGRADED", "issues": [{"code": code, "message": message, "resourceIds": ["asg"]}]}
+
+
+QUOTA = {
+    "provisioningError": {
+        "code": "QuotaExceeded",
+        "message": "Operation could not be completed as it results in exceeding approved NCASv3_T4 Family Cores quota. "
+        "Current Limit: 0, Current Usage: 0, Additional Required: 4, (Minimum) New Limit Required: 4.",
+    }
+}
+STOCKOUT = [{"code": "GCE_STOCKOUT", "message": "Instance creation failed: stockout in us-central1-a"}]
+WELL = {"status": "ACTIVE", "issues": []}
+MANAGED = {"driver": "Install", "nvidia": {"managementMode": "Managed"}}
+DRIVER = {"name": "driver", "image": "nvcr.io/nvidia/driver:580"}
+SCOPES = ["https://www.googleapis.com/auth/logging.write"]
+READ = ["https://www.googleapis.com/auth/devstorage.read_only"]
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+
+FAULTS: dict[str, Fault] = {
+    "eks: the image of CPU machines": Fault(
+        (EKS, "zero"),
+        {"amiType": "AL2023_x86_64_STANDARD"},
+        {"eks-image-without-driver": "error"},
+    ),
+    "eks: an image of Amazon Linux 2": Fault(
+        (EKS, "zero"), {"amiType": "AL2_x86_64_GPU"}, {"eks-image-retired": "error"}
+    ),
+    "eks: Bottlerocket under our plugin's labels": Fault(
+        (EKS, "zero"),
+        {"amiType": "BOTTLEROCKET_x86_64_NVIDIA"},
+        {"eks-bottlerocket-labels": "error"},
+    ),
+    "eks: no label for the autoscaler": Fault(
+        (EKS, "zero"), {"labels": without(ACCELERATOR)}, {"eks-accelerator-label": "warning"}
+    ),
+    "eks: a taint without a value": Fault(
+        (EKS, "zero"),
+        {"taints": [{"key": "nvidia.com/gpu", "effect": "NO_SCHEDULE"}]},
+        {"eks-autoscaler-taint": "warning"},
+    ),
+    "eks: the autoscaler's tags are gone": Fault((EKS, "zero"), {"tags": {}}, {"autoscaler-misled": "warning"}),
+    "eks: the autoscaler's tags are old": Fault(
+        (EKS, "zero"),
+        {"tags": {"k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/gpu": "2"}},
+        {"autoscaler-misled": "warning"},
+    ),
+    "eks: a quota": Fault(
+        (EKS, "zero"), issues("AsgInstanceLaunchFailures", "VcpuLimitExceeded: limit 0"), {"pool-quota": "error"}, WELL
+    ),
+    "eks: no machine is free": Fault(
+        (EKS, "zero"),
+        issues("AsgInstanceLaunchFailures", "InsufficientInstanceCapacity in us-east-1a"),
+        {"pool-capacity": "error"},
+        WELL,
+    ),
+    "eks: the nodes' role is gone": Fault(
+        (EKS, "one"), issues("IamNodeRoleNotFound", "no such role"), {"pool-ill": "error"}, WELL
+    ),
+    "eks: an update that does not end": Fault(
+        (EKS, "zero"), {"status": "UPDATING"}, {"pool-busy": "warning"}, {"status": "ACTIVE"}
+    ),
+    "eks: a deletion that does not end": Fault(
+        (EKS, "one"), {"status": "DELETING"}, {"pool-deleting": "warning"}, {"status": "ACTIVE"}
+    ),
+    "eks: nodes that are too old": Fault(
+        (EKS, "zero"), {"version": "1.29"}, {"version-skew": "error"}, {"version": "1.34"}
+    ),
+    "eks: a cut of T4": Fault(
+        (EKS, "zero"), {"labels": beside(nvidia_com__mig_config="all-1g.5gb")}, {"machine-without-mig": "error"}
+    ),
+    "eks: a protection by yes": Fault(
+        (EKS, "zero"), {"labels": beside(gpukube_io__protect="yes")}, {"protection-mark": "error"}
+    ),
+    "eks: a group without our marks": Fault(
+        (EKS, "zero"), {"labels": without("gpukube.io/owner", "gpukube.io/pool")}, {"name-taken": "error"}
+    ),
+    "eks: a group with half of our marks": Fault(
+        (EKS, "zero"),
+        {"labels": without("gpukube.io/owner")},
+        {"name-taken": "error", "marks-half": "warning"},
+    ),
+    "aks: GPUs that AKS manages": Fault(
+        (AKS, "zero"),
+        {"gpuProfile": MANAGED},
+        {
+            "aks-managed-plugin": "error",
+            "aks-managed-autoscaling": "warning",
+        },
+    ),
+    "aks: machines that are kept": Fault(
+        (AKS, "one"), {"scaleDownMode": "Deallocate"}, {"aks-deallocate": "warning"}, {"scaleDownMode": "Delete"}
+    ),
+    "aks: a GPU pool of mode System": Fault((AKS, "zero"), {"mode": "System"}, {"aks-system-mode": "warning"}),
+    "aks: the retired tag": Fault(
+        (AKS, "zero"), {"tags": {"SkipGPUDriverInstall": "true"}}, {"aks-retired-tag": "warning"}, {"tags": None}
+    ),
+    "aks: Flatcar": Fault(
+        (AKS, "zero"), {"osSKU": "Flatcar"}, {"aks-system-without-driver": "error"}, {"osSKU": "Ubuntu"}
+    ),
+    "aks: T4 to be cut": Fault(
+        (AKS, "zero"), {"gpuInstanceProfile": "MIG1g"}, {"aks-mig-size": "error"}, {"gpuInstanceProfile": None}
+    ),
+    "aks: Spot without its taint": Fault(
+        (AKS, "zero"), {"scaleSetPriority": "Spot"}, {"aks-spot-taint": "warning"}, {"scaleSetPriority": "Regular"}
+    ),
+    "aks: a stopped pool": Fault(
+        (AKS, "zero"),
+        {"powerState": {"code": "Stopped"}},
+        {"aks-stopped": "warning"},
+        {"powerState": {"code": "Running"}},
+    ),
+    "aks: no driver": Fault((AKS, "zero"), {"gpuProfile": {"driver": "None"}}, {"driver-of-nobody": "error"}),
+    "aks: a quota": Fault(
+        (AKS, "zero"),
+        {"provisioningState": "Failed", "status": QUOTA},
+        {"pool-quota": "error"},
+        {"provisioningState": "Succeeded", "status": {}},
+    ),
+    "aks: nodes that are too old": Fault(
+        (AKS, "zero"),
+        {"currentOrchestratorVersion": "1.30.9"},
+        {"version-skew": "error"},
+        {"currentOrchestratorVersion": "1.34.2"},
+    ),
+    "gke: sharing without the plugin that shares": Fault(
+        (GKE, "zero"),
+        {"config": {"labels": {OPT_OUT: "true"}}},
+        {"gke-sharing-without-plugin": "error", "gke-driverless": "error"},
+        {"config": {"labels": {OPT_OUT: None}}},
+    ),
+    "gke: no taint": Fault(
+        (GKE, "zero"), {"config": {"taints": None}}, {"gke-taint": "warning"}, {"config": {"taints": [GPU_TAINT]}}
+    ),
+    "gke: nodes that may not fetch the driver": Fault(
+        (GKE, "zero"),
+        {"config": {"oauthScopes": SCOPES}},
+        {"gke-scopes": "error"},
+        {"config": {"oauthScopes": READ}},
+    ),
+    "gke: no machine is free": Fault(
+        (GKE, "zero"),
+        {"status": "RUNNING_WITH_ERROR", "conditions": STOCKOUT},
+        {"pool-capacity": "error"},
+        {"status": "RUNNING", "conditions": []},
+    ),
+    "gke: a pool that auto-provisioning owns": Fault(
+        (GKE, "zero"),
+        {"autoscaling": {"autoprovisioned": True}},
+        {"gke-autoprovisioned": "warning"},
+        {"autoscaling": {"autoprovisioned": None}},
+    ),
+    "gke: MPS on nodes that are too old": Fault(
+        (GKE, "zero"),
+        {
+            "version": "1.27.3-gke.100",
+            "config": {"accelerators": [{**GPU, "gpuSharingConfig": {**SHARED, "gpuSharingStrategy": "MPS"}}]},
+        },
+        {"gke-mps-version": "error", "version-skew": "error"},
+        {"version": "1.34.1-gke.1829001", "config": {"accelerators": [{**GPU, "gpuSharingConfig": SHARED}]}},
+    ),
+}
+
+
+def sent(info: SandboxInfo, cluster: str, pool: str) -> Body:
+    """Give the members with which a pool was created."""
+    for request in daemon.requests_since(info):
+        body = request["body"]
+        if not isinstance(body, dict) or f"/{cluster}/" not in str(request["path"]):
+            continue
+        if body.get("nodegroupName") == pool:
+            return body
+        if str(request["path"]).endswith(f"/agentPools/{pool}") and request["method"] == "PUT":
+            return dict(body["properties"])
+    return {}
+
+
+def ailments(doctor: Gpukube, spec: Path, cluster: str, *words: str) -> list[Body]:
+    document = doctor("doctor", "-f", spec, "--cluster", cluster, *words, "-o", "json").json()
+    (patient,) = document["clusters"]
+    return list(patient["ailments"])
+
+
+def severities(found: list[Body]) -> dict[str, str]:
+    return {item["check"]: item["severity"] for item in found}
+
+
+USUAL = {EKS: {}, AKS: {"autoscaler-misled": "warning"}, GKE: {}}
+"""AKS's autoscaler cannot be told of shares: the pool from zero is warned about also when all is well."""
+
+
+@pytest.mark.parametrize("cluster", USUAL)
+def test_doctor_when_the_pools_are_as_created_then_no_more_than_a_warning(
+    cluster: str, doctor: Gpukube, spec: Path
+) -> None:
+    assert severities(ailments(doctor, spec, cluster)) == USUAL[cluster]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_doctor_when_a_pool_is_changed_in_the_cloud_then_its_check_finds_it_and_no_other(
+    name: str, doctor: Gpukube, spec: Path
+) -> None:
+    fault = FAULTS[name]
+    cluster, pool = fault.at
+    before = sent(doctor.info, cluster, pool)
+    change = {key: value(before[key]) if callable(value) else value for key, value in fault.change.items()}
+    daemon.tamper(doctor.info, cluster, pool, **change)
+    try:
+        found = ailments(doctor, spec, cluster)
+    finally:
+        daemon.tamper(doctor.info, cluster, pool, **(fault.back or {key: before.get(key) for key in change}))
+    kept = {check: told for check, told in USUAL[cluster].items() if check in severities(found)}
+    assert severities(found) == fault.found | kept, found
+    for item in found:
+        assert item["evidence"] or item["where"].startswith(("pool", "cluster"))
+        assert item["consequence"]
+        assert item["remedy"]
+        assert item["link"].startswith("https://")
+
+
+def seen_with(doctor: Gpukube, spec: Path, cluster: str, *words: str) -> tuple[int, dict[str, str]]:
+    """Give the exit code and what is found that is not found in the healthy cluster."""
+    found = severities(ailments(doctor, spec, cluster, *words))
+    return doctor.log[-1].code, {check: told for check, told in found.items() if check not in USUAL[cluster]}
+
+
+def names_of_nodes(inside: Cluster) -> set[str]:
+    nodes = inside.client.list(Node, labels={"eks.amazonaws.com/nodegroup": "one"})
+    return {str(node.metadata.name) for node in nodes if node.metadata}
+
+
+def test_doctor_when_a_node_is_gone_then_the_clouds_count_is_compared(
+    doctor: Gpukube, clinic: SandboxInfo, spec: Path
+) -> None:
+    inside = Cluster(clinic, EKS)
+    first = names_of_nodes(inside)
+    daemon.tamper(clinic, EKS, "one", scalingConfig={"minSize": 2, "maxSize": 2, "desiredSize": 2})
+    try:
+        eventually(lambda: len(names_of_nodes(inside)) == 2)
+        (second,) = names_of_nodes(inside) - first
+        inside.client.delete(Node, second)
+        assert seen_with(doctor, spec, EKS) == (0, {"pool-nodes-missing": "warning"})
+    finally:
+        daemon.tamper(clinic, EKS, "one", scalingConfig={"minSize": 1, "maxSize": 1, "desiredSize": 1})
+        inside.close()
+
+
+def test_doctor_when_an_operator_brings_a_driver_too_then_two_drivers(
+    doctor: Gpukube, clinic: SandboxInfo, spec: Path
+) -> None:
+    inside = Cluster(clinic, EKS)
+    app = {"app": "nvidia-driver-daemonset"}
+    pod = {"nodeSelector": {"gpukube.io/pool": "one"}, "tolerations": [{"operator": "Exists"}], "containers": [DRIVER]}
+    made = DaemonSet.from_dict(
+        {
+            "metadata": {"name": "nvidia-driver-daemonset", "namespace": "kube-system", "labels": app},
+            "spec": {"selector": {"matchLabels": app}, "template": {"metadata": {"labels": app}, "spec": pod}},
+        }
+    )
+    assert isinstance(made, DaemonSet)
+    inside.client.create(made)
+    try:
+        code, found = seen_with(doctor, spec, EKS)
+    finally:
+        inside.client.delete(DaemonSet, "nvidia-driver-daemonset", namespace="kube-system")
+        inside.close()
+    assert (code, found) == (1, {"driver-twice": "error"})
+
+
+DENIED: dict[str, tuple[tuple[str, str], dict[str, str]]] = {
+    "to install": (("create", "daemonsets.apps"), {"kube-rights": "error"}),
+    "to see quotas": (("list", "resourcequotas"), {"kube-blind-spot": "warning"}),
+}
+
+
+@pytest.mark.parametrize("case", DENIED)
+def test_doctor_when_the_cluster_denies_then_it_says_what(
+    case: str, doctor: Gpukube, clinic: SandboxInfo, spec: Path
+) -> None:
+    pair, wanted = DENIED[case]
+    daemon.deny(clinic, EKS, pair)
+    try:
+        _, found = seen_with(doctor, spec, EKS)
+    finally:
+        daemon.deny(clinic, EKS)
+    assert found == wanted
+
+
+REFUSED: dict[str, tuple[str, Body, str]] = {
+    "AWS, the action": (EKS, {"service": "aws", "status": 403, "code": "AccessDeniedException"}, "cloud-permission"),
+    "AWS, the token": (EKS, {"service": "aws", "status": 403, "code": "ExpiredTokenException"}, "cloud-credentials"),
+    "Azure, the action": (AKS, {"service": "arm", "status": 403, "code": "AuthorizationFailed"}, "cloud-permission"),
+    "Azure, the token": (AKS, {"service": "arm", "status": 401, "code": "ExpiredToken"}, "cloud-credentials"),
+    "Azure, the cluster": (AKS, {"service": "arm", "status": 404, "code": "ResourceNotFound"}, "cloud-no-cluster"),
+    "Google, the action": (GKE, {"service": "gke", "status": 403}, "cloud-permission"),
+    "Google, the token": (GKE, {"service": "gke", "status": 401}, "cloud-credentials"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_doctor_when_the_cloud_refuses_then_it_says_why_and_access_is_the_exit_code(
+    case: str, doctor: Gpukube, clinic: SandboxInfo, spec: Path
+) -> None:
+    cluster, fault, check = REFUSED[case]
+    daemon.add_fault(clinic, "status", times=0, **fault)
+    try:
+        code, found = seen_with(doctor, spec, cluster)
+    finally:
+        daemon.clear_faults(clinic)
+    assert (code, found) == (1 if check == "cloud-no-cluster" else 5, {check: "error"})
+
+
+def test_doctor_when_the_spec_no_longer_has_a_pool_then_the_pool_is_named(
+    doctor: Gpukube, spec: Path, tmp_path: Path
+) -> None:
+    document = yaml.safe_load(spec.read_text())
+    document["pools"] = document["pools"][:1]
+    less = tmp_path / "less.yaml"
+    less.write_text(yaml.safe_dump(document))
+    assert seen_with(doctor, less, GKE) == (0, {"pool-undeclared": "warning"})
+
+
+def test_doctor_when_helm_keeps_its_records_elsewhere_then_it_says_so(
+    doctor: Gpukube, spec: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HELM_DRIVER", "configmap")
+    assert seen_with(doctor, spec, GKE) == (0, {"helm-driver": "warning"})
+
+
+def test_doctor_when_given_an_address_only_then_the_clouds_faults_are_found_without_a_spec(
+    doctor: Gpukube, clinic: SandboxInfo
+) -> None:
+    daemon.tamper(clinic, GKE, "zero", config={"oauthScopes": SCOPES})
+    try:
+        told = doctor("doctor", "--cluster", f"gke:ml-prod/us-central1-a/{GKE}")
+    finally:
+        daemon.tamper(clinic, GKE, "zero", config={"oauthScopes": READ})
+    assert told.code == 1
+    assert "gke-scopes" in told.out
+    assert f"gcloud container node-pools delete zero --cluster {GKE} --location us-central1-a" in told.out
