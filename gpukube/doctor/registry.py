@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.doctor import nodes
+from gpukube.doctor import clouds, configs, mig, nodes, placement, plugins, releases, tools, workloads
 
 if TYPE_CHECKING:
     from gpukube.doctor.check import Check
 
 __all__ = ["CHECKS"]
 
-CHECKS: Final[tuple[Check, ...]] = (*nodes.CHECKS,)
-"""Every id once; a test holds them to docs/doctor.md."""
+CHECKS: Final[tuple[Check, ...]] = (
+    *tools.CHECKS,
+    *clouds.CHECKS,
+    *placement.CHECKS,
+    *plugins.CHECKS,
+    *configs.CHECKS,
+    *mig.CHECKS,
+    *releases.CHECKS,
+    *workloads.CHECKS,
+    *nodes.CHECKS,
+)
+"""Every id once; docs/doctor.md lists them."""
