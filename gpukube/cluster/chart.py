@@ -10,6 +10,7 @@ import tarfile
 from dataclasses import dataclass
 from hashlib import file_digest
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -49,6 +50,16 @@ class ChartSource:
     def address(self) -> str:
         """The location, NVIDIA's where none is given."""
         return self.location or next(kind.repository for kind in RELEASE_KINDS if kind.chart == self.chart)
+
+    @property
+    def shown(self) -> str:
+        """The address for messages: without the user and password that may stand in it."""
+        return re.sub(r"//[^/@]*@", "//", self.address)
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether it is served by this machine: there, as with other clients of registries, without TLS."""
+        return urlsplit(self.address).hostname in ("127.0.0.1", "::1", "localhost")
 
     @property
     def reference(self) -> str:
@@ -122,7 +133,7 @@ def archive_in(directory: Path, source: ChartSource) -> Path:
     if not found:
         raise HelmError(
             "helm pull left no archive behind",
-            where=source.address,
+            where=source.shown,
             fix="run helm pull by hand, and name the archive as the chart",
             code="chart-not-found",
         )

@@ -116,6 +116,7 @@ class Helm(Protocol):
 
         Raises:
             HelmError: No chart, or it refuses or ignores the values.
+            StalePlan: The chart is not the one that the plan was made with.
             AccessError, ClusterError: The cluster.
         """
 

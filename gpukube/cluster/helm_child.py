@@ -44,6 +44,7 @@ class Request(TypedDict, total=False):
     directory: str
     version: str
     repository: str
+    logins: str
     plain_http: bool
 
 
@@ -89,12 +90,15 @@ def _forget_kubeconfig(request: Request) -> None:
 def _pull(request: Request) -> dict[str, object]:
     import helm_python  # noqa: PLC0415 -- see _answer
 
+    logins, plain_http = request["logins"], request["plain_http"]
+    client = helm_python.RegistryClient(plain_http=plain_http, credentials_file=logins) if logins else None
     helm_python.pull(
         request["reference"],
+        client=client,
         destination=request["directory"],
         version=request["version"] or None,
         repo_url=request["repository"] or None,
-        plain_http=request["plain_http"],
+        plain_http=plain_http,
     )
     return {}
 

@@ -47,6 +47,8 @@ _OURS: Final = (
 _WRITE: Final = ("--install", "--reset-values", "--history-max", str(HISTORY))
 _SERVER_DRY_RUN: Final = (3, 13)
 """From 3.13 on --dry-run takes a value, and only "server" asks the cluster (helm/helm#9426)."""
+_PLAIN: Final = (3, 13)
+"""From 3.13 on pull knows --plain-http (helm pull --help)."""
 _LABELS: Final = (3, 13)
 """From 3.13 on install and upgrade know --labels (helm upgrade --help)."""
 
@@ -89,8 +91,9 @@ class HelmCli:
         """See Engine."""
         repository = ["--repo", source.address] if source.kind == "repository" else []
         version = ["--version", source.version] if source.version else []
+        plain = ["--plain-http"] if source.kind == "oci" and source.on_loopback and self._is_at_least(_PLAIN) else []
         self._run(
-            *("pull", source.reference, *version, *repository, "--destination", str(directory)),
+            *("pull", source.reference, *version, *repository, *plain, "--destination", str(directory)),
             known=words_of(source.chart),
         )
         return archive_in(directory, source)

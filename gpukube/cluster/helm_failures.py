@@ -139,6 +139,18 @@ _ROWS: Final[tuple[_Row, ...]] = (
 """In order: the first row whose pattern is found decides."""
 
 
+_LOGIN: Final = _Row(
+    r"Unauthorized|\b401\b|\b403\b|Forbidden|basic credential|denied",
+    HelmError,
+    "chart-not-found",
+    "the chart's repository does not let us in",
+    "log in as with Helm: helm registry login HOST for oci://, user and password in the address of a repository; or "
+    "name a local chart",
+)
+"""Decides first where a chart is fetched: the same words would else be taken for the cluster's."""
+_PULL: Final = "helm pull"
+
+
 def words_of(name: str) -> dict[str, str]:
     """Give the words a remedy may need, from the name of one of our releases or charts."""
     kind = next((kind for kind in RELEASE_KINDS if name in (kind.name, kind.chart)), DEVICE_PLUGIN)
@@ -160,7 +172,8 @@ def explain_helm(said: str, where: Where, words: dict[str, str]) -> GpukubeError
         words: namespace, name, chart, version and repo, for the remedy.
     """
     line = _line(said)
-    row = next((row for row in _ROWS if re.search(row.pattern, said, re.IGNORECASE | re.DOTALL)), None)
+    rows = (_LOGIN, *_ROWS) if where.source == _PULL else _ROWS
+    row = next((row for row in rows if re.search(row.pattern, said, re.IGNORECASE | re.DOTALL)), None)
     if row is None:
         return HelmError(
             f"Helm refuses: {line}",
@@ -171,7 +184,8 @@ def explain_helm(said: str, where: Where, words: dict[str, str]) -> GpukubeError
 
 
 def _line(said: str) -> str:
-    """Find the line that says it: Helm's warnings come before "Error: "."""
+    """Find the line that says it, without passwords in addresses: Helm's warnings come before "Error: "."""
     lines = [line.strip() for line in said.strip().splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("Error: ")] or lines[-1:]
-    return (errors[0].removeprefix("Error: ") if errors else "it says nothing")[:_MOST]
+    first = errors[0].removeprefix("Error: ") if errors else "it says nothing"
+    return re.sub(r"//[^/@\s]*@", "//", first)[:_MOST]

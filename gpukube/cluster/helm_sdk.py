@@ -40,6 +40,13 @@ def embedded_environ(environ: Mapping[str, str], directory: str) -> dict[str, st
     return {**kept, **homes, "TMPDIR": directory}
 
 
+def _logins(environ: Mapping[str, str]) -> str:
+    """Say where `helm registry login` writes (helm env; pkg/helmpath: on Linux below XDG_CONFIG_HOME)."""
+    xdg = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "/"), ".config"))
+    home = environ.get("HELM_CONFIG_HOME") or str(Path(xdg, "helm"))
+    return environ.get("HELM_REGISTRY_CONFIG") or str(Path(home, "registry", "config.json"))
+
+
 class HelmSdk:
     """Engine by helm_python.
 
@@ -71,7 +78,8 @@ class HelmSdk:
                 "directory": str(directory),
                 "version": source.version,
                 "repository": repository,
-                "plain_http": repository.startswith("http://"),
+                "logins": _logins(self._environ) if source.kind == "oci" else "",
+                "plain_http": repository.startswith("http://") or (source.kind == "oci" and source.on_loopback),
                 "name": source.chart,
             },
         )

@@ -6,19 +6,18 @@ Lives here: the order of things around a run of Helm. Must not live here: how He
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.chart import ChartSource, chart_digest, local_chart
+from gpukube.cluster.chart import ChartSource, chart_digest
 from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.reclaim import reclaim_objects
 from gpukube.cluster.release import newest, release_history, secret_name
+from gpukube.cluster.release_chart import ChartShelf
 from gpukube.cluster.release_migration import Leaving
 from gpukube.cluster.release_removal import await_pods_gone, forget_release, kubeconfig_file, uninstall_release
 from gpukube.cluster.release_rollback import fallback_of, say_kept, say_rolled_back
@@ -28,6 +27,7 @@ from gpukube.errors import Conflict, GpukubeError, HelmError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from gpukube.cluster.helm import Engine, EngineChoice, Helm
     from gpukube.cluster.kube import Kube
@@ -178,13 +178,11 @@ class ReleaseKeeper:
     ) -> None:
         self._cluster = cluster
         self._engine = engine
-        self._source = chart
         self._clock = clock or Clock()
         self._notify = notify or (lambda _message: None)
         self._runs = RunBook(_CUT_OFF_S)
         self._contested = False
-        self._fetched: dict[ChartSource, Path] = {}
-        self._store = tempfile.TemporaryDirectory(prefix="gpukube-chart-")
+        self._shelf = ChartShelf(engine, chart)
 
     def version(self) -> str:
         """See Helm."""
@@ -272,21 +270,14 @@ class ReleaseKeeper:
 
     def close(self) -> None:
         """Remove the fetched chart."""
-        self._store.cleanup()
+        self._shelf.close()
 
     def _live(self, kind: ReleaseKind) -> Release | None:
         return newest(release_history(self._cluster.kube, kind.name, NAMESPACE))
 
     def _chart(self, plan: ReleasePlan) -> Path:
-        """Fetch the chart once, so that what was tried is what gets installed."""
-        if self._source.kind == "local":
-            return local_chart(Path(self._source.location), plan.chart).path
-        source = ChartSource(self._source.location, plan.version, plan.chart)
-        if source not in self._fetched:
-            directory = Path(tempfile.mkdtemp(dir=self._store.name))
-            with self._stoppable():
-                self._fetched[source] = local_chart(self._engine.pull(source, directory), plan.chart).path
-        return self._fetched[source]
+        with self._stoppable():
+            return self._shelf.chart(plan)
 
     def _run(
         self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False

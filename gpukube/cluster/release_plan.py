@@ -67,6 +67,7 @@ class ReleasePlan:
         drift: Fields of its objects that somebody changed by hand, and objects that are gone; restored.
         leaves: What is taken away before.
         adopted: Releases of the user's whose values are in these.
+        digest: Of the chart that the plan was made with, "sha256:..."; "" when it was not fetched.
     """
 
     action: ReleaseAction
@@ -82,6 +83,7 @@ class ReleasePlan:
     drift: tuple[Drift, ...] = ()
     leaves: tuple[Leaving, ...] = ()
     adopted: tuple[Release, ...] = ()
+    digest: str = ""
 
     @property
     def name(self) -> str:

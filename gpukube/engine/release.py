@@ -6,11 +6,13 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.helm import choose_engine
 from gpukube.cluster.jsontree import tree
 from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
 from gpukube.cluster.merging import put
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.release import release_history
+from gpukube.cluster.release_chart import ChartShelf
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import has_entry, look
 from gpukube.core.owners import CONFIG_LABEL
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["ensure_release", "restore_entry", "retire_entries"]
+__all__ = ["ensure_release", "pin_chart", "restore_entry", "retire_entries"]
 
 NEEDED = (
     ("create", "secrets", ""),
@@ -80,6 +82,21 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         return _install(keeper, release, plan, session, run)
     finally:
         keeper.close()
+
+
+def pin_chart(release: ReleasePlan, run: Run) -> ReleasePlan:
+    """Fetch the chart of a plan that would install one, and hold the plan to its digest.
+
+    Raises:
+        HelmError, MissingExtra: It cannot be had.
+    """
+    if release.action not in ("install", "upgrade"):
+        return release
+    shelf = ChartShelf(choose_engine(run.environ, stopped=lambda: run.clock.stopped), run.chart)
+    try:
+        return replace(release, digest=shelf.digest(release))
+    finally:
+        shelf.close()
 
 
 def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Collection[str] = ()) -> str:

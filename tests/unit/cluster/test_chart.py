@@ -108,3 +108,19 @@ def test_archive_when_the_pull_left_none_then_said_so(tmp_path: Path) -> None:
         archive_in(tmp_path, ChartSource())
     (tmp_path / "a.tgz").touch()
     assert archive_in(tmp_path, ChartSource()).name == "a.tgz"
+
+
+@pytest.mark.parametrize(
+    ("location", "shown", "loopback"),
+    [
+        ("https://ann:s3cret@charts.example/stable", "https://charts.example/stable", False),
+        ("oci://127.0.0.1:5000/team/nvidia-device-plugin", "oci://127.0.0.1:5000/team/nvidia-device-plugin", True),
+        ("oci://localhost.example/team/plugin", "oci://localhost.example/team/plugin", False),
+        ("./a@b.tgz", "./a@b.tgz", False),
+    ],
+)
+def test_source_when_shown_then_without_a_password_and_known_to_be_here_or_not(
+    location: str, shown: str, *, loopback: bool
+) -> None:
+    source = ChartSource(location)
+    assert (source.shown, source.on_loopback) == (shown, loopback)

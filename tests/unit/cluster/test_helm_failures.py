@@ -117,3 +117,23 @@ def test_words_when_a_release_or_its_chart_is_named_then_of_that_chart(kind: Rel
     assert words_of(kind.name) == words_of(kind.chart)
     error = explain_helm(f'Error: chart "{kind.chart}" not found', Where("helm pull"), words_of(kind.chart))
     assert f"helm pull {kind.chart} --version {kind.version} --repo {kind.repository}" in error.render()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'looks like "http://x/charts" is not a valid chart repository: failed to fetch : 401 Unauthorized',
+        'failed to perform "FetchReference" on source: GET "https://reg/v2/": basic credential not found',
+    ],
+)
+def test_explain_when_a_repository_asks_who_we_are_then_it_is_not_the_cluster(said: str) -> None:
+    error = explain_helm(said, Where("helm pull"), words_of("nvidia-device-plugin"))
+    assert (type(error), error.diagnostics[0].code) == (HelmError, "chart-not-found")
+    assert "helm registry login" in error.diagnostics[0].fix
+    assert isinstance(explain_helm("Unauthorized", Where("helm upgrade"), words_of("x")), AccessError)
+
+
+def test_explain_when_helm_repeats_an_address_with_a_password_then_it_is_left_out() -> None:
+    said = "Error: failed to fetch http://ann:s3cret@charts/index.yaml : 500"
+    error = explain_helm(said, Where("helm pull"), words_of("nvidia-device-plugin"))
+    assert error.diagnostics[0].why == "failed to fetch http://charts/index.yaml : 500"
