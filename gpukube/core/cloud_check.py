@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterFacts, ClusterRef, Observed
     from gpukube.errors import GpukubeError
 
-__all__ = ["CloudCheck", "CloudView", "Diagnosis", "each_pool"]
+__all__ = ["Autoscaler", "CloudCheck", "CloudView", "Diagnosis", "each_pool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,21 @@ class CloudCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """An autoscaler that does not know by itself what the nodes of an empty pool will show.
+
+    Attributes:
+        foreseen: Devices that it expects of a node that is not there yet; None for pools without GPUs.
+        teach: The command that tells it of these devices, or what helps where nothing can tell it.
+        accelerator_label: By it the autoscaler knows nodes that will have GPUs, and waits for nvidia.com/gpu.
+    """
+
+    foreseen: Callable[[Observed], Mapping[str, int] | None]
+    teach: Callable[[CloudView, Observed, Mapping[str, int]], str]
+    accelerator_label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What a cloud package contributes to the doctor.
 
@@ -62,27 +77,22 @@ class Diagnosis:
         checks: Faults that only this cloud has.
         illness: What the cloud itself says is wrong with a pool, as our error, whose class tells quota and capacity
             from the rest; None when nothing is.
-        foreseen: Devices that the cluster's autoscaler expects of a node that is not there yet; None where it knows
-            them by itself.
-        teach: The command that tells the autoscaler of these devices, or what helps where nothing can tell it.
+        autoscaler: None where the cloud's knows all devices by itself.
         show: The command that shows a pool as the cloud has it.
         remove: The command that deletes a pool.
         upgrade: The command that brings a pool's nodes to the control plane's version.
         node_version: Kubernetes version of a pool's nodes, "1.34.2"; "" when the cloud does not say.
-        accelerator_label: By it the autoscaler knows nodes that will have GPUs, and waits for nvidia.com/gpu.
         brought: What a node has when its pool's driver is the cloud's; roles of gpukube.cluster.stack.
         operator_values: What a GPU Operator must be told on such nodes, as --set takes it.
     """
 
     checks: tuple[CloudCheck, ...]
     illness: Callable[[CloudView, Observed], GpukubeError | None]
-    foreseen: Callable[[Observed], Mapping[str, int] | None]
-    teach: Callable[[CloudView, Observed, Mapping[str, int]], str]
+    autoscaler: Autoscaler | None
     show: Callable[[CloudView, Observed], str]
     remove: Callable[[CloudView, Observed], str]
     upgrade: Callable[[CloudView, Observed], str]
     node_version: Callable[[Observed], str]
-    accelerator_label: str
     brought: tuple[Literal["driver", "toolkit"], ...]
     operator_values: tuple[str, ...]
 

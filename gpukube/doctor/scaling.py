@@ -32,8 +32,11 @@ _MOST_NAMED: Final = 5
 
 def _misled(evidence: Evidence) -> Iterator[Ailment]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
-        foreseen, real = diagnosis.foreseen(pool), _real_devices(evidence, pool)
-        if foreseen is None or not real or pool.fields.get("nodes.autoscaling.min") != 0:
+        scaler = diagnosis.autoscaler
+        if scaler is None or pool.fields.get("nodes.autoscaling.min") != 0:
+            continue
+        foreseen, real = scaler.foreseen(pool), _real_devices(evidence, pool)
+        if foreseen is None or not real:
             continue
         wrong = {name: count for name, count in real.items() if foreseen.get(name) != count}
         if not wrong:
@@ -42,7 +45,7 @@ def _misled(evidence: Evidence) -> Iterator[Ailment]:
         yield Ailment(
             where=view.name_of(pool),
             seen=f"its nodes show {_told(real)}, and while it is empty the autoscaler expects {_told(foreseen)}",
-            remedy=diagnosis.teach(view, pool, wrong),
+            remedy=scaler.teach(view, pool, wrong),
             evidence=tuple(f"{name} is unknown to it" for name in unknown),
             severity="error" if unknown or any(foreseen.get(name) == 0 for name in wrong) else "warning",
             consequence=""
@@ -67,12 +70,13 @@ def _told(devices: Mapping[str, int]) -> str:
 
 def _unready(evidence: Evidence) -> Iterator[Ailment]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
-        if "nodes.autoscaling.max" not in pool.fields or diagnosis.foreseen(pool) is None:
+        scaler = diagnosis.autoscaler
+        if scaler is None or "nodes.autoscaling.max" not in pool.fields:
             continue
         blind = [
             node
             for node in nodes_of_pool(evidence.seen, pool)
-            if diagnosis.accelerator_label in node.labels and any(node.devices.values()) and not node.devices.get(_GPU)
+            if scaler.accelerator_label in node.labels and any(node.devices.values()) and not node.devices.get(_GPU)
         ]
         if blind:
             yield Ailment(

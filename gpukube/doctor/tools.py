@@ -10,7 +10,6 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.helm import choose_engine
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS", "Tools", "access_command", "look_at_tools"]
 
-_EMBEDDED: Final = "helm-python-sdk"
 _FLOOR: Final = (3, 6)
 """The oldest that our command lines are tried with."""
 _LABELS: Final = (3, 13)
@@ -44,7 +42,6 @@ class Tools:
     Attributes:
         helm: The Helm that would be used, "helm v3.17.0 on PATH"; "" when there is none.
         program: Path of a command called helm; "" when there is none.
-        embedded: Version of the embedded Helm; "" when it is not installed.
         trouble: Why no Helm can be used; None when one can.
         driver: HELM_DRIVER of the environment.
         path: PATH, where other commands are looked for.
@@ -52,7 +49,6 @@ class Tools:
 
     helm: str = ""
     program: str = ""
-    embedded: str = ""
     trouble: GpukubeError | None = None
     driver: str = ""
     path: str = ""
@@ -67,14 +63,7 @@ def look_at_tools(environ: Mapping[str, str]) -> Tools:
         helm = choose_engine(environ).version()
     except GpukubeError as error:
         helm, trouble = "", error
-    return Tools(helm, program, _embedded_version(), trouble, environ.get("HELM_DRIVER", ""), path)
-
-
-def _embedded_version() -> str:
-    try:
-        return version(_EMBEDDED)
-    except PackageNotFoundError:
-        return ""
+    return Tools(helm, program, trouble, environ.get("HELM_DRIVER", ""), path)
 
 
 def access_command(cluster: ClusterRef) -> str:

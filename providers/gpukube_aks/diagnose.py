@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.ailment import Ailment
-from gpukube.core.cloud_check import CloudCheck, Diagnosis, each_pool
+from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
 from gpukube.gpu.catalogue import find_machine
 from gpukube_aks.cuts import CUTS, can_cut
@@ -385,13 +385,11 @@ _CHECKS: Final = (
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,
     illness=_illness,
-    foreseen=_foreseen,
-    teach=_teach,
+    autoscaler=Autoscaler(_foreseen, _teach, "kubernetes.azure.com/accelerator"),
     show=_show,
     remove=_remove,
     upgrade=_upgrade,
     node_version=_node_version,
-    accelerator_label="kubernetes.azure.com/accelerator",
     brought=("driver", "toolkit"),
     operator_values=(
         "driver.enabled=false",

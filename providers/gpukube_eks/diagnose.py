@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.ailment import Ailment
-from gpukube.core.cloud_check import CloudCheck, Diagnosis, each_pool
+from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
 from gpukube.core.live import live_machine
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
 from gpukube.gpu.catalogue import find_machine
@@ -314,13 +314,11 @@ _CHECKS: Final = (
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,
     illness=_illness,
-    foreseen=_foreseen,
-    teach=_teach,
+    autoscaler=Autoscaler(_foreseen, _teach, ACCELERATOR_LABEL),
     show=_show,
     remove=_remove,
     upgrade=_upgrade,
     node_version=_node_version,
-    accelerator_label=ACCELERATOR_LABEL,
     brought=("driver", "toolkit"),
     operator_values=("driver.enabled=false", "toolkit.enabled=false"),
 )

@@ -48,17 +48,6 @@ def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
     return error_of(problem, view.name_of(pool))
 
 
-def _foreseen(pool: Observed) -> Mapping[str, int] | None:
-    """GKE's autoscaler knows type, partitions and clients by itself (docs: kubernetes-engine/how-to/gpus)."""
-    del pool
-    return None
-
-
-def _teach(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
-    del devices
-    return f"gcloud container node-pools update {_names(view, pool)} --enable-autoscaling --min-nodes 1"
-
-
 def _show(view: CloudView, pool: Observed) -> str:
     return f"gcloud container node-pools describe {_names(view, pool)}"
 
@@ -301,13 +290,11 @@ _CHECKS: Final = (
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,
     illness=_illness,
-    foreseen=_foreseen,
-    teach=_teach,
+    autoscaler=None,
     show=_show,
     remove=_remove,
     upgrade=_upgrade,
     node_version=_node_version,
-    accelerator_label="cloud.google.com/gke-accelerator",
     brought=("driver",),
     operator_values=(
         "driver.enabled=false",
@@ -316,4 +303,6 @@ DIAGNOSIS: Final = Diagnosis(
         "cdi.enabled=true",
     ),
 )
-"""Operator beside GKE's own driver: NVIDIA/cloud-native-docs gpu-operator/google-gke.rst."""
+"""GKE's autoscaler knows type, partitions and clients by itself (docs: kubernetes-engine/how-to/gpus).
+
+Operator beside GKE's own driver: NVIDIA/cloud-native-docs gpu-operator/google-gke.rst."""

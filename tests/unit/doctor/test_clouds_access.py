@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,7 @@ NO_HELM = MissingExtra("no Helm", fix="install it", code="missing-helm")
 HEALTHY = {
     "nothing looked at": evidence_of("eks"),
     "a good Helm": equipped(driver="secret"),
-    "the embedded Helm alone": equipped(helm="embedded Helm v4.0.0", program="", embedded="0.2.2"),
+    "the embedded Helm alone": equipped(helm="embedded Helm v4.0.0", program=""),
     "all rights": evidence_of("eks", desired=(POOL,)),
 }
 ILL: dict[str, tuple[Evidence, str, str]] = {
@@ -188,7 +189,16 @@ def test_tools_when_helm_is_something_else_then_the_embedded_one_is_told_or_none
     have = look_at_tools(helm_in(tmp_path, "an editor"))
     assert not have.helm.endswith("on PATH")
     assert bool(have.helm) != bool(have.trouble)
-    assert bool(have.embedded) == bool(have.helm)
+
+
+def test_tools_when_there_is_no_helm_at_all_then_the_trouble_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "helm_python", None)
+    have = look_at_tools({"PATH": str(tmp_path)})
+    assert (have.helm, have.program) == ("", "")
+    assert have.trouble is not None
+    assert have.trouble.diagnostics[0].code == "missing-helm"
 
 
 def kubeconfig(folder: Path, user: dict[str, object]) -> str:

@@ -133,6 +133,10 @@ HEALTHY: dict[str, Evidence] = {
         "eks", eks_pool(instanceTypes=["p4d.24xlarge"], tags={f"{RESOURCES}nvidia.com/mig-1g.5gb": "56"}),
         seen=seen(CPU, node("eks", TEN)),
     ),
+    "a group from zero without GPUs": evidence_of("eks", eks_pool(instanceTypes=["m5.large"]), seen=seen(CPU)),
+    "a group from zero whose machine is not known": evidence_of(
+        "eks", eks_pool(instanceTypes=["x9.large"]), seen=seen(CPU, node("eks"))
+    ),
     "a group from zero with whole GPUs": evidence_of("eks", eks_pool(), seen=seen(CPU, node("eks"))),
     "slices of a group that is never empty": evidence_of(
         "eks", eks_pool(instanceTypes=["p4d.24xlarge"], scalingConfig={"minSize": 1, "maxSize": 3, "desiredSize": 1}),
