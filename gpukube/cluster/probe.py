@@ -97,8 +97,18 @@ class Attempt:
         """Whether it has ended, well or not, or will not begin without a change."""
         return self.phase in ("Succeeded", "Failed") or self.reason in _HOPELESS
 
+    def __str__(self) -> str:
+        """Say in one line where it is."""
+        return " ".join(filter(None, ("the probe's pod", self.pod or "is not there yet", self.phase, self.reason)))
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it seldom goes on from here by itself."""
+        return self.reason in _STUCK
+
 
 _HOPELESS: Final = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError")
+_STUCK: Final = ("ImagePullBackOff", "ErrImagePull", "Unschedulable")
 
 
 def probed_resource(desired: Desired) -> str:

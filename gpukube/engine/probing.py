@@ -72,7 +72,7 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One probe: whose, where, and by what means."""
+    """One probe: whose, where, by what means, how long in all, and how long while it is stuck."""
 
     desired: Desired
     session: Session
@@ -80,6 +80,7 @@ class _Task:
     namespace: str
     image: str
     limit_s: float
+    patience_s: float
 
     @property
     def kube(self) -> Kube:
@@ -105,7 +106,8 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
     if why_not:
         return replace(proof, probe=Probe("skipped", why_not, resource, image))
     limit_s = run.pace.verify_s if how.scale_up else min(_LIMIT_S, run.pace.verify_s)
-    task = _Task(desired, session, run, _namespace(session.kube()), image, limit_s)
+    patience_s = limit_s if how.scale_up else min(limit_s, run.pace.settle_s)
+    task = _Task(desired, session, run, _namespace(session.kube()), image, limit_s, patience_s)
     _require_permissions(task)
     task.tell(f"probes: a pod asks for one {resource}")
     with _running(task) as job:
@@ -183,27 +185,25 @@ def _remove(task: _Task, name: str) -> None:
 
 
 def _follow(task: _Task, job: str) -> Attempt:
-    """Look until the pod has ended, or until the limit; a moment without an answer is waited out."""
+    """Look until the pod has ended, is stuck for good, or until the limit; a moment without an answer is waited out."""
     clock = task.run.clock
     end = clock.now() + task.limit_s
-    said = ""
+    said, stuck_since = "", end
     while True:
         seen = _look(task, job)
-        over = clock.now() >= end
+        now = clock.now()
+        stuck = not isinstance(seen, GpukubeError) and seen.stuck
+        stuck_since = min(stuck_since, now) if stuck else end
         if isinstance(seen, GpukubeError):
-            if over:
+            if now >= end:
                 raise seen
-            message = str(seen)
-        else:
-            if over or seen.over:
-                return seen
-            message = " ".join(
-                filter(None, ("the probe's pod", seen.pod or "is not there yet", seen.phase, seen.reason))
-            )
+        elif seen.over or now >= min(end, stuck_since + task.patience_s):
+            return seen
+        message = str(seen)
         if message != said:
             task.tell(message)
             said = message
-        clock.wait(min(task.run.pace.poll_s, max(0.0, end - clock.now())))
+        clock.wait(min(task.run.pace.poll_s, max(0.0, end - now)))
 
 
 def _look(task: _Task, job: str) -> Attempt | GpukubeError:

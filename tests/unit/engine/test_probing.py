@@ -160,6 +160,31 @@ def test_probe_when_the_pod_never_runs_then_given_up_at_the_limit_and_removed() 
     assert (proof.probe.status if proof.probe else "", stage.clock.now(), kube.jobs) == ("failed", PACE.verify_s, {})
 
 
+def stuck(reason: str) -> Tree:
+    waiting = {"name": "probe", "state": {"waiting": {"reason": reason}}}
+    return {"metadata": {"name": "probe-x"}, "status": {"phase": "Pending", "containerStatuses": [waiting]}}
+
+
+def test_probe_when_the_image_cannot_be_had_then_given_up_long_before_the_limit() -> None:
+    proof, kube, stage = probe(desire(), pod_at=lambda _now: stuck("ImagePullBackOff"))
+    assert (proof.probe.status if proof.probe else "", kube.jobs) == ("failed", {})
+    assert PACE.settle_s <= stage.clock.now() < PACE.settle_s + 2 * PACE.poll_s
+
+
+def test_probe_when_the_image_comes_late_then_it_goes_on() -> None:
+    def pod_at(now: float) -> Tree:
+        return stuck("ErrImagePull") if now < PACE.settle_s - 10 else PENDING if now < 100 else ended()
+
+    proof, _, _ = probe(desire(), pod_at=pod_at)
+    assert proof.probe is not None
+    assert proof.probe.status == "passed"
+
+
+def test_probe_when_the_pod_is_wrongly_named_then_at_once() -> None:
+    _, _, stage = probe(desire(), pod_at=lambda _now: stuck("InvalidImageName"))
+    assert stage.clock.now() == 0
+
+
 def test_probe_when_stopped_then_the_job_is_removed_all_the_same() -> None:
     stage, kube = staged(desire(), lambda _now: PENDING, ManualClock(stop_at=12))
     proof = prove_pool(desire(), installed([desire()], node_of(desire(), "node-0")))
