@@ -1,0 +1,366 @@
+"""Clusters with one fault each, by name, and healthy ones: evidence for the checks of the inside.
+
+Must not live here: assertions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpukube.core.values import Taint
+from tests.builders import make_observed
+from tests.unit.cluster.builders import desire
+from tests.unit.doctor.patients import (
+    CPU_NODE,
+    ENTRIES,
+    FOUR,
+    GFD,
+    GPU_NODE,
+    GPU_TAINT,
+    MPS_DAEMON,
+    NFD_MASTER,
+    NFD_WORKER,
+    PLUGIN,
+    Body,
+    container,
+    daemonset,
+    node,
+    patient,
+    pod,
+    pod_of,
+    quota,
+    relabelled,
+    release,
+)
+
+if TYPE_CHECKING:
+    from gpukube.doctor.evidence import Evidence, PodFacts
+
+__all__ = ["CASES", "CONFIG", "HEALTHY", "UNCOUNTED"]
+
+CONFIG = "nvidia.com/device-plugin.config"
+OTHER_TAINT = Taint("sku", "gpu", "NoSchedule")
+ZERO = replace(GPU_NODE, allocatable={"nvidia.com/gpu": "0"})
+UNCOUNTED = relabelled(ZERO, **{"nvidia.com/gpu.count": None})
+"""A node whose plugin never worked: feature discovery has said nothing of it either."""
+SPECIAL = replace(UNCOUNTED, taints=(GPU_TAINT, OTHER_TAINT))
+STATIC = daemonset("nvidia-device-plugin-daemonset", "nvidia-device-plugin", "kube-system", {})
+OPERATED = daemonset(
+    "nvidia-device-plugin-daemonset",
+    "nvidia-device-plugin",
+    "gpu-operator",
+    {"app.kubernetes.io/managed-by": "gpu-operator"},
+    nodeSelector={"nvidia.com/gpu.deploy.device-plugin": "true"},
+)
+MIG_MANAGER = daemonset("nvidia-mig-manager", "nvidia-mig-manager", "gpu-operator", {})
+MIXED = relabelled(
+    replace(GPU_NODE, allocatable={"nvidia.com/mig-1g.5gb": "56"}),
+    **{
+        "nvidia.com/mig.strategy": "mixed",
+        "nvidia.com/mig-1g.5gb.count": "56",
+        "nvidia.com/mig-1g.5gb.replicas": "1",
+        "nvidia.com/gpu.count": "8",
+    },
+)
+SHARED = relabelled(
+    replace(GPU_NODE, allocatable={"nvidia.com/gpu": "32"}), **{CONFIG: "four", "nvidia.com/gpu.replicas": "4"}
+)
+OTHERS = (pod_of(GFD), pod_of(NFD_WORKER))
+"""The pods on the GPU node besides the plugin's."""
+BY_MPS = "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
+
+
+def changed(body: Body, **spec: object) -> Body:
+    """Change a DaemonSet's pods."""
+    pods = body["spec"]["template"]["spec"]
+    return {**body, "spec": {"template": {**body["spec"]["template"], "spec": {**pods, **spec}}}}
+
+
+def with_env(body: Body, **env: str) -> Body:
+    main = body["spec"]["template"]["spec"]["containers"][0]
+    return changed(body, containers=[{**main, "env": [{"name": key, "value": value} for key, value in env.items()]}])
+
+
+def waiting(name: str, resource: str, count: int = 1, said: str = "0/2 nodes are available") -> PodFacts:
+    return pod(
+        name, devices={resource: count}, phase="Pending", node="", scheduled=False, ready=False, unschedulable=said
+    )
+
+
+def failing(body: Body, reason: str, *, on: str = "gpu-1", init: bool = False) -> PodFacts:
+    trouble = container(ready=False, waiting=reason, restarts=7, message="back-off", init=init)
+    return pod_of(body, on, ready=False, phase="Pending", containers=(trouble,))
+
+
+def of_ours(**labels: str | None) -> Evidence:
+    """Make a cluster with a pool of ours whose node has other labels than the pool."""
+    pool = desire()
+    live = make_observed(pool, owner=pool.target.owner, pool=pool.target.pool, labels=pool.labels)
+    made = node("gpu-1", {**GPU_NODE.labels, **pool.labels}, {"nvidia.com/gpu": 8})
+    return patient(
+        relabelled(made, **labels), live=(live,), entries={**ENTRIES, pool.ownership.config_key: "version: v1"}
+    )
+
+
+CASES: dict[str, tuple[str, Evidence]] = {
+    "our label is gone": ("node-labels-lost", of_ours(**{CONFIG: None})),
+    "no plugin at all": ("no-plugin", patient(UNCOUNTED, daemonsets=(NFD_WORKER,))),
+    "labels absent, NFD elsewhere": (
+        "plugin-desired-zero",
+        patient(
+            relabelled(UNCOUNTED, **{"feature.node.kubernetes.io/pci-10de.present": None, "accelerator": "nvidia"}),
+            daemonsets=(PLUGIN, GFD),
+            stack_pods=(),
+        ),
+    ),
+    "taint of the pool": (
+        "plugin-not-tolerating",
+        patient(SPECIAL, daemonsets=(changed(PLUGIN, affinity={}), NFD_WORKER), stack_pods=()),
+    ),
+    "NFD worker kept away": (
+        "nfd-worker-not-tolerating",
+        patient(
+            relabelled(SPECIAL, **{"feature.node.kubernetes.io/pci-10de.present": None, "accelerator": "nvidia"}),
+            daemonsets=(changed(PLUGIN, tolerations=[{"operator": "Exists"}]), NFD_WORKER),
+            stack_pods=(),
+        ),
+    ),
+    "NFD worker kept away, plugin there": (
+        "nfd-out-of-reach",
+        patient(
+            relabelled(replace(GPU_NODE, taints=(OTHER_TAINT,)), **{"nvidia.com/gpu.present": "true"}),
+            daemonsets=(changed(PLUGIN, tolerations=[{"operator": "Exists"}]), NFD_WORKER),
+        ),
+    ),
+    "class labels of another NFD": (
+        "nfd-class-labels",
+        patient(
+            relabelled(
+                UNCOUNTED,
+                **{
+                    "feature.node.kubernetes.io/pci-10de.present": None,
+                    "feature.node.kubernetes.io/pci-0302_10de.present": "true",
+                },
+            ),
+            stack_pods=OTHERS,
+        ),
+    ),
+    "operator took the label back": (
+        "operator-resets-label",
+        patient(
+            relabelled(
+                UNCOUNTED,
+                **{
+                    "feature.node.kubernetes.io/pci-10de.present": None,
+                    "nvidia.com/gpu.present": "false",
+                    "accelerator": "nvidia",
+                },
+            ),
+            daemonsets=(OPERATED, NFD_WORKER),
+            stack_pods=OTHERS,
+            seen={"cluster_policies": ("cluster-policy",)},
+        ),
+    ),
+    "static manifest beside the chart": ("two-advertisers", patient(daemonsets=(PLUGIN, STATIC, NFD_WORKER))),
+    "DRA beside the chart": ("two-advertisers", patient(seen={"slices": (("gpu.nvidia.com", "gpu-1"),)})),
+    "Bottlerocket beside the chart": (
+        "two-advertisers",
+        patient(replace(GPU_NODE, os_image="Bottlerocket OS 1.54.0 (aws-k8s-1.34-nvidia)")),
+    ),
+    "two NFDs": (
+        "two-nfds",
+        patient(
+            masters=(NFD_MASTER, {**NFD_MASTER, "metadata": {"name": "nfd-master", "namespace": "nfd", "labels": {}}})
+        ),
+    ),
+    "config-manager fails": (
+        "plugin-config-failing",
+        patient(UNCOUNTED, stack_pods=(failing(PLUGIN, "CrashLoopBackOff", init=True), *OTHERS)),
+    ),
+    "plugin crashes": (
+        "plugin-crashing",
+        patient(UNCOUNTED, stack_pods=(failing(PLUGIN, "CrashLoopBackOff"), *OTHERS)),
+    ),
+    "plugin crashes on CPU nodes": (
+        "plugin-on-cpu-nodes",
+        patient(
+            stack_pods=(
+                pod_of(PLUGIN),
+                pod_of(GFD),
+                pod_of(NFD_WORKER),
+                failing(PLUGIN, "CrashLoopBackOff", on="cpu-1"),
+            )
+        ),
+    ),
+    "image cannot be pulled": (
+        "plugin-image",
+        patient(UNCOUNTED, stack_pods=(failing(PLUGIN, "ImagePullBackOff"), *OTHERS)),
+    ),
+    "host path missing": (
+        "plugin-mount",
+        patient(UNCOUNTED, stack_pods=(failing(PLUGIN, "CreateContainerError"), *OTHERS)),
+    ),
+    "plugin waits for a driver": ("plugin-silent", patient(UNCOUNTED)),
+    "pods refused by a quota": (
+        "plugin-pods-refused",
+        patient(
+            UNCOUNTED,
+            stack_pods=OTHERS,
+            quotas=(quota({"pods": "0"}, {}, "nvidia-device-plugin"),),
+        ),
+    ),
+    "MPS without GFD": (
+        "mps-daemon-missing",
+        patient(
+            relabelled(UNCOUNTED, **{CONFIG: "mps"}),
+            daemonsets=(PLUGIN, MPS_DAEMON, NFD_WORKER),
+            entries={**ENTRIES, "mps": BY_MPS},
+        ),
+    ),
+    "GFD without an NFD": ("gfd-without-nfd", patient(masters=())),
+    "GFD with an NFD master that is Pending": (
+        "gfd-without-nfd",
+        patient(masters=({**NFD_MASTER, "status": {"replicas": 1}},)),
+    ),
+    "version with a fault": (
+        "plugin-version",
+        patient(
+            daemonsets=(
+                daemonset("nvdp", "nvidia-device-plugin", image="nvcr.io/nvidia/k8s-device-plugin:v0.16.1"),
+                NFD_WORKER,
+            )
+        ),
+    ),
+    "chart beside a MIG manager": ("plugin-not-restarted", patient(daemonsets=(PLUGIN, MIG_MANAGER, NFD_WORKER))),
+    "label names no entry": ("config-key-unknown", patient(relabelled(GPU_NODE, **{CONFIG: "five"}))),
+    "default names no entry": (
+        "config-default-unknown",
+        patient(
+            relabelled(GPU_NODE, **{CONFIG: "default"}),
+            daemonsets=(with_env(PLUGIN, DEFAULT_CONFIG="none"), NFD_WORKER),
+        ),
+    ),
+    "ConfigMap gone": ("config-map-missing", patient(config_maps={})),
+    "entry that is no YAML": ("config-entry-refused", patient(entries={"default": "version: [v1"})),
+    "entry of another version": ("config-entry-refused", patient(entries={"default": "version: v2"})),
+    "entry with a strategy unheard of": (
+        "config-entry-refused",
+        patient(entries={"default": "version: v1\nflags: {migStrategy: both}"}),
+    ),
+    "entry with one replica": (
+        "config-entry-refused",
+        patient(entries={"default": FOUR["four"].replace("replicas: 4", "replicas: 1")}),
+    ),
+    "entry with too many MPS clients": (
+        "config-entry-refused",
+        patient(entries={"default": BY_MPS.replace("replicas: 4", "replicas: 49")}),
+    ),
+    "entry that shares nothing": (
+        "config-entry-refused",
+        patient(entries={"default": "version: v1\nsharing: {timeSlicing: {}}"}),
+    ),
+    "entry with mps and mixed": (
+        "config-entry-refused",
+        patient(entries={"default": BY_MPS + "flags: {migStrategy: mixed}\n"}),
+    ),
+    "entry that renames": (
+        "config-entry-ignored",
+        patient(entries={"default": "version: v1\nresources: {gpus: [{pattern: '*', name: big}]}"}),
+    ),
+    "entry that shares some devices": (
+        "config-entry-ignored",
+        patient(SHARED, entries={**ENTRIES, "four": FOUR["four"].replace("replicas", "devices: [0], replicas")}),
+    ),
+    "entry that shares MIG names under none": (
+        "config-entry-ignored",
+        patient(entries={"default": FOUR["four"].replace("nvidia.com/gpu", "nvidia.com/mig-1g.5gb")}),
+    ),
+    "entry nobody names": ("config-entry-unused", patient(entries={**ENTRIES, "six": "version: v1"})),
+    "cut that nobody makes": (
+        "mig-label-without-manager",
+        patient(relabelled(GPU_NODE, **{"nvidia.com/mig.config": "all-1g.5gb"})),
+    ),
+    "cut that failed": (
+        "mig-config-failed",
+        patient(relabelled(GPU_NODE, **{"nvidia.com/mig.config.state": "failed"})),
+    ),
+    "GPUs cut unevenly": (
+        "mig-single-uneven",
+        patient(
+            relabelled(UNCOUNTED, **{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-INVALID"}),
+            stack_pods=(failing(PLUGIN, "CrashLoopBackOff"), *OTHERS),
+        ),
+    ),
+    "devices of a former cut": ("devices-out-of-date", patient(relabelled(GPU_NODE, **{"nvidia.com/gpu.count": "56"}))),
+    "devices of a former mixed cut": (
+        "devices-out-of-date",
+        patient(relabelled(MIXED, **{"nvidia.com/mig-1g.5gb.count": "28"})),
+    ),
+    "nothing since the cut": ("devices-out-of-date", patient(ZERO)),
+    "name of a former cut": (
+        "stale-resource-names",
+        patient(replace(GPU_NODE, allocatable={"nvidia.com/gpu": "8", "nvidia.com/mig-1g.5gb": "0"})),
+    ),
+    "upgrade that was stopped": ("release-stuck", patient(releases=(release(status="pending-upgrade"),))),
+    "upgrade that failed": ("release-stuck", patient(releases=(release(status="failed"),))),
+    "strategy forced": (
+        "strategy-overridden",
+        patient(
+            daemonsets=(with_env(PLUGIN, MIG_STRATEGY="none"), NFD_WORKER),
+            entries={"default": "version: v1\nflags: {migStrategy: single}"},
+        ),
+    ),
+    "value below gfd": (
+        "chart-value-ignored",
+        patient(releases=(release(values={"gfd": {"enabled": True, "sleepInterval": "30s"}}),)),
+    ),
+    "boolean as a string": ("chart-value-ignored", patient(releases=(release(values={"failOnInitError": "true"}),))),
+    "affinity {}": ("chart-value-ignored", patient(releases=(release(values={"affinity": {}}),))),
+    "gpu under mixed": ("pods-ask-gpu-under-mixed", patient(MIXED, pods=(waiting("w", "nvidia.com/gpu"),))),
+    "name without .shared": (
+        "pods-ask-other-name",
+        patient(
+            relabelled(replace(GPU_NODE, allocatable={"nvidia.com/gpu.shared": "8"})),
+            pods=(waiting("w", "nvidia.com/gpu"),),
+        ),
+    ),
+    "name with .shared": ("pods-ask-other-name", patient(pods=(waiting("w", "nvidia.com/gpu.shared"),))),
+    "name without the dash": ("pods-ask-misspelt-name", patient(MIXED, pods=(waiting("w", "nvidia.com/mig1g.5gb"),))),
+    "more than a node has": ("pods-too-large", patient(pods=(waiting("w", "nvidia.com/gpu", 16),))),
+    "waits for its turn": ("pods-pending", patient(pods=(waiting("w", "nvidia.com/gpu", 8),))),
+    "refused at admission": (
+        "pods-refused-by-node",
+        patient(pods=(pod(devices={"nvidia.com/gpu": 2}, phase="Failed", reason="UnexpectedAdmissionError"),)),
+    ),
+    "two shares": (
+        "shared-request-above-one",
+        patient(SHARED, entries={**ENTRIES, **FOUR}, pods=(pod(devices={"nvidia.com/gpu": 2}),)),
+    ),
+    "quota used up": (
+        "quota-exhausted",
+        patient(quotas=(quota({"requests.nvidia.com/gpu": "4"}, {"requests.nvidia.com/gpu": "4"}),)),
+    ),
+    "quota of another name": (
+        "quota-other-name",
+        patient(MIXED, quotas=(quota({"requests.nvidia.com/gpu": "4"}, {"requests.nvidia.com/gpu": "0"}),)),
+    ),
+    "no taint": ("gpu-node-untainted", patient(replace(GPU_NODE, taints=()), pods=(pod(),))),
+}
+
+HEALTHY: dict[str, Evidence] = {
+    "as helm leaves it": patient(),
+    "ours": of_ours(),
+    "mixed": patient(MIXED, pods=(pod(devices={"nvidia.com/mig-1g.5gb": 1}),)),
+    "shared": patient(SHARED, entries={**ENTRIES, **FOUR}, pods=(pod(devices={"nvidia.com/gpu": 1}),)),
+    "without GPUs": patient(CPU_NODE, daemonsets=(), masters=()),
+    "node that boots": patient(
+        replace(UNCOUNTED, conditions={"Ready": "False"}), stack_pods=(), daemonsets=(NFD_WORKER,)
+    ),
+    "cut under way": patient(
+        relabelled(ZERO, **{"nvidia.com/mig.config.state": "rebooting", "nvidia.com/mig.config": "all-1g.5gb"}),
+        daemonsets=(PLUGIN, {**MIG_MANAGER, "status": {}}, NFD_WORKER),
+    ),
+    "quota with room": patient(quotas=(quota({"requests.nvidia.com/gpu": "4"}, {"requests.nvidia.com/gpu": "3"}),)),
+    "advertised by something unknown": patient(daemonsets=(NFD_WORKER,)),
+}

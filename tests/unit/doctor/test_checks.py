@@ -1,0 +1,100 @@
+"""Every check of the inside: nothing on a healthy cluster, and exactly this one on its fault."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.core.ailment import LabelNode, Reconcile, Restart
+from gpukube.core.values import OWNER_LABEL
+from gpukube.doctor import configs, mig, nodes, placement, plugins, releases, workloads
+from gpukube.doctor.check import examine
+from tests.builders import make_observed
+from tests.unit.cluster.builders import desire
+from tests.unit.doctor.cases import CASES, CONFIG, HEALTHY, UNCOUNTED
+from tests.unit.doctor.patients import (
+    GPU_NODE,
+    NFD_WORKER,
+    PLUGIN,
+    node,
+    patient,
+    relabelled,
+)
+
+if TYPE_CHECKING:
+    from gpukube.core.ailment import Ailment, Mend
+    from gpukube.doctor.evidence import Evidence
+
+INSIDE = (
+    *placement.CHECKS,
+    *plugins.CHECKS,
+    *configs.CHECKS,
+    *mig.CHECKS,
+    *releases.CHECKS,
+    *workloads.CHECKS,
+    *nodes.CHECKS,
+)
+
+
+def found_in(evidence: Evidence) -> dict[str, list[Ailment]]:
+    found: dict[str, list[Ailment]] = {}
+    for item in examine(evidence, INSIDE).found:
+        found.setdefault(item.check.id, []).append(item.ailment)
+    return found
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_checks_when_a_cluster_is_healthy_then_nothing_is_found(name: str) -> None:
+    assert found_in(HEALTHY[name]) == {}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_checks_when_one_thing_is_wrong_then_its_check_finds_it_and_no_other(name: str) -> None:
+    check, evidence = CASES[name]
+    found = found_in(evidence)
+    assert set(found) == {check}
+
+
+def test_checks_when_all_are_listed_then_every_one_has_a_case() -> None:
+    assert {check.id for check in INSIDE} == {check for check, _evidence in CASES.values()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ailments_when_told_then_they_name_place_remedy_and_are_one_line(name: str) -> None:
+    check, evidence = CASES[name]
+    for ailment in found_in(evidence)[check]:
+        assert ailment.where
+        assert ailment.remedy
+        assert "\n" not in ailment.seen
+        assert ailment.seen[-1] != "."
+        assert not ailment.seen.startswith(("failed to", "invalid"))
+
+
+MENDED: dict[str, Mend] = {
+    "our label is gone": LabelNode("gpu-1", CONFIG, None, desire().ownership.config_key),
+    "devices of a former cut": Restart(PLUGIN["metadata"]["namespace"], PLUGIN["metadata"]["name"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ailments_when_a_cluster_is_not_ours_then_only_labels_and_restarts_are_offered(name: str) -> None:
+    check, evidence = CASES[name]
+    offered = {ailment.mend for ailment in found_in(evidence)[check]} - {None}
+    wanted = MENDED.get(name)
+    assert all(isinstance(item, Restart) for item in offered) if wanted is None else offered == {wanted}
+
+
+def test_no_plugin_when_the_node_is_ours_then_our_release_is_offered() -> None:
+    ours = relabelled(UNCOUNTED, **{OWNER_LABEL: "ml-platform"})
+    (ailment,) = found_in(patient(ours, daemonsets=(NFD_WORKER,)))["no-plugin"]
+    assert ailment.mend == Reconcile()
+
+
+def test_lost_label_when_it_makes_the_cut_then_it_is_told_and_not_offered() -> None:
+    pool = desire(operator=True)
+    labels = {**pool.labels, "nvidia.com/mig.config": "all-1g.5gb"}
+    live = make_observed(pool, owner=pool.target.owner, pool=pool.target.pool, labels=labels)
+    seen = {**GPU_NODE.labels, **labels, "nvidia.com/mig.config": "all-2g.10gb"}
+    (ailment,) = found_in(patient(node("gpu-1", seen, {"nvidia.com/gpu": 8}), live=(live,)))["node-labels-lost"]
+    assert (ailment.mend, "cuts the GPUs" in ailment.consequence) == (None, True)
