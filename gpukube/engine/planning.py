@@ -10,12 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.advertisers import check_advertisers, find_advertisers
-from gpukube.cluster.names import kind_of
+from gpukube.cluster.names import GPU_OPERATOR, kind_of
 from gpukube.cluster.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.nodes_drift import node_repairs, nodes_of_pool
 from gpukube.cluster.reach_plan import check_reach
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import look
+from gpukube.core.owners import check_kubernetes
 from gpukube.core.plan import plan_pool, plan_removal, spare_living
 from gpukube.engine.fanout import run_all
 from gpukube.engine.losses import with_costs
@@ -143,7 +144,14 @@ def _with_pools(
     if scope.prune:
         pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)
         undeclared = ()
-    return replace(outside, pools=pools, undeclared=undeclared, desired=desired, diagnostics=settled.refusals)
+    found = (*settled.refusals, *_unsupported(outside, desired))
+    return replace(outside, pools=pools, undeclared=undeclared, desired=desired, diagnostics=found)
+
+
+def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Diagnostic]:
+    """Judge the cluster's version where the operator serves a pool."""
+    operated = any(wanted.ownership.advertiser == GPU_OPERATOR.advertiser for wanted in desired)
+    return check_kubernetes(outside.cluster, outside.facts.kubernetes_version) if operated and outside.facts else []
 
 
 def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:

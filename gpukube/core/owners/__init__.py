@@ -17,6 +17,7 @@ from gpukube.core.owners.labels import (
 from gpukube.core.owners.solver import (
     Decision,
     ReleaseChoice,
+    check_kubernetes,
     choose_release,
     decide_owner,
     needs_operator,
@@ -39,6 +40,7 @@ __all__ = [
     "PluginRow",
     "ReleaseChoice",
     "ReleaseRow",
+    "check_kubernetes",
     "choose_release",
     "decide_owner",
     "needs_operator",

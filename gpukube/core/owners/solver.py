@@ -15,20 +15,21 @@ from gpukube.core.owners.labels import (
     OPERANDS_LABEL,
     PRESENT_LABEL,
 )
-from gpukube.core.owners.table import DRIVER_ROWS, PLUGIN_ROWS, RELEASE_ROWS
+from gpukube.core.owners.table import DRIVER_ROWS, OPERATOR_KUBERNETES, PLUGIN_ROWS, RELEASE_ROWS
 from gpukube.core.values import Ownership
-from gpukube.errors import Diagnostic
+from gpukube.errors import Diagnostic, Where
 from gpukube.gpu.plugin_config import config_key, plugin_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpukube.core.owners.table import Cut, DriverRow, PluginRow, ReleaseRow
-    from gpukube.core.values import NodeStack, Target
+    from gpukube.core.values import ClusterRef, NodeStack, Target
 
 __all__ = [
     "Decision",
     "ReleaseChoice",
+    "check_kubernetes",
     "choose_release",
     "cut_of",
     "decide_owner",
@@ -157,6 +158,31 @@ def decide_owner(target: Target, stack: NodeStack, choice: ReleaseChoice) -> Dec
     else:
         outcome = _ownership(driver.answer, plugin, target, stack, choice)
     return Decision(target, stack, choice, driver, plugin, outcome)
+
+
+def check_kubernetes(cluster: ClusterRef, version: str) -> list[Diagnostic]:
+    """Warn where the GPU Operator is to serve a cluster whose version it is not supported on.
+
+    Args:
+        cluster: Which.
+        version: Of its control plane, "1.34.2" or "1.34"; what cannot be read is not judged.
+    """
+    oldest, newest = OPERATOR_KUBERNETES
+    words = version.removeprefix("v").split(".")[:2]
+    found = tuple(int(word) for word in words if word.isdigit())
+    if len(found) < len(oldest) or oldest <= found <= newest:
+        return []
+    between = f"{'.'.join(map(str, oldest))} to {'.'.join(map(str, newest))}"
+    return [
+        Diagnostic(
+            "owner",
+            Where(cluster.key),
+            f"the GPU Operator is to serve this cluster, and is not supported on its Kubernetes {version}",
+            fix=f"bring the cluster to Kubernetes {between}; or write devicePlugin.owner: helm for all its pools",
+            why="NVIDIA/cloud-native-docs gpu-operator/platform-support, of v26.7",
+            severity="warning",
+        )
+    ]
 
 
 def cut_of(target: Target, stack: NodeStack) -> Cut:

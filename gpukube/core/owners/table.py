@@ -15,7 +15,20 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from gpukube.core.values import Advertiser
 
-__all__ = ["DRIVER_ROWS", "PLUGIN_ROWS", "RELEASE_ROWS", "Cut", "DriverRow", "PluginRow", "ReleaseRow"]
+__all__ = [
+    "DRIVER_ROWS",
+    "OPERATOR_KUBERNETES",
+    "PLUGIN_ROWS",
+    "RELEASE_ROWS",
+    "Cut",
+    "DriverRow",
+    "PluginRow",
+    "ReleaseRow",
+]
+
+OPERATOR_KUBERNETES: Final = ((1, 33), (1, 36))
+"""Oldest and newest Kubernetes that the GPU Operator v26.7 is supported on (NVIDIA/cloud-native-docs, gpu-operator
+platform-support)."""
 
 Cut = Literal["none", "cloud", "operator", "nobody"]
 """Who makes the MIG instances of a pool: "none" when it asks for no MIG, "nobody" when it does and nobody would."""

@@ -13,6 +13,7 @@ from gpukube.core.owners import (
     PLUGIN_ROWS,
     RELEASE_ROWS,
     ReleaseChoice,
+    check_kubernetes,
     choose_release,
     decide_owner,
     needs_operator,
@@ -24,7 +25,7 @@ from gpukube.core.values import NodeStack, Ownership
 from gpukube.errors import Diagnostic
 from gpukube.gpu.plugin_config import config_key, plugin_config
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from tests.builders import make_target
+from tests.builders import CLUSTER, make_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,6 +228,19 @@ def test_choose_release_when_pools_need_or_ask_then_the_strongest_reason(name: s
     assert choice.row == row
     assert choice.release == next(r.release for r in RELEASE_ROWS if r.name == row)
     assert "{" not in choice.because
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("1.32.9", True), ("1.33", False), ("1.34.2", False), ("v1.36.0-gke.100", False), ("1.37.0", True),
+        ("2.0", True), ("unknown", False), ("", False),
+    ],
+)  # fmt: skip
+def test_check_kubernetes_when_the_operator_is_not_supported_there_then_warned(version: str, *, said: bool) -> None:
+    found = check_kubernetes(CLUSTER, version)
+    assert [(item.severity, item.where.source) for item in found] == ([("warning", "train-aks")] if said else [])
+    assert all("; or " in item.fix and version in item.message for item in found)
 
 
 def test_with_live_when_chosen_already_then_the_reason_stays() -> None:

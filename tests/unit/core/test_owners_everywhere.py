@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpukube.cluster.advertisers import check_advertisers, find_advertisers
 from gpukube.cluster.release_plan import plan_release
@@ -17,7 +19,7 @@ from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import NodeView
 from gpukube.core.owners import choose_release, decide_owner
 from gpukube.core.resolve import promise_of
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Ownership
 from gpukube.engine.owners import has_operator
 from gpukube.errors import Diagnostic
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
@@ -211,3 +213,30 @@ def test_owners_when_a_driver_is_asked_for_then_there_is_one_or_a_refusal(image:
         else:
             assert outcome.driver == owner
             assert outcome.driver == "cloud" or outcome.advertiser in ("cloud", "none")
+
+
+@given(
+    cloud=st.sampled_from(("eks", "aks", "gke")),
+    pools=st.lists(
+        st.tuples(st.sampled_from(tuple(IMAGES)), st.sampled_from(tuple(SHARINGS)), st.sampled_from(ASKED)), max_size=5
+    ),
+    live=st.booleans(),
+)
+def test_owners_when_pools_share_a_cluster_then_one_release_whatever_their_order(
+    cloud: str, pools: list[tuple[str, str, str]], *, live: bool
+) -> None:
+    made = [
+        IMAGES[image](sharing=SHARINGS[sharing], plugin_owner=asked)
+        for image, sharing, asked in pools
+        if image.startswith(cloud)
+    ]
+    facts = [(target, load_provider(cloud).stack(target)) for target in made]
+    choice = choose_release(facts, operator_live=live)
+    assert choose_release(facts[::-1], operator_live=live).release == choice.release
+    answers = [decide_owner(target, stack, choice).outcome for target, stack in facts]
+    served = [answer for answer in answers if isinstance(answer, Ownership)]
+    assert {answer.advertiser for answer in served} & {"chart", "operator"} <= {choice.release}
+    for answer in served:
+        is_ours = answer.advertiser == "operator"
+        kept_off = answer.labels.get("nvidia.com/gpu.deploy.operands") == "false"
+        assert not choice.operator or is_ours != kept_off, "the operator goes to all nodes but those kept off"

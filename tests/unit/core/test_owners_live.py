@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gpukube.core.values import Settings
+from gpukube.core.values import ClusterFacts, Settings
 from gpukube.engine.planning import Scope, plan_clusters
 from gpukube.engine.prepare import Filters, Prepared
 from gpukube.engine.session import Session
 from gpukube.errors import ClusterError
 from gpukube.gpu.sharing import Sharing
+from gpukube.testing.fakes import FakeCloud
 from tests.builders import CLUSTER, make_observed
 from tests.unit.cluster.builders import SINGLE, desire, installed, operated, operating, release_secret
 from tests.unit.engine.stage import FakeKube, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pytest
 
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.release import Release
@@ -92,6 +95,13 @@ def test_plan_when_the_operator_is_gone_then_the_cluster_is_believed_and_not_the
     plan = planned(WHOLE, CHARTED, THEIRS)
     assert advertiser(plan) == "chart"
     assert plan.pools[0].desired == plan.desired[0]
+
+
+def test_plan_when_the_operator_does_not_know_the_kubernetes_then_warned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeCloud, "identify", lambda _: ClusterFacts("here", "1.31.4", ready=True, status="Running"))
+    plan = planned(WHOLE, OPERATING)
+    assert [(found.code, found.severity) for found in plan.diagnostics] == [("owner", "warning")]
+    assert planned(WHOLE, CHARTED).diagnostics == ()
 
 
 def test_plan_when_the_live_operator_would_undo_a_cut_then_refused_once() -> None:
