@@ -1,0 +1,103 @@
+"""What an examination adds up to: checks that could not be made, the exit code, what is offered, the document."""
+
+from __future__ import annotations
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from gpukube.core.ailment import Ailment, LabelNode, Mend, Reconcile, Restart
+from gpukube.doctor.check import Check, Examination, Found, examine
+from gpukube.doctor.diagnose import doctor_exit_code, mends_of
+from gpukube.doctor.document import doctor_document
+from gpukube.engine.documents import document_schema
+from gpukube.errors import AccessError, ClusterError, ExitCode
+from tests.builders import CLUSTER
+from tests.unit.doctor.patients import patient
+
+LABEL = LabelNode("gpu-1", "team", None, "vision")
+RESTART = Restart("ns", "plugin")
+
+
+def check(name: str = "x", *, severity: str = "error", needs: tuple[str, ...] = (), mend: Mend | None = None) -> Check:
+    ailment = Ailment("node n", "seen", "kubectl", severity=severity, mend=mend)  # type: ignore[arg-type]  # test data
+    return Check(name, "title", "what follows", "https://example.org", lambda _evidence: [ailment], needs)  # type: ignore[arg-type]  # test data
+
+
+def ill(severity: str = "error", mend: Mend | None = None) -> Examination:
+    return examine(patient(), [check(severity=severity, mend=mend)])
+
+
+def blind(error: AccessError | ClusterError) -> Examination:
+    return Examination(CLUSTER, troubles=(error,), blind=error)
+
+
+def test_examine_when_something_could_not_be_read_then_only_checks_that_need_it_are_skipped() -> None:
+    refused = AccessError("listing helm releases is not allowed")
+    evidence = patient(troubles={"releases": refused, "config-maps": refused})
+    seen = examine(evidence, [check("a", needs=("nodes",)), check("b", needs=("nodes", "releases"))])
+    assert ([item.check.id for item in seen.found], seen.made) == (["a"], 1)
+    assert [(item.check.id, item.reading) for item in seen.skipped] == [("b", "releases")]
+    assert (seen.troubles, seen.blind) == ((refused,), None)
+
+
+@pytest.mark.parametrize("reading", ["cloud", "nodes"])
+def test_examine_when_a_whole_side_could_not_be_read_then_it_is_blind(reading: str) -> None:
+    error = AccessError("no")
+    assert examine(patient(troubles={reading: error}), []).blind is error
+
+
+def test_examine_when_warnings_and_errors_are_found_then_errors_come_first() -> None:
+    seen = examine(patient(), [check("w", severity="warning"), check("e")])
+    assert [item.check.id for item in seen.found] == ["e", "w"]
+
+
+def test_found_when_the_ailment_says_a_consequence_then_it_counts_for_more_than_the_checks() -> None:
+    said = Ailment("n", "seen", "fix", consequence="worse")
+    assert Found(check(), said).consequence == "worse"
+
+
+EXITS = {
+    "healthy": ((Examination(CLUSTER),), ExitCode.DONE),
+    "warnings only": ((ill("warning"),), ExitCode.DONE),
+    "ill": ((Examination(CLUSTER), ill()), ExitCode.ERROR),
+    "no access": ((blind(AccessError("no")),), ExitCode.ACCESS),
+    "no access to one, another ill": ((ill(), blind(AccessError("no"))), ExitCode.ACCESS),
+    "several reasons": ((blind(AccessError("no")), blind(ClusterError("no"))), ExitCode.ERROR),
+}
+
+
+@pytest.mark.parametrize("name", EXITS)
+def test_exit_code_when_examined_then_as_documented(name: str) -> None:
+    examinations, code = EXITS[name]
+    assert doctor_exit_code(examinations) == code
+
+
+def test_mends_when_the_same_is_offered_twice_then_once_and_the_release_only_with_a_spec() -> None:
+    seen = examine(patient(), [check("a", mend=LABEL), check("b", mend=LABEL), check("c", mend=Reconcile())])
+    assert mends_of(seen, with_spec=True) == (LABEL, Reconcile())
+    assert mends_of(seen, with_spec=False) == (LABEL,)
+
+
+SAID = {
+    "label": (LABEL, "label node gpu-1 team=vision"),
+    "no label": (LabelNode("gpu-1", "team", "vision", None), "take the label team=vision off node gpu-1"),
+    "restart": (RESTART, "restart DaemonSet ns/plugin"),
+    "release": (Reconcile(), "bring our release to what the spec says"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_mend_when_asked_about_then_said_in_one_line(name: str) -> None:
+    mend, said = SAID[name]
+    assert str(mend) == said
+
+
+def test_document_when_made_then_as_its_schema_says() -> None:
+    seen = examine(
+        patient(troubles={"releases": AccessError("no")}), [check(mend=RESTART), check("y", needs=("releases",))]
+    )
+    document = doctor_document([seen, blind(ClusterError("gone"))])
+    Draft202012Validator(document_schema("doctor")).validate(document)
+    assert (document["exitCode"], document["summary"]) == (1, {"error": 1})
+    assert document["clusters"][0]["ailments"][0]["fix"] == "restart DaemonSet ns/plugin"
+    assert document["clusters"][0]["skipped"] == [{"check": "y", "reading": "releases"}]
