@@ -83,6 +83,8 @@ class Diagnosis:
         upgrade: The command that brings a pool's nodes to the control plane's version.
         node_version: Kubernetes version of a pool's nodes, "1.34.2"; "" when the cloud does not say.
         brought: What a node has when its pool's driver is the cloud's; roles of gpukube.cluster.stack.
+        toolkit_from: Minor version of Kubernetes from which a container toolkit of an operator must read containerd's
+            configuration from its file; None where the images bring the toolkit.
         operator_values: What a GPU Operator must be told on such nodes, as --set takes it.
     """
 
@@ -94,6 +96,7 @@ class Diagnosis:
     upgrade: Callable[[CloudView, Observed], str]
     node_version: Callable[[Observed], str]
     brought: tuple[Literal["driver", "toolkit"], ...]
+    toolkit_from: int | None
     operator_values: tuple[str, ...]
 
 

@@ -18,6 +18,7 @@ from gpukube.core.live import live_machine
 from gpukube.core.owners import MIG_CONFIG_LABEL
 from gpukube.doctor.check import Check
 from gpukube.doctor.cloud_view import diagnosed_pools
+from gpukube.doctor.stack import environment_of
 from gpukube.gpu.catalogue import catalogue_date, refuse_reason
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _DRA: Final = "gpu.nvidia.com"
 _DRA_FLOOR: Final = (1, 34, 2)
 """What the documentation of the DRA driver asks for (kubernetes-sigs/dra-driver-nvidia-gpu, install.md)."""
 _OFF: Final = "all-disabled"
+_SOURCE: Final = "RUNTIME_CONFIG_SOURCE"
 _MOST_NAMED: Final = 5
 
 
@@ -135,8 +137,7 @@ def _two_drivers(evidence: Evidence) -> Iterator[Ailment]:
 def _clash(evidence: Evidence, at: tuple[CloudView, Diagnosis, Observed], rivals: list[WorkloadView]) -> Ailment:
     view, diagnosis, pool = at
     what = " and ".join(dict.fromkeys(title_of(role) for item in rivals if (role := role_of(item))))
-    release = next((item for item in evidence.releases if item.chart == GPU_OPERATOR.chart), None)
-    name, namespace = (release.name, release.namespace) if release else ("gpu-operator", rivals[0].namespace)
+    name, namespace = _operator(evidence, rivals[0])
     values = " ".join(f"--set {value}" for value in diagnosis.operator_values)
     return Ailment(
         where=view.name_of(pool),
@@ -145,6 +146,33 @@ def _clash(evidence: Evidence, at: tuple[CloudView, Diagnosis, Observed], rivals
         f"--reuse-values {values}",
         evidence=tuple(f"{item}, {item.desired} pods" for item in rivals),
     )
+
+
+def _toolkit_source(evidence: Evidence) -> Iterator[Ailment]:
+    for item in evidence.seen.daemonsets:
+        if role_of(item) != "toolkit" or environment_of(evidence.manifest(item)).get(_SOURCE, "").startswith("file"):
+            continue
+        for view, diagnosis, pool in diagnosed_pools(evidence):
+            nodes, least = nodes_of_pool(evidence.seen, pool), diagnosis.toolkit_from
+            version = _minor(diagnosis.node_version(pool))
+            if least is None or version is None or version < least or not nodes or not _lands(item, nodes, pool):
+                continue
+            name, namespace = _operator(evidence, item)
+            yield Ailment(
+                where=view.name_of(pool),
+                seen=f"{item} sets containerd up without {_SOURCE}=file",
+                remedy=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
+                f"--namespace {namespace} --reuse-values --set 'toolkit.env[0].name={_SOURCE}' "
+                "--set 'toolkit.env[0].value=file'",
+                evidence=(f"nodes of Kubernetes {diagnosis.node_version(pool)}",),
+                severity="warning",
+            )
+
+
+def _operator(evidence: Evidence, operand: WorkloadView) -> tuple[str, str]:
+    """Name the operator's release and its namespace; the usual name where its record was not read."""
+    release = next((item for item in evidence.releases if item.chart == GPU_OPERATOR.chart), None)
+    return (release.name, release.namespace) if release else (GPU_OPERATOR.chart, operand.namespace)
 
 
 def _lands(daemonset: WorkloadView, nodes: tuple[NodeView, ...], pool: Observed) -> bool:
@@ -203,6 +231,14 @@ CHECKS: Final = (
         "the operator's pods fail or stop containerd, and GPUs go away from the node",
         "https://github.com/NVIDIA/gpu-operator/issues/525",
         _two_drivers,
+        needs=("cloud", "pools", "nodes", "daemonsets"),
+    ),
+    Check(
+        "toolkit-config-source",
+        "a container toolkit that rewrites containerd's configuration",
+        "containerd 2 does not start with what it writes, and the node drops out",
+        "https://github.com/NVIDIA/aicr/issues/1688",
+        _toolkit_source,
         needs=("cloud", "pools", "nodes", "daemonsets"),
     ),
 )

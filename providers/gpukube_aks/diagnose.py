@@ -391,10 +391,13 @@ DIAGNOSIS: Final = Diagnosis(
     upgrade=_upgrade,
     node_version=_node_version,
     brought=("driver", "toolkit"),
+    toolkit_from=0,
     operator_values=(
         "driver.enabled=false",
         "toolkit.enabled=false",
         "operator.runtimeClass=nvidia-container-runtime",
     ),
 )
-"""Operator beside AKS's own driver and toolkit: NVIDIA/gpu-operator#525. Label: docs: aks/use-labels."""
+"""Operator beside AKS's own driver and toolkit: NVIDIA/gpu-operator#525. Label: docs: aks/use-labels.
+
+A toolkit on pools without AKS's driver: NVIDIA/aicr#1688, of which no version is told."""

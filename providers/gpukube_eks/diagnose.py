@@ -320,6 +320,7 @@ DIAGNOSIS: Final = Diagnosis(
     upgrade=_upgrade,
     node_version=_node_version,
     brought=("driver", "toolkit"),
+    toolkit_from=None,
     operator_values=("driver.enabled=false", "toolkit.enabled=false"),
 )
 """Operator beside the images' own driver and toolkit: docs: eks/ml-eks-optimized-ami."""

@@ -296,6 +296,7 @@ DIAGNOSIS: Final = Diagnosis(
     upgrade=_upgrade,
     node_version=_node_version,
     brought=("driver",),
+    toolkit_from=33,
     operator_values=(
         "driver.enabled=false",
         "hostPaths.driverInstallDir=/home/kubernetes/bin/nvidia",

@@ -30,6 +30,7 @@ GPU = {
     "acceleratorCount": "1",
     "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"},
 }
+A100 = {"acceleratorType": "nvidia-tesla-a100"}
 Body = dict[str, Any]  # members of pools as the clouds have them
 
 
@@ -194,6 +195,26 @@ FAULTS: dict[str, Fault] = {
         {"labels": without("gpukube.io/owner")},
         {"name-taken": "error", "marks-half": "warning"},
     ),
+    "eks: two with one mark": Fault(
+        (EKS, "zero"),
+        {"labels": beside(gpukube_io__pool="one"), "tags": {"k8s.io/cluster-autoscaler/enabled": "true"}},
+        {"marks-twice": "warning", "name-taken": "error"},
+    ),
+    "eks: G7 on a stock image": Fault((EKS, "zero"), {"instanceTypes": ["g7.2xlarge"]}, {"eks-g7-driver": "error"}),
+    "eks: types with different GPUs": Fault(
+        (EKS, "zero"), {"instanceTypes": ["g4dn.xlarge", "g4dn.12xlarge"]}, {"eks-unlike-types": "warning"}
+    ),
+    "eks: updates that want scarce machines twice": Fault(
+        (EKS, "zero"),
+        {"instanceTypes": ["p5.48xlarge"], "updateConfig": {"maxUnavailable": 1, "updateStrategy": "DEFAULT"}},
+        {"eks-surge": "warning"},
+    ),
+    "aks: A10 with an image whose driver does not fit": Fault(
+        (AKS, "zero"),
+        {"vmSize": "Standard_NV36ads_A10_v5", "nodeImageVersion": "AKSUbuntu-2204gen2containerd-202607.02.0"},
+        {"aks-a10-image": "error"},
+        {"vmSize": "Standard_NC4as_T4_v3", "nodeImageVersion": "AKSUbuntu-2404gen2containerd-202608.01.0"},
+    ),
     "aks: GPUs that AKS manages": Fault(
         (AKS, "zero"),
         {"gpuProfile": MANAGED},
@@ -257,6 +278,12 @@ FAULTS: dict[str, Fault] = {
         {"status": "RUNNING_WITH_ERROR", "conditions": STOCKOUT},
         {"pool-capacity": "error"},
         {"status": "RUNNING", "conditions": []},
+    ),
+    "gke: a cut that GKE's plugin does not know": Fault(
+        (GKE, "zero"),
+        {"config": {"machineType": "a2-highgpu-1g", "accelerators": [{**GPU, **A100, "gpuPartitionSize": "4g.20gb"}]}},
+        {"gke-partition": "error"},
+        {"config": {"machineType": "n1-standard-8", "accelerators": [{**GPU, "gpuSharingConfig": SHARED}]}},
     ),
     "gke: a pool that auto-provisioning owns": Fault(
         (GKE, "zero"),
@@ -452,3 +479,19 @@ def test_doctor_when_given_an_address_only_then_the_clouds_faults_are_found_with
     assert told.code == 1
     assert "gke-scopes" in told.out
     assert f"gcloud container node-pools delete zero --cluster {GKE} --location us-central1-a" in told.out
+
+
+def test_doctor_when_a_group_is_gone_and_its_template_stays_then_the_template_is_named(
+    doctor: Gpukube, clinic: SandboxInfo, spec: Path, tmp_path: Path
+) -> None:
+    document = yaml.safe_load(spec.read_text())
+    document["pools"].append({**document["pools"][1], "name": "spare", "clusters": [EKS]})
+    more = tmp_path / "more.yaml"
+    more.write_text(yaml.safe_dump(document))
+    doctor.made("-f", more)
+    daemon.tamper(clinic, EKS, "spare", delete=True)
+    try:
+        assert seen_with(doctor, more, EKS) == (0, {"eks-template-leftover": "warning"})
+    finally:
+        gone = doctor("pool", "delete", "spare", "-f", more, "--yes")
+    assert (gone.code, severities(ailments(doctor, spec, EKS))) == (0, {})

@@ -82,6 +82,21 @@ def driver(provider: str, value: str) -> Sighting:
     return seen(CPU, node(provider, {} if provider == "aks" else None, {label: value}), daemonsets=(made,))
 
 
+def toolkit(provider: str, version: str, **env: str) -> Evidence:
+    """A cluster with one node of the pool, and the container toolkit of an operator that runs everywhere."""
+    app = {"app": "nvidia-container-toolkit-daemonset"}
+    placement = placement_of({"tolerations": [{"operator": "Exists"}]})
+    made = daemonset("nvidia-container-toolkit-daemonset", "gpu-operator", pod_labels=app, placement=placement)
+    variables = [{"name": name, "value": value} for name, value in env.items()]
+    pod = {"containers": [{"name": "toolkit", "env": variables}]}
+    return evidence_of(
+        provider,
+        gke_pool({"pool": {"version": version, "initialNodeCount": 1}}),
+        seen=seen(CPU, node(provider), daemonsets=(made,)),
+        daemonsets={(made.namespace, made.name): {"spec": {"template": {"spec": pod}}}},
+    )
+
+
 def wanted(**changes: object) -> Desired:
     """The pool t4 as a spec declares it."""
     return desired_of(eks_target("g4dn.xlarge", name="t4", pool="t4", **changes))
@@ -129,6 +144,8 @@ HEALTHY: dict[str, Evidence] = {
     "no driver by AKS, and GPUs all the same": evidence_of(
         "aks", aks_pool(gpuProfile={"driver": "None"}, count=1), seen=seen(CPU, node("aks"))
     ),
+    "a toolkit that reads the file": toolkit("gke", "1.33.4-gke.1", RUNTIME_CONFIG_SOURCE="file"),
+    "a toolkit on old nodes": toolkit("gke", "1.32.9-gke.1"),
     "a tagged group from zero": evidence_of(
         "eks", eks_pool(instanceTypes=["p4d.24xlarge"], tags={f"{RESOURCES}nvidia.com/mig-1g.5gb": "56"}),
         seen=seen(CPU, node("eks", TEN)),
@@ -204,6 +221,7 @@ ILL: dict[str, tuple[str, Evidence]] = {
         "driver-twice",
         evidence_of("eks", EKS, seen=driver("eks", "true")),
     ),
+    "a toolkit that rewrites containerd's configuration": ("toolkit-config-source", toolkit("gke", "1.33.4-gke.1")),
     "slices without tags": ("autoscaler-misled", evidence_of("eks", CUT, seen=seen(CPU, node("eks", TEN)))),
     "slices with an old tag": (
         "autoscaler-misled",
