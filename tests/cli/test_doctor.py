@@ -111,3 +111,63 @@ def _healed(fault: Fault, doctor: Gpukube, spec: Path, patient: Cluster) -> bool
         return True
     mended = doctor("doctor", "-f", spec, "--fix", "--yes", "-o", "json").json()
     return bool(mended["exitCode"] == 0 and mended["clusters"][0]["mended"])
+
+
+def test_doctor_when_only_an_address_is_given_then_a_cluster_is_examined_without_a_spec(
+    doctor: Gpukube, patient: Cluster
+) -> None:
+    eventually(lambda: is_well(patient))
+    seen = doctor("doctor", "--cluster", f"aks:{SUBSCRIPTION}/ml/train")
+    assert (seen.code, "checks made" in seen.out, "error[" in seen.out) == (0, True, False), seen.out
+
+
+def test_doctor_when_secrets_may_not_be_read_then_all_other_checks_are_made(
+    doctor: Gpukube, spec: Path, ward: SandboxInfo
+) -> None:
+    daemon.deny(ward, "train", ("list", "secrets"))
+    try:
+        seen = doctor("doctor", "-f", spec, "-o", "json")
+    finally:
+        daemon.deny(ward, "train")
+    (cluster,) = seen.json()["clusters"]
+    assert {item["reading"] for item in cluster["skipped"]} == {"releases"}
+    assert (cluster["made"] > 60, cluster["errors"][0]["code"]) == (True, "kube-forbidden")
+    assert errors(cluster["ailments"]) == set()
+
+
+def test_doctor_when_nodes_may_not_be_read_then_it_ends_with_no_access(
+    doctor: Gpukube, spec: Path, ward: SandboxInfo
+) -> None:
+    daemon.deny(ward, "train", ("list", "nodes"))
+    try:
+        seen = doctor("doctor", "-f", spec)
+    finally:
+        daemon.deny(ward, "train")
+    assert (seen.code, "not made for want of it" in seen.out) == (5, True), seen.out
+
+
+def test_doctor_when_it_should_mend_and_nobody_can_be_asked_then_nothing_is_done(
+    doctor: Gpukube, spec: Path, patient: Cluster
+) -> None:
+    patient.label_nodes(MIG, **{"gpukube.io/pool": "other"})
+    try:
+        refused = doctor("doctor", "-f", spec, "--fix")
+        writes = doctor.writes()
+        shown = doctor("doctor", "-f", spec, "-o", "markdown").out
+    finally:
+        patient.label_nodes(MIG, **{"gpukube.io/pool": MIG})
+    assert (refused.code, writes) == (4, []), refused.err
+    assert "would train-aks: label node" in refused.err
+    assert "error[confirmation]" in refused.err
+    assert "### gpukube doctor: 1 error" in shown
+    assert "[node-labels-lost](https://github.com/Azure/AKS/issues/2832)" in shown
+    assert "fix: `kubectl label node aks-a100mig-" in shown
+
+
+def test_doctor_when_it_mends_then_it_says_what_it_did(doctor: Gpukube, spec: Path, patient: Cluster) -> None:
+    patient.label_nodes(SLICED, **{"gpukube.io/advertiser": None})
+    eventually(lambda: "node-labels-lost" in errors(ailments(doctor, spec)))
+    done = doctor("doctor", "-f", spec, "--fix", "--yes")
+    assert done.code == 0, done.out
+    assert "mended  label node aks-t4shared-" in done.out
+    eventually(lambda: is_well(patient))
