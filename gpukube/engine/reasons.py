@@ -5,7 +5,7 @@ Lives here: explanations (owners) and what was seen of their clusters -> plain d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from gpukube.cluster.advertisers import find_advertisers
 from gpukube.cluster.names import NAMESPACE, RELEASE_KINDS
@@ -20,11 +20,16 @@ from gpukube.errors import Diagnostic
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpukube.cluster.advertisers import ForeignAdvertiser
     from gpukube.core.owners import Decision
     from gpukube.core.values import Desired, Target
     from gpukube.engine.owners import Explained
 
 __all__ = ["Alternative", "Fact", "OwnerDocument", "OwnerPart", "Refusal", "Row", "Setting", "owner_document"]
+
+
+_CLOUDS_OWN: Final = ("gke-plugin", "aks-managed", "bottlerocket")
+"""Kinds of advertisers that a cloud brings to its own nodes."""
 
 
 class Fact(TypedDict):
@@ -141,7 +146,11 @@ def _facts(decision: Decision) -> Iterator[Fact]:
     runs = "runs a plugin of the cloud's" if stack.advertiser == "cloud" else "runs no plugin"
     asks = f"devicePlugin.owner {target.plugin_owner}, driver.owner {target.driver_owner}"
     yield {"fact": "asked", "value": asks, "source": str(target.locator.at("devicePlugin.owner"))}
-    yield {"fact": "machine", "value": f"{target.machine.name}, {target.machine.model}", "source": "catalogue"}
+    yield {
+        "fact": "machine",
+        "value": f"{target.machine.name}, {target.machine.gpus:g} x {target.machine.model}",
+        "source": "catalogue",
+    }
     yield {"fact": "nodes", "value": f"{stack.image} {brings} and {runs}", "source": stack.source}
     yield {"fact": "sharing", "value": _sharing(target), "source": str(target.locator.at("sharing"))}
     if target.sharing.mig:
@@ -176,12 +185,23 @@ def _seen(seen: Sighting | None, explained: Explained) -> Iterator[Fact]:
         said = f"revision {release.revision} is {release.status}" if release else "is not there"
         yield {"fact": "release", "value": f"{kind.address} ({kind.title}) {said}", "source": f"Secrets of {NAMESPACE}"}
     pools = [explained.desired] if explained.desired else []
-    for item in find_advertisers(seen, pools):
-        lands = "could run on these nodes" if item.lands_on else "stays off these nodes"
-        yield {"fact": "advertiser", "value": f"{item.title} {lands}", "source": item.evidence}
-    nfd = find_nfd(seen)
-    said = "is there already" if nfd else "is not there, the release brings it"
+    yield from _strangers(seen, pools)
+    said = "is there already" if find_nfd(seen) else "is not there"
     yield {"fact": "features", "value": f"node-feature-discovery {said}", "source": "DaemonSets of the cluster"}
+
+
+def _strangers(seen: Sighting, pools: Sequence[Desired]) -> Iterator[Fact]:
+    """Tell of advertisers that are not ours, those alike in one line: GKE has one for each size of machine."""
+    served = any(pool.ownership.advertiser == "cloud" for pool in pools)
+    alike: dict[tuple[str, str], list[ForeignAdvertiser]] = {}
+    for item in find_advertisers(seen, pools):
+        own = served and item.kind in _CLOUDS_OWN
+        verdict = "could run on" if item.lands_on else "is the cloud's own for" if own else "stays off"
+        alike.setdefault((item.kind, verdict), []).append(item)
+    for (_, verdict), items in alike.items():
+        more = f" and {len(items) - 1} more like it" if len(items) > 1 else ""
+        value = f"{items[0].title}{more}: {verdict} these nodes"
+        yield {"fact": "advertiser", "value": value, "source": items[0].evidence}
 
 
 def _rows(decision: Decision) -> list[Row]:

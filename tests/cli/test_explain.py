@@ -203,4 +203,13 @@ def test_explain_when_a_foreign_plugin_is_live_then_it_is_named(gpukube: Gpukube
         cluster.client.create(item)
     (part,) = told(gpukube, "a100mig", "-f", str(SINGLE), "--live", sandbox=True)
     assert [refusal["code"] for refusal in part["refusals"]] == ["foreign-advertiser"]
-    assert any(fact["fact"] == "advertiser" and "could run on" in fact["value"] for fact in part["facts"])
+    assert [fact["value"] for fact in part["facts"] if fact["fact"] == "advertiser"] == [
+        "DaemonSet kube-system/nvidia-device-plugin-daemonset: could run on these nodes"
+    ]
+
+
+def test_explain_when_the_clouds_own_plugin_is_live_then_it_is_no_stranger(gpukube: Gpukube) -> None:
+    (part,) = told(gpukube, "a100mig", "-f", str(EXAMPLES / "gke-mig.yaml"), "--live", sandbox=True)
+    (found,) = [fact["value"] for fact in part["facts"] if fact["fact"] == "advertiser"]
+    assert found.endswith("more like it: is the cloud's own for these nodes")
+    assert part["refusals"] == []
