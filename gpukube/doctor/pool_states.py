@@ -62,7 +62,9 @@ def _busy(evidence: Evidence) -> Iterator[Ailment]:
             yield Ailment(
                 where=view.name_of(pool),
                 seen=f"the cloud works on it: {pool.status}",
-                remedy=f"wait for it: gpukube pool wait, or see {diagnosis.show(view, pool)}",
+                remedy=f"wait for it: gpukube pool wait {pool.pool} -f SPEC"
+                if pool.pool
+                else f"wait for it: {diagnosis.show(view, pool)}",
                 evidence=_named(_leaving(evidence, pool)),
                 severity="warning",
             )
@@ -108,7 +110,7 @@ def _missing_nodes(evidence: Evidence) -> Iterator[Ailment]:
                 seen=f"the cloud counts {pool.nodes} nodes, and {len(seen)} are in the cluster",
                 remedy=f"look at the machines that did not join: {diagnosis.show(view, pool)}",
                 evidence=tuple(f"node {node.name}" for node in seen[:_MOST_NAMED]),
-                severity="warning" if seen else "error",
+                severity="warning" if seen or "nodes.autoscaling.max" in pool.fields else "error",
             )
 
 

@@ -93,11 +93,14 @@ def _unready(evidence: Evidence) -> Iterator[Ailment]:
 def _homeless(evidence: Evidence) -> Iterator[Ailment]:
     if not evidence.nodes or any(_is_open(node.taints) for node in evidence.nodes):
         return
-    waiting = [
+    own = [
         pod
         for pod in evidence.pods
-        if pod.view.namespace == _SYSTEM and not pod.view.scheduled and pod.view.owner_kind != "DaemonSet"
+        if pod.view.namespace == _SYSTEM and pod.view.owner_kind not in ("DaemonSet", "Node")
     ]
+    waiting = [pod for pod in own if not pod.view.scheduled]
+    if not waiting and any(pod.view.phase == "Running" for pod in own):
+        return  # they have found room: nodes of Fargate are tainted too, and take those that are meant for them
     taints = sorted({str(taint) for node in evidence.nodes for taint in node.taints if taint.effect in _HARD})
     yield Ailment(
         where=f"cluster {evidence.cluster.key}",

@@ -165,6 +165,9 @@ HEALTHY: dict[str, Evidence] = {
         seen=seen(CPU, node("gke", {"nvidia.com/gpu": 4})),
     ),
     "a new DRA driver": evidence_of("eks", seen=seen(device_classes=("gpu.nvidia.com",)), version="1.34.2"),
+    "tainted nodes on which the cluster's own pods run": evidence_of(
+        "eks", EKS, seen=seen(node("eks")), pods=(pod("coredns", namespace="kube-system", owner_kind="ReplicaSet"),)
+    ),
     "a System pool of AKS": evidence_of(
         "aks", seen=seen(replace(CPU, taints=(Taint("CriticalAddonsOnly", "true", "NoSchedule"),)), node("aks"))
     ),
@@ -309,6 +312,19 @@ def test_nodes_when_some_are_there_then_a_warning() -> None:
     pool = eks_pool(scalingConfig={"minSize": 2, "maxSize": 2, "desiredSize": 2})
     (found,) = found_in(evidence_of("eks", pool, seen=seen(CPU, node("eks"))))
     assert (found.check.id, found.ailment.severity) == ("pool-nodes-missing", "warning")
+
+
+def test_nodes_when_none_is_there_yet_of_an_autoscaled_pool_then_a_warning() -> None:
+    pool = eks_pool(scalingConfig={"minSize": 0, "maxSize": 3, "desiredSize": 1})
+    (found,) = found_in(evidence_of("eks", pool, seen=seen(CPU)))
+    assert (found.check.id, found.ailment.severity) == ("pool-nodes-missing", "warning")
+
+
+def test_pool_when_busy_then_ours_is_waited_for_and_others_are_shown() -> None:
+    (ours,) = found_in(evidence_of("eks", eks_pool(status="UPDATING")))
+    (theirs,) = found_in(evidence_of("eks", eks_pool(status="UPDATING", labels={})))
+    assert ours.ailment.remedy == "wait for it: gpukube pool wait t4 -f SPEC"
+    assert theirs.ailment.remedy.startswith("wait for it: aws eks describe-nodegroup --cluster-name train")
 
 
 def test_name_when_taken_by_nobody_then_adopting_is_offered_and_else_not() -> None:
