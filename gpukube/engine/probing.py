@@ -16,6 +16,7 @@ from gpukube.cluster.jsontree import text
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.probe import (
     PROBE_IMAGE,
+    Attempt,
     free_devices,
     is_left_over,
     judge_attempt,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
-    from gpukube.cluster.probe import Attempt
     from gpukube.cluster.proof import PoolProof
     from gpukube.core.values import Desired
     from gpukube.engine.run import Run
@@ -189,9 +189,14 @@ def _follow(task: _Task, job: str) -> Attempt:
     clock = task.run.clock
     end = clock.now() + task.limit_s
     said, stuck_since = "", end
+    last = Attempt()
     while True:
         seen = _look(task, job)
         now = clock.now()
+        if isinstance(seen, Attempt):
+            if last.pod and not seen.pod:
+                return last  # somebody, or the Job's own deadline, took the pod away
+            last = seen
         stuck = not isinstance(seen, GpukubeError) and seen.stuck
         stuck_since = min(stuck_since, now) if stuck else end
         if isinstance(seen, GpukubeError):

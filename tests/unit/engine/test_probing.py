@@ -52,7 +52,7 @@ class FakeProbeKube:
 
     clock: ManualClock
     pool: Desired
-    pod_at: Callable[[float], Tree | ClusterError]
+    pod_at: Callable[[float], Tree | ClusterError | None]
     log: tuple[str, ...] = (GPU,)
     running: tuple[PodView, ...] = ()
     forbidden: Collection[str] = ()
@@ -95,7 +95,7 @@ class FakeProbeKube:
         pod = self.pod_at(self.clock.now())
         if isinstance(pod, ClusterError):
             raise pod
-        return (pod,)
+        return (pod,) if pod else ()
 
     def pod_log(self, _namespace: str, _name: str, _lines: int) -> tuple[str, ...]:
         return self.log
@@ -108,7 +108,7 @@ def probe(
     pool: Desired,
     how: Probing = PLAIN,
     *,
-    pod_at: Callable[[float], Tree | ClusterError] = lambda _now: ended(),
+    pod_at: Callable[[float], Tree | ClusterError | None] = lambda _now: ended(),
     clock: ManualClock | None = None,
     empty: bool = False,
     **kube: object,
@@ -119,7 +119,10 @@ def probe(
 
 
 def staged(
-    pool: Desired, pod_at: Callable[[float], Tree | ClusterError], clock: ManualClock | None = None, **kube: object
+    pool: Desired,
+    pod_at: Callable[[float], Tree | ClusterError | None],
+    clock: ManualClock | None = None,
+    **kube: object,
 ) -> tuple[Stage, FakeProbeKube]:
     stage = Stage([pool], clock or ManualClock())
     fake = FakeProbeKube(stage.clock, pool, pod_at, **kube)  # type: ignore[arg-type]  # test data
@@ -178,6 +181,20 @@ def test_probe_when_the_image_comes_late_then_it_goes_on() -> None:
     proof, _, _ = probe(desire(), pod_at=pod_at)
     assert proof.probe is not None
     assert proof.probe.status == "passed"
+
+
+def test_probe_when_its_pod_is_taken_away_then_told_how_it_was_last_seen() -> None:
+    proof, _, _ = probe(desire(), pod_at=lambda now: stuck("ErrImagePull") if now < 10 else None)
+    assert proof.probe is not None
+    assert "ErrImagePull" in proof.probe.says
+
+
+def test_probe_when_no_pod_is_made_then_told_at_the_limit() -> None:
+    proof, _, stage = probe(desire(), pod_at=lambda _now: None)
+    assert (proof.probe.says if proof.probe else "", stage.clock.now()) == (
+        "the probe's Job made no pod",
+        PACE.verify_s,
+    )
 
 
 def test_probe_when_the_pod_is_wrongly_named_then_at_once() -> None:
