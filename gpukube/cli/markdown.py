@@ -336,7 +336,7 @@ def _doctor(document: DoctorDocument, *, whole: bool) -> Iterator[str]:
         yield from (f"- ✅ mended: {prose(line)}" for line in cluster["mended"])
         for ailment in cluster["ailments"]:
             yield from _ailment(ailment, whole=whole)
-        yield from _diagnostics(cluster["errors"])
+        yield from _diagnostics(() if cluster["made"] else cluster["errors"])  # told by the checks of access
         yield ""
 
 

@@ -144,17 +144,19 @@ def _by_labels(_evidence: Evidence, item: _Unreached) -> Ailment:
     )
 
 
-def _by_taint(_evidence: Evidence, item: _Unreached) -> Ailment:
-    ours = item.node.labels.get(OWNER_LABEL)
-    taints = ", ".join(str(reason.taint) for reason in item.reasons)
+def _by_taint(evidence: Evidence, item: _Unreached) -> Ailment:
+    ours = OWNER_LABEL in item.node.labels
+    missing = [reason.taint for reason in item.reasons if reason.taint]
+    taints = ", ".join(map(str, missing))
+    declared = {taint for wanted in evidence.desired for taint in wanted.effective_taints}
     return Ailment(
         f"node {item.node.name}",
         f"{item.plugin} does not tolerate {taints}",
-        f"{_APPLY} (it tolerates the taints of the spec's pools), or take off what is not of the spec: kubectl taint "
-        f"node {item.node.name} {item.reasons[0].taint}-"
+        f"write the taint into the spec and run {_APPLY} (it tolerates what the spec's pools carry), or take it off: "
+        f"kubectl taint node {item.node.name} {missing[0]}-"
         if ours
         else f"add tolerations for {taints} to the release of {item.plugin}",
-        mend=Reconcile() if ours else None,
+        mend=Reconcile() if ours and declared.issuperset(missing) else None,
     )
 
 

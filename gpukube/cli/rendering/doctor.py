@@ -52,7 +52,8 @@ def _ailment(ailment: AilmentPart, view: View) -> Iterator[Line]:
 
 
 def _unread(cluster: PatientPart, view: View) -> Iterator[Line]:
-    yield from finding_lines(cluster["errors"])
+    if not cluster["made"] or view.verbose:  # otherwise the checks of access have told of it
+        yield from finding_lines(cluster["errors"])
     if cluster["skipped"]:
         names = ", ".join(item["check"] for item in cluster["skipped"])
         said = f"{plural(len(cluster['skipped']), 'check')} not made for want of it"
