@@ -1,6 +1,7 @@
 """Which workloads of a cluster belong to the NVIDIA stack, and which nodes have GPUs: recognition, by any owner.
 
-Lives here: the tables by which parts are known. Must not live here: what is wrong with them (the checks).
+Lives here: the parts as the checks name them, on top of cluster.stack, and the signs of GPU nodes. Must not live here:
+what is wrong with them (the checks).
 
 Sources: names, labels, images and commands of NVIDIA/k8s-device-plugin v0.20.0 (chart and static manifest),
 NVIDIA/gpu-operator v26.7.0 (assets), kubernetes-sigs/node-feature-discovery v0.19.0 (chart) and
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.jsontree import items, text, tree
 from gpukube.cluster.scheduling import daemon_misfits
+from gpukube.cluster.stack import role_of
 from gpukube.cluster.views import DEVICE_PREFIX, devices_of
 from gpukube.core.values import OWNER_LABEL
 from gpukube.gpu.catalogue import machines
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from gpukube.cluster.jsontree import Tree
+    from gpukube.cluster.stack import Role
     from gpukube.cluster.views import NodeView, WorkloadView
     from gpukube.doctor.evidence import Evidence
 
@@ -56,41 +59,37 @@ _CLOUD_LABELS: Final[Mapping[str, str]] = {
 }
 """Labels by which clouds mark GPU nodes, with the value that they must have ("" for any)."""
 _PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
-_COMMANDS: Final[Mapping[str, Part]] = {
-    "nvidia-device-plugin": "plugin",
-    "gpu-feature-discovery": "gfd",
-    "mps-control-daemon": "mps",
-    "nvidia-mig-manager": "mig-manager",
-    "gpu-operator": "operator",
+_PARTS: Final[Mapping[Role, Part]] = {
+    "plugin": "plugin",
+    "cloud-plugin": "plugin",
+    "gfd": "gfd",
+    "mps": "mps",
+    "mig-manager": "mig-manager",
     "nfd-worker": "nfd-worker",
-    "nfd-master": "nfd-master",
 }
-_NAMES: Final[tuple[tuple[str, Part], ...]] = (
-    ("mps-control-daemon", "mps"),
-    ("gpu-feature-discovery", "gfd"),
-    ("nvidia-mig-manager", "mig-manager"),
-    ("node-feature-discovery-worker", "nfd-worker"),
-    ("nfd-worker", "nfd-worker"),
-    ("node-feature-discovery-master", "nfd-master"),
+"""Roles of DaemonSets, by whoever made them, in the words of the checks."""
+_DEPLOYED: Final[tuple[tuple[str, Part], ...]] = (
     ("nfd-master", "nfd-master"),
-    ("nvidia-gpu-device-plugin", "plugin"),
-    ("device-plugin", "plugin"),
+    ("node-feature-discovery-master", "nfd-master"),
     ("gpu-operator", "operator"),
 )
-"""Part of a workload's name -> what it is; the first that fits, asked when neither command nor image tells."""
+"""Program, or end of the name, of a Deployment -> what it is."""
 
 
 def parts_of(workload: WorkloadView) -> frozenset[Part]:
     """Say what parts of the stack a workload runs; empty for workloads of others."""
-    words = {word.rsplit("/")[-1] for container in workload.containers for word in container.command[:1]}
-    known = {part for word, part in _COMMANDS.items() if word in words}
-    if known:
-        return frozenset(known)
-    named = next((part for name, part in _NAMES if name in workload.name), None)
-    if named and (named != "plugin" or "nvidia" in workload.name):
-        return frozenset({named})
-    images = [image for image in workload.images if any(name in image for name in _PLUGIN_IMAGES)]
-    return frozenset({"plugin"}) if images else frozenset()
+    if workload.kind == "DaemonSet":
+        role = role_of(workload)
+        part = _PARTS.get(role) if role else _by_image(workload)
+    else:
+        words = {word.rsplit("/")[-1] for container in workload.containers for word in container.command[:1]}
+        part = next((part for name, part in _DEPLOYED if name in words or workload.name.endswith(name)), None)
+    return frozenset({part} if part else ())
+
+
+def _by_image(workload: WorkloadView) -> Part | None:
+    """Know a plugin that runs under a name and a command of its own."""
+    return "plugin" if any(name in image for image in workload.images for name in _PLUGIN_IMAGES) else None
 
 
 def is_of_stack(workload: WorkloadView) -> bool:

@@ -13,9 +13,16 @@ PARTS = {
     "chart's GFD": (daemonset("nvdp-gpu-feature-discovery", "/usr/bin/gpu-feature-discovery"), {"gfd"}),
     "operator's plugin, by its name": (daemonset("nvidia-device-plugin-daemonset", "bash"), {"plugin"}),
     "operator's MPS, by its name": (daemonset("nvidia-device-plugin-mps-control-daemon", "bash"), {"mps"}),
-    "GKE's plugin": (daemonset("nvidia-gpu-device-plugin-small-cos", "/usr/bin/serve"), {"plugin"}),
+    "GKE's plugin": (
+        daemonset("gpus-small-cos", "serve", "kube-system", {"k8s-app": "nvidia-gpu-device-plugin"}),
+        {"plugin"},
+    ),
     "image alone": (daemonset("gpus", "sh", image="registry.example/nvidia/k8s-device-plugin:v1"), {"plugin"}),
     "NFD": (daemonset("nfd-worker", "nfd-worker"), {"nfd-worker"}),
+    "operator's validator": (
+        daemonset("nvidia-operator-validator", "sh", labels={"app": "nvidia-operator-validator"}),
+        set(),
+    ),
     "another vendor's plugin": (daemonset("rdma-device-plugin", "k8s-rdma", image="rdma:1"), set()),
     "a workload": (daemonset("fluent-bit", "fluent-bit", image="fluent-bit:3"), set()),
 }

@@ -1,0 +1,122 @@
+"""The doctor on a cluster that only Helm has touched: the traps of the chart's own defaults, played out."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm import HelmJob
+from gpukube.cluster.release_removal import kubeconfig_file
+from gpukube.core.values import Settings
+from gpukube.doctor.check import examine
+from gpukube.doctor.gather import gather
+from gpukube.doctor.registry import CHECKS
+from gpukube.engine.session import Session
+from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
+from gpukube.testing.fakes import FakeProvider
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from gpukube.cluster.helm import Engine
+    from gpukube.cluster.kube import LightKube
+    from tests.wire.cluster.conftest import Live
+
+PRESENT = {"nvidia.com/gpu.present": "true"}
+GPU_TAINT, OWN_TAINT = Taint("nvidia.com/gpu", "present"), Taint("sku", "gpu")
+TOLERATES = [{"key": "sku", "operator": "Exists"}, {"key": "nvidia.com/gpu", "operator": "Exists"}]
+FEATURES = {"gfd": {"enabled": True}}
+SHARED = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
+CONFIG = {"config": {"map": {"four": SHARED}, "default": "four"}}
+PATIENCE_S = 30.0
+LOOKS = 3
+"""In a row that must agree: a node that boots looks ill for a moment."""
+
+CASES: dict[str, tuple[Mapping[str, object], Mapping[str, str], Taint, set[str]]] = {
+    "the chart as it is, a label by hand": ({}, PRESENT, GPU_TAINT, set()),
+    "features on, the taint of NVIDIA": (FEATURES, {}, GPU_TAINT, set()),
+    "no features, no label": ({}, {"accelerator": "nvidia"}, GPU_TAINT, {"plugin-desired-zero"}),
+    "features on, a taint of one's own": (
+        {**FEATURES, "tolerations": TOLERATES},
+        {"accelerator": "nvidia"},
+        OWN_TAINT,
+        {"nfd-worker-not-tolerating"},
+    ),
+    "a taint of one's own, a label by hand": ({}, PRESENT, OWN_TAINT, {"plugin-not-tolerating"}),
+    "an entry that is not there": (
+        {**FEATURES, **CONFIG},
+        {"nvidia.com/device-plugin.config": "five"},
+        GPU_TAINT,
+        {"config-key-unknown"},
+    ),
+    "a default that is not there": (
+        {"config": {"map": {"four": SHARED}, "default": "fore"}},
+        PRESENT,
+        GPU_TAINT,
+        {"config-default-unknown"},
+    ),
+    "MPS without features": (
+        {"config": {"map": {"four": SHARED.replace("timeSlicing", "mps")}, "default": "four"}},
+        PRESENT,
+        GPU_TAINT,
+        {"mps-daemon-missing"},
+    ),
+    "a strategy over the entry's": (
+        {"config": {"map": {"one": "version: v1\nflags: {migStrategy: mixed}\n"}}, "migStrategy": "none"},
+        PRESENT,
+        GPU_TAINT,
+        {"strategy-overridden"},
+    ),
+}
+"""Values of the chart, labels and taint of the node, and the errors that must be found."""
+
+
+@pytest.fixture
+def install(
+    live: Live, kube: LightKube, engine: Engine, charts: ChartSource, tmp_path: Path
+) -> Callable[[Mapping[str, object]], None]:
+    """Install the chart as its README does, with values of one's own."""
+
+    def run(values: Mapping[str, object]) -> None:
+        kube.ensure_namespace("nvidia", {})
+        chart = engine.pull(ChartSource(charts.location), tmp_path)
+        with kubeconfig_file(live.access()) as path:
+            engine.upgrade(HelmJob(path, "nvdp", "nvidia", chart, dict(values), installed=False, dry_run=False))
+
+    return run
+
+
+def errors_of(kube: LightKube) -> set[str]:
+    provider, settings = FakeProvider(), Settings()
+    session = Session(CLUSTER, provider, provider.connect(CLUSTER, settings), settings, _kube=kube)
+    evidence = gather(session, ())
+    assert evidence.troubles == {}
+    return {found.check.id for found in examine(evidence, CHECKS).found if found.ailment.severity == "error"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_doctor_when_helm_alone_was_here_then_the_trap_of_the_chart_is_found(
+    name: str, live: Live, kube: LightKube, install: Callable[[Mapping[str, object]], None]
+) -> None:
+    values, labels, taint, wanted = CASES[name]
+    install(values)
+    live.run(live.cluster.add_node(NodeShape(name="cpu-1", boot_s=1.0)))
+    gpu = GpuShape("A100-40GB", 8)
+    live.run(live.cluster.add_node(NodeShape("gpu-1", labels=labels, taints=(taint,), gpu=gpu, boot_s=1.0)))
+    end, agreed = time.monotonic() + PATIENCE_S, 0
+    while agreed < LOOKS and time.monotonic() < end:
+        time.sleep(0.1)
+        agreed = agreed + 1 if errors_of(kube) == wanted and _is_settled(kube, wanted) else 0
+    assert (errors_of(kube), agreed) == (wanted, LOOKS)
+
+
+def _is_settled(kube: LightKube, wanted: set[str]) -> bool:
+    """Say whether all nodes are up, and a healthy one shows its devices; an ill one may show none."""
+    if {node.name for node in kube.nodes() if node.ready} != {"cpu-1", "gpu-1"}:
+        return False
+    return bool(wanted) or any(node.devices.get("nvidia.com/gpu") == 8 for node in kube.nodes())
