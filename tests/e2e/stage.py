@@ -1,0 +1,194 @@
+"""A world with one of the two Helms, and what "all is well" means in it.
+
+Lives here: runs with a chosen Helm, the three proofs (verify, plan, doctor), the inside of clusters. Must not live
+here: specs (scenarios), faults, fixtures.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from lightkube.resources.core_v1 import Node, Secret
+
+from gpukube import api
+from gpukube.sandbox import daemon
+from tests.changes.world import World, differences, prepare
+from tests.cli.harness import NAMESPACE, Cluster, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.sandbox.daemon import SandboxInfo
+    from tests.changes.world import Document
+
+__all__ = ["ENGINES", "SPEED", "Inside", "Stage", "ailments", "errors_of", "inside", "name_of", "totals", "unwell"]
+
+SPEED = 4000.0
+PROBING_SPEED = 400.0
+"""The cluster removes a probe's Job minutes after its end: it must not be gone between two looks."""
+HELM = os.environ.get("GPUKUBE_TEST_HELM", "")
+PATIENCE_S = 6.0
+KNOWN: Mapping[str, tuple[str, ...]] = {"embedded": (), "helm": ()}
+"""What the doctor says of a Helm that is old."""
+ENGINES = ("embedded", "helm") if HELM else ("embedded",)
+
+
+@dataclass(frozen=True)
+class Stage(World):
+    """One sandbox, and the Helm that runs use in it.
+
+    Attributes:
+        engine: "embedded", or "helm" for the command that GPUKUBE_TEST_HELM names.
+        chart: An archive to use; "" for the sandbox's repository.
+    """
+
+    engine: str = "embedded"
+    chart: str = ""
+
+    def run(self, *, no_wait: bool = False) -> api.Run:
+        """Make the circumstances of one run: PATH holds the wanted Helm or none."""
+        run = super().run(no_wait=no_wait)
+        places = [str(Path(HELM).parent)] if self.engine == "helm" else []
+        environ = {**run.environ, "PATH": os.pathsep.join([*places, *_without_helm()])}
+        return replace(run, environ=environ, chart=api.chart_source(self.chart) if self.chart else run.chart)
+
+    def create_all(self, *documents: Document) -> dict[str, api.PoolReport]:
+        """Create what specs declare, and give the reports by cluster and pool; a cluster may refuse."""
+        return _by_place(api.create(prepare(*documents), self.run()))
+
+    def apply_all(self, *documents: Document, prune: bool = False) -> dict[str, api.PoolReport]:
+        """Apply specs together, and give the reports by cluster and pool."""
+        return _by_place(api.apply(prepare(*documents), self.run(), api.Scope(prune=prune)))
+
+    def verify(self, *documents: Document, probe: bool = False) -> dict[str, api.PoolReport]:
+        """Verify specs together, and give the reports by cluster and pool, "aks/whole"."""
+        prepared = prepare(*documents)
+        if not probe:
+            return _by_place(api.verify(prepared, _hurried(self.run())))
+        daemon.configure(self.info, speed=PROBING_SPEED)
+        try:
+            return _by_place(api.verify(prepared, self.run(), api.Probing()))
+        finally:
+            daemon.configure(self.info, speed=SPEED)
+
+    def diagnose(self, *documents: Document) -> tuple[api.Examination, ...]:
+        """Let the doctor look at the clusters of specs."""
+        return api.diagnose(prepare(*documents), self.run())
+
+    def require_green(self, *documents: Document) -> dict[str, api.PoolReport]:
+        """Insist that verify is green, the plan empty, and the doctor finds nothing; give what verify said."""
+        verified = self.verify(*documents)
+        assert errors_of(verified) == {}
+        assert differences(self.plan(*documents)) == []
+        self.require_healthy(*documents)
+        return verified
+
+    def require_healthy(self, *documents: Document, usual: tuple[str, ...] = ()) -> None:
+        """Insist that the doctor finds nothing, once the cluster's controllers have done their part."""
+        found: list[str] = []
+
+        def is_healthy() -> bool:
+            found[:] = unwell(self.diagnose(*documents), *KNOWN[self.engine], *usual)
+            return not found
+
+        try:
+            eventually(is_healthy, PATIENCE_S)
+        except AssertionError:
+            pytest.fail("\n".join(found))
+
+
+def _without_helm() -> list[str]:
+    return [place for place in os.environ.get("PATH", os.defpath).split(os.pathsep) if not _has_helm(place)]
+
+
+def _has_helm(place: str) -> bool:
+    return (Path(place) / "helm").exists()
+
+
+def _hurried(run: api.Run) -> api.Run:
+    """Look no longer than a moment at what is broken."""
+    return replace(run, pace=replace(run.pace, settle_s=0.3, timeout_s=12.0))
+
+
+def _by_place(reports: tuple[api.ClusterReport, ...]) -> dict[str, api.PoolReport]:
+    return {f"{report.cluster.key}/{pool.pool}": pool for report in reports for pool in report.pools}
+
+
+def errors_of(reports: dict[str, api.PoolReport]) -> dict[str, str]:
+    """Give what went wrong, by pool."""
+    return {name: str(report.error or report.message) for name, report in reports.items() if not _is_good(report)}
+
+
+def _is_good(report: api.PoolReport) -> bool:
+    return report.error is None and report.outcome in ("done", "unchanged")
+
+
+def totals(report: api.PoolReport) -> dict[str, int]:
+    """Give the devices that a pool's nodes show, names without the domain."""
+    shown: dict[str, int] = dict(report.proof.total) if report.proof else {}
+    return {name.removeprefix("nvidia.com/"): count for name, count in shown.items()}
+
+
+def ailments(examinations: tuple[api.Examination, ...]) -> Iterator[tuple[str, str, Any]]:
+    """List what was found: cluster, check, ailment."""
+    for examination in examinations:
+        assert not examination.troubles, examination.troubles
+        for found in examination.found:
+            yield examination.cluster.key, found.check.id, found.ailment
+
+
+def unwell(examinations: tuple[api.Examination, ...], *expected: str) -> list[str]:
+    """Say in one line each what was found beside the checks that are expected."""
+    return [
+        f"{key}: {check}: {ailment.where}: {ailment.seen}"
+        for key, check, ailment in ailments(examinations)
+        if check not in expected
+    ]
+
+
+class Inside(Cluster):
+    """A cluster as somebody with kubectl has it, on any cloud."""
+
+    def nodes(self, pool: str) -> list[Node]:
+        """List the nodes of a pool by our marks, which do not go when a label of the node is changed."""
+        found = self.client.list(Node)
+        return sorted((node for node in found if _pool_of(node) == pool), key=name_of)
+
+    def release_states(self) -> dict[int, str]:
+        """Give the state of each revision of our release."""
+        found = self.client.list(Secret, namespace=NAMESPACE, labels={"owner": "helm"})
+        labels = [(secret.metadata.labels if secret.metadata else None) or {} for secret in found]
+        return {int(item["version"]): item["status"] for item in labels}
+
+    def chart_labels(self) -> set[str]:
+        """Give the charts that the plugin's DaemonSet says to be of."""
+        meta = self.daemonset().metadata
+        return {((meta.labels if meta else None) or {})["helm.sh/chart"]}
+
+
+@contextmanager
+def inside(info: SandboxInfo, name: str) -> Iterator[Inside]:
+    """Give the inside of a cluster."""
+    cluster = Inside(info, name)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+_POOL_LABELS = ("gpukube.io/pool", "kubernetes.azure.com/agentpool", "eks.amazonaws.com/nodegroup")
+
+
+def _pool_of(node: Node) -> str:
+    labels = (node.metadata.labels if node.metadata else None) or {}
+    return next((labels[key] for key in _POOL_LABELS if key in labels), "")
+
+
+def name_of(item: Node) -> str:
+    """Give the name of an object."""
+    return str(item.metadata.name) if item.metadata else ""

@@ -1,0 +1,105 @@
+"""Every sharing on every cloud, side by side in one cluster: created, proven, probed; the plan empty, nothing ill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.errors import SpecError
+from tests.changes.world import address, differences, prepare, spec
+from tests.e2e.scenarios import CUTTABLE, REFUSED, WARDS, cut, one
+from tests.e2e.stage import totals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube import api
+    from tests.changes.world import Document
+    from tests.e2e.stage import Stage
+
+SCENARIOS = [(key, name) for key, ward in WARDS.items() for name, _ in ward.devices()]
+
+
+@dataclass(frozen=True)
+class Made:
+    """All clusters with their pools.
+
+    Attributes:
+        created: What create said of each, by "cluster/pool".
+        verified: What verify with a probe said of each.
+        old_helm: Whether the Helm is too old for the operator's chart: its pools were refused.
+    """
+
+    stage: Stage
+    documents: Mapping[str, Document]
+    created: Mapping[str, api.PoolReport]
+    verified: Mapping[str, api.PoolReport]
+    old_helm: bool
+
+    def require_charted(self, key: str) -> None:
+        """Leave out clusters of the operator where the Helm cannot install it."""
+        if self.old_helm and WARDS[key].release == "operator":
+            pytest.skip("this helm is too old for the operator's chart, which is another test")
+
+
+@pytest.fixture(scope="module")
+def made(stage: Stage) -> Made:
+    """Create all clusters at once."""
+    for key, ward in WARDS.items():
+        stage.make(ward.cloud, key)
+    documents = {key: ward.document(key) for key, ward in WARDS.items()}
+    reports = stage.create_all(*documents.values())
+    created = {key: report for key, report in reports.items() if report.outcome != "not-attempted"}
+    old_helm = "eks-mixed/whole" not in created
+    wanted = [documents[key] for key in documents if f"{key}/whole" in created]
+    return Made(stage, documents, created, stage.verify(*wanted, probe=True), old_helm)
+
+
+@pytest.mark.parametrize(("key", "name"), SCENARIOS, ids=[f"{key}-{name}" for key, name in SCENARIOS])
+def test_pool_when_created_then_its_devices_are_there_and_a_pod_gets_one(key: str, name: str, made: Made) -> None:
+    made.require_charted(key)
+    devices = WARDS[key].pools[name][1]
+    created, verified = made.created[f"{key}/{name}"], made.verified[f"{key}/{name}"]
+    assert (created.outcome, str(created.error or ""), totals(created)) == ("done", "", devices)
+    assert (str(verified.error or ""), totals(verified)) == ("", devices)
+    assert verified.proof is not None
+    assert verified.proof.probe is not None
+    assert (verified.proof.probe.status, verified.proof.probe.says != "") == ("passed", True)
+
+
+@pytest.mark.parametrize("key", WARDS)
+def test_cluster_when_all_its_pools_are_there_then_plan_is_empty_and_the_doctor_finds_nothing(
+    key: str, made: Made
+) -> None:
+    made.require_charted(key)
+    (plan,) = plans = made.stage.plan(made.documents[key])
+    assert differences(plans) == []
+    titles = {"chart": "the device-plugin chart", "operator": "the GPU Operator", "": ""}
+    release = plan.release if plan.release and plan.release.revision else None
+    assert (release.kind.title if release else "") == titles[WARDS[key].release]
+    made.stage.require_healthy(made.documents[key], usual=WARDS[key].usual)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_pool_when_its_cloud_cannot_do_it_then_refused_with_what_to_write(name: str) -> None:
+    refusal = REFUSED[name]
+    document = spec(
+        "refused", {"c": address(refusal.cloud, "c")}, [{"name": "p", "nodes": {"count": 1}, **refusal.pool}]
+    )
+    with pytest.raises(SpecError) as caught:
+        prepare(document)
+    assert [(item.code, item.fix) for item in caught.value.diagnostics] == [(refusal.code, refusal.fix)]
+
+
+def test_operator_when_pools_of_both_strategies_are_asked_of_it_then_refused_with_the_way_out(stage: Stage) -> None:
+    clusters = {"both": stage.make("eks", "both")}
+    pools = [one(name, CUTTABLE["eks"], sharing=cut("eks", name)) for name in ("single", "mixed")]
+    (plan,) = stage.plan(spec("both", clusters, pools))
+    assert [(item.code, item.fix) for item in plan.diagnostics if item.severity == "error"] == [
+        (
+            "operator-strategy",
+            "write one sharing.mig.strategy for all its pools, or put them on another cluster",
+        )
+    ]
