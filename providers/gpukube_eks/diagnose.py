@@ -147,7 +147,7 @@ def _accelerator_label(view: CloudView, pool: Observed) -> Ailment | None:
     return Ailment(
         view.name_of(pool),
         f"an autoscaled GPU group without the label {ACCELERATOR_LABEL}",
-        f"aws eks update-nodegroup-config {_names(view, pool)} --labels addOrUpdateLabels={{{label}}}",
+        f"aws eks update-nodegroup-config {_names(view, pool)} --labels 'addOrUpdateLabels={{{label}}}'",
         evidence=(_bounds(pool),),
         severity="warning",
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,15 +15,16 @@ from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import Node
 
 from gpukube.sandbox import daemon, guard
+from gpukube.sandbox.environment import env
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import Cluster, Gpukube, eventually, run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from gpukube.sandbox.daemon import SandboxInfo
 
+AWS = os.environ.get("GPUKUBE_TEST_AWS") or shutil.which("aws") or ""
 SPEED = 2000.0
 EKS, AKS, GKE = "clinic-eks", "clinic-aks", "clinic-gke"
 ACCELERATOR = "k8s.amazonaws.com/accelerator"
@@ -495,3 +500,37 @@ def test_doctor_when_a_group_is_gone_and_its_template_stays_then_the_template_is
     finally:
         gone = doctor("pool", "delete", "spare", "-f", more, "--yes")
     assert (gone.code, severities(ailments(doctor, spec, EKS))) == (0, {})
+
+
+HEALED = (
+    "eks: no label for the autoscaler",
+    "eks: a taint without a value",
+    "eks: the autoscaler's tags are old",
+    "eks: Bottlerocket under our plugin's labels",
+)
+"""Whose remedy is one command of AWS's own."""
+
+
+@pytest.mark.aws
+@pytest.mark.parametrize("name", HEALED)
+def test_remedy_when_it_is_run_as_it_is_told_then_the_ailment_is_gone(
+    name: str, doctor: Gpukube, clinic: SandboxInfo, spec: Path
+) -> None:
+    if not AWS:
+        pytest.skip("no aws command on PATH, and GPUKUBE_TEST_AWS names none")
+    fault = FAULTS[name]
+    (cluster, pool), (check,) = fault.at, fault.found
+    before = sent(clinic, cluster, pool)
+    change = {key: value(before[key]) if callable(value) else value for key, value in fault.change.items()}
+    daemon.tamper(clinic, cluster, pool, **change)
+    try:
+        (ailment,) = [item for item in ailments(doctor, spec, cluster) if item["check"] == check]
+        path = f"{Path(AWS).parent}{os.pathsep}{os.environ['PATH']}"
+        surroundings = {"PATH": path, **env(clinic)}
+        words = ["sh", "-c", ailment["remedy"]]
+        done = subprocess.run(words, env=surroundings, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stderr
+        eventually(lambda: not {check, "pool-busy"} & set(severities(ailments(doctor, spec, cluster))))
+    finally:
+        back: Body = {key: before.get(key) for key in ("labels", "taints", "tags", *change)}
+        daemon.tamper(clinic, cluster, pool, **back)
