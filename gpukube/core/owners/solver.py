@@ -108,7 +108,7 @@ def choose_release(pools: Iterable[tuple[Target, NodeStack]], *, operator_live: 
     ours = [(target, stack) for target, stack in asked if stack.advertiser == "none"]
     deciding = {
         "cut-by-operator": next((t.pool for t, stack in ours if needs_operator(t, stack)), None),
-        "operator-asked": next((t.pool for t, stack in ours if _can_ask_operator(t, stack)), None),
+        "operator-asked": next((t.pool for t, _ in ours if t.plugin_owner == "operator"), None),
         "helm-asked": next((t.pool for t, _ in ours if t.plugin_owner == "helm"), None),
     }
     chosen = next((row for row in RELEASE_ROWS if deciding.get(row.name)), RELEASE_ROWS[-1])
@@ -190,10 +190,6 @@ def cut_of(target: Target, stack: NodeStack) -> Cut:
     if target.sharing.mig is None:
         return "none"
     return "nobody" if stack.cut_by == "none" else stack.cut_by
-
-
-def _can_ask_operator(target: Target, stack: NodeStack) -> bool:
-    return target.plugin_owner == "operator" and stack.driver == "cloud"
 
 
 def _choice(row: ReleaseRow, pool: str = "") -> ReleaseChoice:
