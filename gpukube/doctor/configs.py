@@ -240,7 +240,7 @@ CHECKS: Final = (
         "config-default-unknown",
         "a config.default that names no entry",
         "the plugin does not start on nodes without a label of their own; Helm does not check it",
-        f"{_README}#deploying-via-helm-install-with-a-direct-url-to-the-helm-package",
+        f"{_README}#passing-configuration-to-the-plugin-via-a-configmap",
         _unknown_default,
         needs=_NEEDS,
     ),

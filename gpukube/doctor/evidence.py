@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from gpukube.cluster.sighting import Sighting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.release import Release
@@ -119,6 +119,19 @@ class Evidence:
     denied: tuple[Right, ...] = ()
     tools: Tools | None = None
     troubles: Mapping[Reading, GpukubeError] = field(default_factory=dict)
+    _owned: Mapping[tuple[str, str], Sequence[PodFacts]] = field(init=False, repr=False, compare=False)
+    _placed: Mapping[str, Sequence[PodFacts]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Sort the pods by their DaemonSets and by their nodes: checks ask for them once a node."""
+        owned: dict[tuple[str, str], list[PodFacts]] = {}
+        placed: dict[str, list[PodFacts]] = {}
+        for pod in self.pods:
+            placed.setdefault(pod.view.node, []).append(pod)
+            if pod.view.owner_kind == "DaemonSet" and not pod.view.terminating:
+                owned.setdefault((pod.view.namespace, pod.view.owner), []).append(pod)
+        object.__setattr__(self, "_owned", owned)
+        object.__setattr__(self, "_placed", placed)
 
     @property
     def nodes(self) -> tuple[NodeView, ...]:
@@ -131,9 +144,16 @@ class Evidence:
 
     def pods_of(self, daemonset: WorkloadView) -> tuple[PodFacts, ...]:
         """List the living pods of a DaemonSet."""
-        wanted = (daemonset.namespace, "DaemonSet", daemonset.name)
+        return tuple(self._owned.get((daemonset.namespace, daemonset.name), ()))
+
+    def pods_on(self, node: str, daemonset: WorkloadView | None = None) -> tuple[PodFacts, ...]:
+        """List the pods on a node, or the living ones of a DaemonSet there; also those that are bound for it."""
+        here = self._placed.get(node, ())
+        if daemonset is None:
+            return tuple(here)
+        wanted = ("DaemonSet", daemonset.namespace, daemonset.name)
         return tuple(
             pod
-            for pod in self.pods
-            if (pod.view.namespace, pod.view.owner_kind, pod.view.owner) == wanted and not pod.view.terminating
+            for pod in here
+            if (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == wanted and not pod.view.terminating
         )

@@ -63,7 +63,7 @@ def _failed(evidence: Evidence) -> Iterator[Ailment]:
     for node in gpu_nodes(evidence):
         if node.labels.get(_STATE) != "failed":
             continue
-        users = [pod for pod in evidence.pods if pod.view.node == node.name and pod.view.devices]
+        users = [pod for pod in evidence.pods_on(node.name) if pod.view.devices]
         namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
         yield Ailment(
             f"node {node.name}",
@@ -129,7 +129,7 @@ def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
     forced = environment_of(evidence.manifest(landing[0])).get("MIG_STRATEGY", "")
     if forced and forced != node.labels.get(_STRATEGY, "none"):
         return None
-    up = any(pod.view.node == node.name and pod.view.ready for pod in evidence.pods_of(landing[0]))
+    up = any(pod.view.ready for pod in evidence.pods_on(node.name, landing[0]))
     return landing[0] if up else None
 
 

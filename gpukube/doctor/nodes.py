@@ -26,7 +26,7 @@ def _untainted(evidence: Evidence) -> Iterator[Ailment]:
     for node in gpu_nodes(evidence):
         if any(taint.effect in _HARD for taint in node.taints):
             continue
-        guests = [pod for pod in evidence.pods if pod.view.node == node.name and _is_cpu_guest(pod)]
+        guests = [pod for pod in evidence.pods_on(node.name) if _is_cpu_guest(pod)]
         yield Ailment(
             where=f"node {node.name}",
             seen=f"no taint keeps pods without GPUs away; {len(guests)} of them sit here",

@@ -89,7 +89,7 @@ def _unreached(evidence: Evidence) -> list[_Unreached]:
 def _is_served(evidence: Evidence, node: NodeView) -> bool:
     """Tell a node that shows devices without a plugin's pod: something that is not known here advertises them."""
     shows = any(count > 0 for count in node.devices.values())
-    return shows and not any(pod.view.node == node.name for item in plugins(evidence) for pod in evidence.pods_of(item))
+    return shows and not any(evidence.pods_on(node.name, item) for item in plugins(evidence))
 
 
 def _nearest(found: Sequence[WorkloadView], node: NodeView) -> tuple[WorkloadView | None, tuple[Misfit, ...]]:

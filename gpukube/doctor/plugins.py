@@ -124,8 +124,9 @@ def _failure(state: ContainerState) -> Failure | None:
 
 def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Ailment]:
     """Tell of failing pods, those left out whose cause is told by another check."""
+    with_gpus = {node.name: node for node in gpu_nodes(evidence)}
     for item in _failing(evidence, failure):
-        node = next((node for node in gpu_nodes(evidence) if node.name == item.pod.view.node), None)
+        node = with_gpus.get(item.pod.view.node)
         if node is None or _is_explained(evidence, node, item):
             continue
         place = f"--namespace {item.pod.view.namespace}"
@@ -176,9 +177,10 @@ _READ: Final = {
 
 def _silent(evidence: Evidence) -> Iterator[Ailment]:
     """Find plugins that run and show nothing: they wait forever for a driver when failOnInitError is false."""
+    with_gpus = {node.name: node for node in gpu_nodes(evidence)}
     for item in plugins(evidence):
         for pod in evidence.pods_of(item):
-            node = next((node for node in gpu_nodes(evidence) if node.name == pod.view.node), None)
+            node = with_gpus.get(pod.view.node)
             if node is None or not node.ready or not pod.view.ready or any(node.devices.values()):
                 continue
             if explains_zero(evidence, node) or shares_by_mps(evidence, node):
@@ -220,7 +222,7 @@ def _mps_missing(evidence: Evidence) -> Iterator[Ailment]:
     for node in gpu_nodes(evidence):
         if not node.ready or not shares_by_mps(evidence, node) or any(node.devices.values()):
             continue
-        if any(pod.view.node == node.name and pod.view.ready for item in daemons for pod in evidence.pods_of(item)):
+        if any(pod.view.ready for item in daemons for pod in evidence.pods_on(node.name, item)):
             continue
         capable = node.labels.get("nvidia.com/mps.capable", "absent")
         has_gfd = any(lands_on(item, node) for item in evidence.seen.daemonsets if "gfd" in parts_of(item))

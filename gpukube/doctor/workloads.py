@@ -164,8 +164,8 @@ def _refused(evidence: Evidence) -> Iterator[Ailment]:
 def _twice_the_share(evidence: Evidence) -> Iterator[Ailment]:
     for node in gpu_nodes(evidence):
         shared = _shared_names(entry_of(evidence, node))
-        for pod in evidence.pods if shared else ():
-            if pod.view.node != node.name or pod.view.phase not in ("Running", "Pending"):
+        for pod in evidence.pods_on(node.name) if shared else ():
+            if pod.view.phase not in ("Running", "Pending"):
                 continue
             for name, count in sorted(pod.most.items()):
                 if count > 1 and name in shared:
@@ -222,7 +222,7 @@ CHECKS: Final = (
         "pods-ask-gpu-under-mixed",
         "pods that ask for nvidia.com/gpu where MIG strategy mixed gives other names",
         "the pod stays Pending forever",
-        "https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html#the-mixed-strategy",
+        "https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html",
         _under_mixed,
         needs=_PODS,
     ),

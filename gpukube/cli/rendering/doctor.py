@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -9,13 +10,15 @@ from rich.text import Text
 from gpukube.cli.rendering.lines import Hung, finding_lines, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpukube.cli.rendering.lines import Line, View
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument, PatientPart
 
 __all__ = ["doctor_words", "render_doctor"]
 
+MOST_OF_A_CHECK: Final = 5
+"""Ailments of one check that are shown of a cluster unless more is asked for."""
 _STYLES: Final = {"error": "red", "warning": "yellow"}
 
 
@@ -25,8 +28,7 @@ def render_doctor(document: DoctorDocument, view: View) -> Iterator[Line]:
         yield Hung(Text(f"{cluster['cluster']}  "), Text(f"{plural(cluster['made'], 'check')} made", style="dim"))
         for line in cluster["mended"]:
             yield Hung(Text.assemble("  ", ("mended", "green"), "  "), Text(line))
-        for ailment in cluster["ailments"]:
-            yield from _ailment(ailment, view)
+        yield from _ailments(cluster["ailments"], view)
         yield from _unread(cluster, view)
     yield Hung(Text(""), Text(f"doctor: {doctor_words(document)}", style="bold"))
 
@@ -36,6 +38,18 @@ def doctor_words(document: DoctorDocument) -> str:
     counts = ", ".join(plural(count, severity) for severity, count in document["summary"].items())
     unread = any(cluster["errors"] for cluster in document["clusters"])
     return (counts or "nothing found") + (", but not everything could be read" if unread else "")
+
+
+def _ailments(ailments: Sequence[AilmentPart], view: View) -> Iterator[Line]:
+    """Show the first of each check, and how many more there are: a whole pool is often ill of one thing."""
+    told = Counter[str]()
+    for ailment in ailments:
+        told[ailment["check"]] += 1
+        if view.verbose or told[ailment["check"]] <= MOST_OF_A_CHECK:
+            yield from _ailment(ailment, view)
+    for check, count in told.items():
+        if count > MOST_OF_A_CHECK and not view.verbose:
+            yield Hung(Text("  "), Text(f"and {count - MOST_OF_A_CHECK} more of {check} (-v shows all)", style="dim"))
 
 
 def _ailment(ailment: AilmentPart, view: View) -> Iterator[Line]:

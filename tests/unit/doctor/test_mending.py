@@ -1,0 +1,104 @@
+"""Mends are guarded: what somebody has changed meanwhile is left alone, and a contended object is given up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from gpukube.cluster.chart import ChartSource
+from gpukube.core.ailment import LabelNode, Restart
+from gpukube.core.values import Settings
+from gpukube.doctor.mending import mend
+from gpukube.engine.prepare import prepare_addresses
+from gpukube.engine.run import Run
+from gpukube.engine.session import Session
+from gpukube.errors import ClusterError
+from gpukube.testing.clock import ManualClock
+from gpukube.testing.fakes import FakeProvider
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from gpukube.cluster.api_types import ApiType
+    from gpukube.cluster.jsontree import Tree
+    from gpukube.cluster.kube import Kube
+    from gpukube.core.ailment import Mend
+
+NODE = {"metadata": {"name": "gpu-1", "labels": {"team": "vision"}}}
+BARE = {"metadata": {"name": "plugin"}, "spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}
+STAMPED = {"metadata": {"name": "plugin"}, "spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}}
+PATH = "/spec/template/metadata/annotations"
+MARK = "gpukube.io/restarted-at"
+
+
+@dataclass
+class OneObject:
+    """The part of Kube that mends use, over one object; loses the first races."""
+
+    server: str = "https://cluster"
+    live: Tree | None = None
+    races: int = 0
+    sent: list[Tree] = field(default_factory=list)
+
+    def find_object(self, _kind: ApiType, _name: str, _namespace: str = "") -> Tree | None:
+        return self.live
+
+    def change_object(self, _kind: ApiType, _live: Tree, operations: list[Tree]) -> bool:
+        self.races -= 1
+        if self.races >= 0:
+            return False
+        self.sent += operations
+        return True
+
+
+def mended(kube: OneObject, wanted: Mend) -> tuple[str, ...]:
+    provider, settings = FakeProvider(), Settings()
+    session = Session(CLUSTER, provider, provider.connect(CLUSTER, settings), settings, _kube=cast("Kube", kube))
+    run = Run(settings, ChartSource(), {}, resume="", clock=ManualClock())
+    return mend([wanted], session, prepare_addresses([]), run)
+
+
+CHANGES: dict[str, tuple[Tree | None, Mend, list[Tree]]] = {
+    "label changed": (
+        NODE,
+        LabelNode("gpu-1", "team", "vision", "speech"),
+        [{"op": "add", "path": "/metadata/labels/team", "value": "speech"}],
+    ),
+    "label put back": (
+        NODE,
+        LabelNode("gpu-1", "gpukube.io/pool", None, "a"),
+        [{"op": "add", "path": "/metadata/labels/gpukube.io~1pool", "value": "a"}],
+    ),
+    "label taken off": (
+        NODE,
+        LabelNode("gpu-1", "team", "vision", None),
+        [{"op": "remove", "path": "/metadata/labels/team"}],
+    ),
+    "label changed by somebody else": (NODE, LabelNode("gpu-1", "team", "other", "speech"), []),
+    "node gone": (None, LabelNode("gpu-1", "team", None, "speech"), []),
+    "first restart": (BARE, Restart("ns", "plugin"), [{"op": "add", "path": PATH, "value": {MARK: "0"}}]),
+    "another restart": (
+        STAMPED,
+        Restart("ns", "plugin"),
+        [{"op": "add", "path": f"{PATH}/gpukube.io~1restarted-at", "value": "0"}],
+    ),
+    "DaemonSet gone": (None, Restart("ns", "plugin"), []),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_mend_when_asked_for_then_exactly_this_is_written_and_said(name: str) -> None:
+    live, wanted, operations = CHANGES[name]
+    kube = OneObject(live=live)
+    said = mended(kube, wanted)
+    assert (kube.sent, said) == (operations, (str(wanted),) if operations else ())
+
+
+@pytest.mark.parametrize("wanted", [LabelNode("gpu-1", "team", "vision", "x"), Restart("ns", "plugin")], ids=str)
+def test_mend_when_others_write_too_then_tried_again_and_given_up_in_the_end(wanted: Mend) -> None:
+    live = NODE if isinstance(wanted, LabelNode) else BARE
+    once = OneObject(live=live, races=1)
+    assert mended(once, wanted) == (str(wanted),)
+    with pytest.raises(ClusterError, match="changed each time"):
+        mended(OneObject(live=live, races=99), wanted)
