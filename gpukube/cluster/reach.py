@@ -197,13 +197,15 @@ def _reach_place(place: Place, stack: Sequence[tuple[Role, WorkloadView]]) -> li
 
 
 def needed_roles(pool: Desired) -> Mapping[Role, bool]:
-    """Say which parts of our release must land on a pool's nodes.
+    """Say which parts of our release, or of the cloud, must land on a pool's nodes.
 
     Returns:
-        Role -> whether the promised devices depend on it; False where only labels do. Empty for pools that our release
-        does not serve.
+        Role -> whether the promised devices depend on it; False where only labels do. Empty for pools that others
+        serve.
     """
     advertiser = pool.ownership.advertiser
+    if advertiser == "cloud":
+        return {"cloud-plugin": True}
     if advertiser not in ("chart", "operator"):
         return {}
     operated = advertiser == GPU_OPERATOR.advertiser
@@ -217,20 +219,29 @@ def needed_roles(pool: Desired) -> Mapping[Role, bool]:
     return needed
 
 
+_ANYBODYS: Final = ("nfd-worker", "cloud-plugin")
+
+
+def _distance(found: Reach) -> int:
+    """Count what would have to be otherwise."""
+    return sum(len(misfit.keys) or 1 for misfit in found.misfits)
+
+
 def unreached(pool: Desired, places: Iterable[Place], daemonsets: Iterable[WorkloadView]) -> tuple[Reach, ...]:
     """Find the parts that a pool needs, whose DaemonSets are there, and whose pods land on a place by none of them.
 
-    A part may have several DaemonSets (NFD's workers of two installations): one that lands is enough. Only DaemonSets
-    of our namespace count as plugin, GFD, MPS daemon and MIG manager: others' are not ours to count on. What has no
-    DaemonSet at all is not told here.
+    A part may have several DaemonSets (NFD's workers of two installations, GKE's plugin by size and system of nodes):
+    one that lands is enough, and of those that do not the one is told that comes nearest. Only DaemonSets of our
+    namespace count as plugin, GFD, MPS daemon and MIG manager: others' are not ours to count on. What has no DaemonSet
+    at all (a service of the node) is not told here.
     """
     needed = needed_roles(pool)
-    counted = [item for item in daemonsets if item.namespace == NAMESPACE or role_of(item) == "nfd-worker"]
+    counted = [item for item in daemonsets if item.namespace == NAMESPACE or role_of(item) in _ANYBODYS]
     found: list[Reach] = []
     for place in places:
         at_place = reach([place], counted)
         for role in needed:
             of_role = [item for item in at_place if item.role == role]
             if of_role and not any(item.lands for item in of_role):
-                found.append(of_role[0])
+                found.append(min(of_role, key=_distance))
     return tuple(found)

@@ -158,7 +158,7 @@ def _node_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Fin
         means = "it reboots for the cut of its GPUs" if cutting else "it boots, or reboots after its GPUs were cut"
         return [Finding(node.name, "ready", "waiting", f"the node's Ready condition is {seen_state}", means)]
     kind = kind_of(desired.ownership.advertiser)
-    before = _steps_before_count(desired, node, seen, kind) if kind else []
+    before = _steps_before_count(desired, node, seen, kind) if kind else _clouds_steps(desired, node, seen)
     hard = [finding for finding in before if finding.weight != "note"]
     return hard[:1] or [*before, *count_findings(desired, node)]
 
@@ -176,6 +176,23 @@ def _steps_before_count(desired: Desired, node: NodeView, seen: Sighting, kind: 
         *(_placement_findings(node, plugin) if plugin else ()),
         *pod_findings(desired, node, seen.pods, kind),
         *(finding for finding in cut if finding not in begun),
+    ]
+
+
+def _clouds_steps(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
+    """Find what keeps the cloud's own plugin off a node that shows nothing; one without a DaemonSet is not judged."""
+    if any(node.devices.values()):
+        return []
+    return [
+        Finding(
+            node.name,
+            "placement",
+            "broken",
+            f"{title_of(stuck.role)} may not run here: {stuck.why_not}",
+            "a label of the node, or of its pool, keeps the plugin away that the pool counts on",
+            f"kubectl get node {node.name} --show-labels, and gpukube pool plan diff",
+        )
+        for stuck in unreached(desired, [live_place(node)], seen.daemonsets)
     ]
 
 

@@ -297,3 +297,16 @@ def test_verify_when_the_operators_work_is_disturbed_then_the_step_is_named(
     (pool,) = seen.pools()
     first = pool["error"][0]
     assert (seen.code, first["code"], said in first["message"]) == (1, f"step-{code}", True), first
+
+
+def test_verify_when_a_node_opts_out_of_the_clouds_plugin_then_named(gpukube: Gpukube, sandbox: SandboxInfo) -> None:
+    spec = EXAMPLES / "gke-timesharing.yaml"
+    gpukube.made("-f", spec)
+    inside = Cluster(sandbox, "_train")
+    label(inside, "gke-no-default-nvidia-gpu-device-plugin", "true")
+    eventually(lambda: no_devices(inside))
+    inside.close()
+    seen = gpukube("pool", "verify", "-f", spec)
+    assert seen.code == 1
+    assert "error[step-placement]: the cloud's device plugin may not run here" in seen.out, seen.out
+    assert "gke-no-default-nvidia-gpu-device-plugin" in seen.out

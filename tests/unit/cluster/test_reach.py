@@ -13,7 +13,7 @@ from gpukube.cluster.release_plan import ReleasePlan, plan_release
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.stack import daemonsets_of, role_of
 from gpukube.cluster.views import ContainerView, Placement, Toleration, WorkloadView, placement_of
-from gpukube.core.values import Desired, Taint
+from gpukube.core.values import Desired, Ownership, Taint
 from tests.unit.cluster.builders import (
     GPU_TAINT,
     MIXED,
@@ -155,9 +155,10 @@ def test_reach_when_the_operator_labels_nodes_then_only_those_that_nfd_saw() -> 
         (desire(sharing=MPS), {"plugin": True, "gfd": True, "nfd-worker": False, "mps": True}),
         (operated(), {"plugin": True, "gfd": False, "nfd-worker": True}),
         (operated(sharing=SINGLE), {"plugin": True, "gfd": False, "nfd-worker": True, "mig-manager": True}),
-        (advertised_by_cloud(desire()), {}),
+        (advertised_by_cloud(desire()), {"cloud-plugin": True}),
+        (replace(desire(), ownership=Ownership("cloud", "none", "", {}, "test")), {}),
     ],
-    ids=["chart", "mps", "operator", "operator with mig", "cloud"],
+    ids=["chart", "mps", "operator", "operator with mig", "cloud", "nobody"],
 )
 def test_needed_when_a_pool_is_served_then_as_its_sharing_takes(pool: Desired, needed: dict[str, bool]) -> None:
     assert dict(needed_roles(pool)) == needed
@@ -174,6 +175,28 @@ def test_unreached_when_a_plugin_is_not_ours_then_not_counted_on() -> None:
     stranger = replace(plugin(), namespace="kube-system")
     stuck = plugin(tolerations=[])
     assert [item.role for item in unreached(desire(), [coming_place(desire())], [stuck, stranger])] == ["plugin"]
+
+
+def gke_plugin(**wanted: str) -> WorkloadView:
+    """Make one of GKE's six DaemonSets, which takes no node with the label that opts out."""
+    out = {"key": "gke-no-default-nvidia-gpu-device-plugin", "operator": "NotIn", "values": ["true"]}
+    asked = [{"key": key.replace("__", "/"), "operator": "In", "values": [value]} for key, value in wanted.items()]
+    term = {"matchExpressions": [out, *asked]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    spec = {"affinity": {"nodeAffinity": required}, "tolerations": [{"operator": "Exists"}]}
+    labels = {"k8s-app": "nvidia-gpu-device-plugin"}
+    return daemonset("nvidia-gpu-device-plugin-x", labels=labels, placement=placement_of(spec))
+
+
+def test_unreached_when_the_cloud_has_a_daemonset_for_each_size_then_the_nearest_is_told() -> None:
+    pool = advertised_by_cloud(desire())
+    sizes = [gke_plugin(size="small", os="cos"), gke_plugin(size="large", os="cos")]
+    born = {"size": "large", "os": "cos"}
+    node = node_of(pool, labels={**pool.labels, **born})
+    assert not unreached(pool, [live_place(node)], sizes)
+    out = node_of(pool, labels={**pool.labels, **born, "gke-no-default-nvidia-gpu-device-plugin": "true"})
+    (found,) = unreached(pool, [live_place(out)], sizes)
+    assert found.misfits[0].keys == ("gke-no-default-nvidia-gpu-device-plugin",)
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,21 @@ def test_checks_when_the_cloud_advertises_then_neither_pod_nor_parts() -> None:
     assert [check.what for check in found] == ["condition Ready", f"taint {GPU_TAINT}"]
 
 
+@pytest.mark.parametrize(("shown", "step"), [("0", "placement"), ("8", "")], ids=["nothing", "devices"])
+def test_prove_when_a_label_keeps_the_clouds_plugin_away_then_broken_unless_devices_are_there(
+    shown: str, step: str
+) -> None:
+    pool = advertised_by_cloud(desire())
+    node = node_of(pool, allocatable={"nvidia.com/gpu": shown})
+    plugin = daemonset(
+        "nvidia-gpu-device-plugin-small-cos",
+        pod_labels={"k8s-app": "nvidia-gpu-device-plugin"},
+        placement=Placement({"cloud.google.com/gke-accelerator": "x"}, tolerations=(Toleration("", "Exists"),)),
+    )
+    proof = prove_pool(pool, Sighting(nodes=(node,), daemonsets=(plugin,)))
+    assert (proof.missing_step.step if proof.missing_step else "") == step
+
+
 def intolerant(pool: Desired, name: str) -> tuple[object, ...]:
     """Take all tolerations from one DaemonSet of the release."""
     seen = installed([pool]).daemonsets
