@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.daemon import SandboxInfo
 
-AWS = os.environ.get("GPUKUBE_TEST_AWS") or shutil.which("aws") or ""
+COMMANDS = {name: os.environ.get(f"GPUKUBE_TEST_{name.upper()}") or shutil.which(name) or "" for name in ("aws", "az")}
 SPEED = 2000.0
 EKS, AKS, GKE = "clinic-eks", "clinic-aks", "clinic-gke"
 ACCELERATOR = "k8s.amazonaws.com/accelerator"
@@ -227,6 +227,12 @@ FAULTS: dict[str, Fault] = {
             "aks-managed-plugin": "error",
             "aks-managed-autoscaling": "warning",
         },
+    ),
+    "aks: a plugin of AKS's beside ours": Fault(
+        (AKS, "one"),
+        {"gpuProfile": MANAGED},
+        {"aks-managed-plugin": "error", "two-advertisers": "error"},
+        {"gpuProfile": None},
     ),
     "aks: machines that are kept": Fault(
         (AKS, "one"), {"scaleDownMode": "Deallocate"}, {"aks-deallocate": "warning"}, {"scaleDownMode": "Delete"}
@@ -502,35 +508,43 @@ def test_doctor_when_a_group_is_gone_and_its_template_stays_then_the_template_is
     assert (gone.code, severities(ailments(doctor, spec, EKS))) == (0, {})
 
 
-HEALED = (
-    "eks: no label for the autoscaler",
-    "eks: a taint without a value",
-    "eks: the autoscaler's tags are old",
-    "eks: Bottlerocket under our plugin's labels",
+HEALED: dict[str, str] = {
+    "eks: no label for the autoscaler": "aws",
+    "eks: a taint without a value": "aws",
+    "eks: the autoscaler's tags are old": "aws",
+    "eks: Bottlerocket under our plugin's labels": "aws",
+    "aks: machines that are kept": "az",
+    "aks: Spot without its taint": "az",
+    "aks: a plugin of AKS's beside ours": "az",
+    "aks: a stopped pool": "az",
+}
+"""Those whose remedy is one command of the cloud's own."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=getattr(pytest.mark, command)) for name, command in HEALED.items()]
 )
-"""Whose remedy is one command of AWS's own."""
-
-
-@pytest.mark.aws
-@pytest.mark.parametrize("name", HEALED)
 def test_remedy_when_it_is_run_as_it_is_told_then_the_ailment_is_gone(
     name: str, doctor: Gpukube, clinic: SandboxInfo, spec: Path
 ) -> None:
-    if not AWS:
-        pytest.skip("no aws command on PATH, and GPUKUBE_TEST_AWS names none")
+    command = COMMANDS[HEALED[name]]
+    if not command:
+        pytest.skip(f"no {HEALED[name]} command on PATH, and GPUKUBE_TEST_{HEALED[name].upper()} names none")
     fault = FAULTS[name]
-    (cluster, pool), (check,) = fault.at, fault.found
+    cluster, pool = fault.at
+    check = next(iter(fault.found))
     before = sent(clinic, cluster, pool)
     change = {key: value(before[key]) if callable(value) else value for key, value in fault.change.items()}
     daemon.tamper(clinic, cluster, pool, **change)
     try:
         (ailment,) = [item for item in ailments(doctor, spec, cluster) if item["check"] == check]
-        path = f"{Path(AWS).parent}{os.pathsep}{os.environ['PATH']}"
-        surroundings = {"PATH": path, **env(clinic)}
+        path = f"{Path(command).parent}{os.pathsep}{os.environ['PATH']}"
+        surroundings = {"PATH": path, "HOME": os.environ["HOME"], **env(clinic)}
         words = ["sh", "-c", ailment["remedy"]]
         done = subprocess.run(words, env=surroundings, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr
         eventually(lambda: not {check, "pool-busy"} & set(severities(ailments(doctor, spec, cluster))))
     finally:
-        back: Body = {key: before.get(key) for key in ("labels", "taints", "tags", *change)}
+        whole = ("labels", "taints", "tags") if cluster == EKS else ("nodeLabels", "nodeTaints")
+        back: Body = {key: before.get(key) for key in (*whole, *change)} | fault.back
         daemon.tamper(clinic, cluster, pool, **back)
