@@ -334,6 +334,7 @@ def _doctor(document: DoctorDocument, *, whole: bool) -> Iterator[str]:
         yield f"**{code(cluster['cluster'])}**: {cluster['made']} checks made"
         yield ""
         yield from (f"- ✅ mended: {prose(line)}" for line in cluster["mended"])
+        yield from _diagnostics(cluster["unmended"])
         for ailment in cluster["ailments"]:
             yield from _ailment(ailment, whole=whole)
         yield from _diagnostics(() if cluster["made"] else cluster["errors"])  # told by the checks of access

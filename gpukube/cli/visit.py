@@ -10,6 +10,7 @@ import typer
 from gpukube import api
 from gpukube.cli import output as out
 from gpukube.cli.stage import confirm, open_job
+from gpukube.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,4 +31,7 @@ def visit(choices: Choices, *, fix: bool) -> None:
 
         found = api.diagnose(job.prepared, job.run, mend=ask if fix else None)
     out.show(api.doctor_document(found), choices.output, verbose=choices.verbose)
+    if job.run.clock.stopped:
+        sys.stderr.write(f"stopped; to go on: {job.run.resume}\n")
+        raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(api.doctor_exit_code(found))

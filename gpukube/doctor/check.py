@@ -73,6 +73,7 @@ class Examination:
         troubles: What could not be read, each error once.
         blind: The error for which the cloud or the inside of the cluster could not be examined at all.
         mended: What was done about it, one line each.
+        unmended: Why no more could be done.
     """
 
     cluster: ClusterRef
@@ -82,6 +83,7 @@ class Examination:
     troubles: tuple[GpukubeError, ...] = ()
     blind: GpukubeError | None = None
     mended: tuple[str, ...] = ()
+    unmended: GpukubeError | None = None
 
     @property
     def ill(self) -> bool:

@@ -15,6 +15,7 @@ from gpukube.doctor.gather import gather
 from gpukube.doctor.mending import mend
 from gpukube.doctor.registry import CHECKS
 from gpukube.doctor.tools import look_at_tools
+from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
 from gpukube.errors import ExitCode, GpukubeError
 
@@ -91,10 +92,10 @@ def mend_clusters(
 
 
 def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
-    """0 healthy, 1 ailments of severity error; a cloud or cluster that could not be examined counts for more."""
-    blind = {item.blind.exit_code for item in examinations if item.blind}
-    if blind:
-        return blind.pop() if len(blind) == 1 else ExitCode.ERROR
+    """0 healthy, 1 ailments of severity error; what could not be examined, or not be mended, counts for more."""
+    failures = {error.exit_code for item in examinations if (error := item.blind or item.unmended)}
+    if failures:
+        return failures.pop() if len(failures) == 1 else ExitCode.ERROR
     return ExitCode.ERROR if any(item.ill for item in examinations) else ExitCode.DONE
 
 
@@ -113,14 +114,17 @@ def _mended(session: Session, prepared: Prepared, run: Run, mends: Sequence[Mend
     tools = look_at_tools(run.environ)
     examination = _examine(session, prepared, run, tools)
     for _ in range(_LOOKS):
-        if run.clock.stopped or not set(mends) & {found.ailment.mend for found in examination.found}:
+        if not set(mends) & {found.ailment.mend for found in examination.found}:
             break
-        run.clock.wait(run.pace.poll_s)
+        try:
+            run.clock.wait(run.pace.poll_s)
+        except Stopped:
+            break
         examination = _examine(session, prepared, run, tools)
     return replace(examination, mended=said)
 
 
 def _after(before: Examination, result: Examination | GpukubeError) -> Examination:
     if isinstance(result, GpukubeError):
-        return replace(before, troubles=(*before.troubles, result), blind=before.blind or result)
+        return replace(before, unmended=result)
     return result

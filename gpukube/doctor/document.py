@@ -35,6 +35,7 @@ def _patient(item: Examination) -> PatientPart:
         "ailments": [_ailment(found) for found in item.found],
         "skipped": [{"check": skipped.check.id, "reading": skipped.reading} for skipped in item.skipped],
         "mended": list(item.mended),
+        "unmended": error_part(item.unmended) or [],
         "errors": [part for error in item.troubles for part in error_part(error) or ()],
     }
 

@@ -171,3 +171,18 @@ def test_doctor_when_it_mends_then_it_says_what_it_did(doctor: Gpukube, spec: Pa
     assert done.code == 0, done.out
     assert "mended  label node aks-t4shared-" in done.out
     eventually(lambda: is_well(patient))
+
+
+def test_doctor_when_it_may_not_mend_then_it_says_so_and_ends_with_no_access(
+    doctor: Gpukube, spec: Path, patient: Cluster, ward: SandboxInfo
+) -> None:
+    patient.label_nodes(MIG, **{"gpukube.io/pool": "other"})
+    daemon.deny(ward, "train", ("patch", "nodes"))
+    try:
+        tried = doctor("doctor", "-f", spec, "--fix", "--yes")
+    finally:
+        daemon.deny(ward, "train")
+        patient.label_nodes(MIG, **{"gpukube.io/pool": MIG})
+    assert tried.code == 5, tried.out
+    assert "error[kube-forbidden]: not allowed by the Kubernetes API (403) while changing Node" in tried.out
+    assert "error[node-labels-lost]" in tried.out

@@ -54,6 +54,7 @@ def document(count: int, *, made: int = 40) -> DoctorDocument:
                 "ailments": [ailment(f"node n{number}") for number in range(count)],
                 "skipped": [{"check": "release-stuck", "reading": "releases"}],
                 "mended": [],
+                "unmended": [],
                 "errors": [error],  # type: ignore[list-item]  # test data
             }
         ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -62,6 +64,7 @@ EXITS = {
     "ill": ((Examination(CLUSTER), ill()), ExitCode.ERROR),
     "no access": ((blind(AccessError("no")),), ExitCode.ACCESS),
     "no access to one, another ill": ((ill(), blind(AccessError("no"))), ExitCode.ACCESS),
+    "mending refused": ((replace(ill(), unmended=AccessError("no")),), ExitCode.ACCESS),
     "several reasons": ((blind(AccessError("no")), blind(ClusterError("no"))), ExitCode.ERROR),
 }
 

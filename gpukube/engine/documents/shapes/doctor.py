@@ -58,6 +58,8 @@ class PatientPart(TypedDict):
     """Checks that could not be made."""
     mended: list[str]
     """What --fix did."""
+    unmended: list[Diagnostic]
+    """Why --fix could do no more."""
     errors: list[Diagnostic]
     """What could not be read, and why."""
 
