@@ -100,6 +100,7 @@ STEPS: Final[dict[str, str]] = {
     "step-config-label": "A node lacks the label that chooses its plugin configuration, or it names another one.",
     "step-config-entry": "The plugin configuration lacks the pool's entry, or the entry says something else.",
     "step-placement": "The plugin may not run on a node: a taint, a selector or an affinity keeps it away.",
+    "step-driver": "The plugin finds no NVIDIA driver on a node, or no GPU.",
     "step-plugin-pod": "The plugin's pod on a node is missing, not ready, or crashes.",
     "step-features": "A node lacks the feature labels that something on it waits for.",
     "step-geometry": "The GPUs of a node are not cut as declared.",

@@ -105,8 +105,8 @@ class Kube(Protocol):
     def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
         """Delete an object of a namespaced type with all that it made; a missing one is fine."""
 
-    def pod_log(self, namespace: str, name: str, lines: int) -> tuple[str, ...]:
-        """Read the last lines that a pod with one container wrote."""
+    def pod_log(self, namespace: str, name: str, lines: int, container: str = "") -> tuple[str, ...]:
+        """Read the last lines that a container of a pod wrote; its only one when not named."""
 
     def resource_slices(self) -> tuple[tuple[str, str], ...]:
         """List (driver, node) of the DRA ResourceSlices; empty where the cluster does not know them."""

@@ -143,11 +143,14 @@ class KubeCalls:
             ),
         )
 
-    def pod_log(self, namespace: str, name: str, lines: int) -> tuple[str, ...]:
+    def pod_log(self, namespace: str, name: str, lines: int, container: str = "") -> tuple[str, ...]:
         """See Kube."""
+        which = container or None
         return self._call(
             f"reading the log of pod {name}",
-            lambda: tuple(self._client.log(name, namespace=namespace, tail_lines=lines, newlines=False)),
+            lambda: tuple(
+                self._client.log(name, namespace=namespace, container=which, tail_lines=lines, newlines=False)
+            ),
         )
 
     def _patch(self, kind: ApiType, name: str, namespace: str, patch: list[Tree]) -> object:

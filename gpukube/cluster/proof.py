@@ -22,6 +22,7 @@ Step = Literal[
     "config-label",
     "config-entry",
     "placement",
+    "driver",
     "plugin-pod",
     "features",
     "geometry",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.sighting import look
 from gpukube.cluster.verify import prove_pool
+from gpukube.cluster.verify_log import explain_by_log, log_sources
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
 from gpukube.engine.probing import Probing, probe_pool
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["prove", "summarise", "verify_pools"]
 
 GOOD = ("proven", "empty")
+_LOGS: Final = 3
+"""Nodes of one pool mostly fail alike."""
+_LINES: Final = 50
 
 
 def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
@@ -130,10 +135,21 @@ def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float
         over = lasting or now >= end
         if isinstance(seen, GpukubeError) and over:
             raise seen
-        if proof is not None and (over or proof.status in GOOD):
-            return proof
+        if proof is not None and not isinstance(seen, GpukubeError) and (over or proof.status in GOOD):
+            return _with_logs(desired, proof, seen, session)
         run.tell("verify", summarise(proof) if proof else str(seen), key, pool)
         run.clock.wait(min(run.pace.poll_s, max(0.0, end - now)))
+
+
+def _with_logs(desired: Desired, proof: PoolProof, seen: Sighting, session: Session) -> PoolProof:
+    """Ask the plugin's own log why it crashes or shows nothing; where it cannot be read the proof stands as it is."""
+    for source in log_sources(desired, proof, seen)[:_LOGS]:
+        try:
+            lines = session.kube().pod_log(NAMESPACE, source.pod, _LINES, source.container)
+        except GpukubeError:
+            continue
+        proof = explain_by_log(proof, source, lines)
+    return proof
 
 
 def _look(session: Session) -> Sighting | GpukubeError:

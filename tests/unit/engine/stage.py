@@ -39,6 +39,7 @@ class FakeKube:
 
     clock: ManualClock
     seen_at: Callable[[float], Sighting | GpukubeError]
+    log: tuple[str, ...] | GpukubeError = ()
 
     def _seen(self) -> Sighting:
         seen = self.seen_at(self.clock.now())
@@ -57,6 +58,11 @@ class FakeKube:
 
     def pods(self, *_asked: object) -> object:
         return self._seen().pods
+
+    def pod_log(self, *_asked: object) -> tuple[str, ...]:
+        if isinstance(self.log, GpukubeError):
+            raise self.log
+        return self.log
 
     def config_map(self, *_asked: object) -> object:
         return self._seen().config_map
@@ -83,6 +89,7 @@ class Stage:
     world: FakeWorld = field(default_factory=FakeWorld)
     seen_at: Callable[[float], Sighting | GpukubeError] | None = None
     said: list[Event] = field(default_factory=list)
+    log: tuple[str, ...] | GpukubeError = ()
 
     def __post_init__(self) -> None:
         self.provider = FakeProvider({CLUSTER.key: self.world})
@@ -90,7 +97,7 @@ class Stage:
         self.run = Run(Settings(), ChartSource(), os.environ, RESUME, PACE, clock=self.clock, listen=self.said.append)
 
     def open_session(self) -> Session:
-        kube = FakeKube(self.clock, self.seen_at or self._all_well)
+        kube = FakeKube(self.clock, self.seen_at or self._all_well, self.log)
         cloud = self.provider.connect(CLUSTER, Settings())
         return Session(CLUSTER, self.provider, cloud, Settings(), None, cast("Kube", kube))
 

@@ -82,3 +82,24 @@ def test_prove_when_stopped_then_at_once() -> None:
     with pytest.raises(Stopped):
         prove(CUT, stage.session, stage.run)
     assert stage.clock.now() == 12
+
+
+DARK = installed([CUT], node_of(CUT, allocatable={}))
+
+
+@pytest.mark.parametrize(
+    ("log", "step"),
+    [
+        (("No devices found. Waiting indefinitely.",), "step-driver"),
+        (("Starting Plugins.",), "step-count"),
+        (ClusterError("not for you"), "step-count"),
+    ],
+    ids=["it says why", "it says nothing", "it cannot be read"],
+)
+def test_prove_when_a_node_shows_nothing_then_the_plugins_log_is_asked(
+    log: tuple[str, ...] | ClusterError, step: str
+) -> None:
+    stage = Stage([CUT], seen_at=until(1e9, DARK), log=log)
+    with pytest.raises(ClusterError) as caught:
+        prove(CUT, stage.session, stage.run)
+    assert caught.value.diagnostics[0].code == step
