@@ -106,6 +106,8 @@ def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str,
     moved_before = tree(around.live, "operator").get("upgradeCRD") is True
     put(values, ("operator", "upgradeCRD"), new=around.moves or moved_before)
     cover_taints(values, _TOLERATION_LISTS, pools, around)
+    for name, own in (item for pool in pools for item in pool.ownership.values.items()):
+        put(values, tuple(name.split(".")), new=own)
     return values
 
 

@@ -12,6 +12,7 @@ from gpukube.cluster.verify import prove_pool
 from gpukube.cluster.verify_log import explain_by_log, log_sources
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
+from gpukube.engine.owners import has_operator
 from gpukube.engine.probing import Probing, probe_pool
 from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import AccessError, ClusterError, Diagnostic, GpukubeError, WaitTimeout, Where
@@ -65,7 +66,7 @@ def verify_pools(
         probing: How to probe pools that are as promised; None not to.
     """
     tasks = {
-        key: partial(_verify_cluster, prepared.desired[key], session, run, probing) for key, session in sessions.items()
+        key: partial(_verify_cluster, prepared, session, run, probing) for key, session in sessions.items()
     }
     results = run_all(tasks, run.parallelism)
     return tuple(
@@ -74,9 +75,11 @@ def verify_pools(
     )
 
 
-def _verify_cluster(desired: Sequence[Desired], session: Session, run: Run, probing: Probing | None) -> ClusterReport:
+def _verify_cluster(prepared: Prepared, session: Session, run: Run, probing: Probing | None) -> ClusterReport:
     session.cloud.identify()
-    session.kube().version()
+    # An operator that another spec brought serves these pools too, whatever their own spec needs.
+    operated = has_operator(look(session.kube()))
+    desired = prepared.settle(session.cluster.key, session.provider, operator_live=operated).desired
     tasks = {wanted.target.name: partial(_verify_pool, wanted, session, run, probing) for wanted in desired}
     reports = run_all(tasks, run.parallelism)
     return ClusterReport(session.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))

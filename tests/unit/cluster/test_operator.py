@@ -264,3 +264,9 @@ def test_strays_when_there_are_many_then_three_are_named_and_all_are_in_the_fix(
     (found,) = operator_strays(Sighting(nodes=nodes), HERE)
     assert "n0, n1, n2 and 2 more" in found.message
     assert "n0 n1 n2 n3 n4 " in found.fix
+
+
+def test_values_when_the_owner_asks_for_more_then_they_are_there() -> None:
+    runtime = {"operator.runtimeClass": "nvidia-container-runtime"}
+    pool = replace(CUT, ownership=replace(CUT.ownership, values=runtime))
+    assert at(operator_values([pool], Surroundings()), "operator", "runtimeClass") == "nvidia-container-runtime"
