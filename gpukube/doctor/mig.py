@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView, WorkloadView
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS", "explains_zero"]
+__all__ = ["CHECKS", "explains_crash", "explains_zero"]
 
 _STATE: Final = "nvidia.com/mig.config.state"
 _PRODUCT: Final = "nvidia.com/gpu.product"
@@ -32,10 +32,14 @@ _UNEVEN: Final = "MIG-INVALID"
 _UNDER_WAY: Final = ("pending", "rebooting")
 
 
-def explains_zero(evidence: Evidence, node: NodeView) -> bool:
-    """Say whether the state of MIG on a node explains that its plugin shows nothing or crashes."""
-    told = node.labels.get(_PRODUCT, "").endswith(_UNEVEN) or bool(_outdated(node))
-    return told or node.labels.get(_STATE) in ("failed", *_UNDER_WAY) or not _manager_comes(evidence, node)
+def explains_crash(node: NodeView) -> bool:
+    """Say whether the state of MIG on a node explains that its plugin crashes."""
+    return node.labels.get(_PRODUCT, "").endswith(_UNEVEN) or node.labels.get(_STATE) in ("failed", *_UNDER_WAY)
+
+
+def explains_zero(node: NodeView) -> bool:
+    """Say whether what is known of the cut of a node explains that its plugin runs and shows nothing."""
+    return explains_crash(node) or bool(_outdated(node))
 
 
 def _manager_comes(evidence: Evidence, node: NodeView) -> bool:
@@ -86,12 +90,16 @@ def _uneven(evidence: Evidence) -> Iterator[Ailment]:
 
 
 def _outdated(node: NodeView) -> dict[str, tuple[int, int]]:
-    """Compare feature discovery's counts with what is allocatable: name -> (found, shown), where they differ."""
+    """Compare feature discovery's counts with what is allocatable: name -> (found, shown), where they differ.
+
+    Devices that the plugin holds for unhealthy are another matter: they stay in the capacity.
+    """
     found = {}
     for name, prefix in _counted(node):
         count = number(node.labels, f"{prefix}.count") * max(1, number(node.labels, f"{prefix}.replicas"))
         shown = node.devices.get(name, 0) + node.devices.get(f"{name}.shared", 0)
-        if count and count != shown:
+        held_back = 0 < shown < number(node.capacity, name) + number(node.capacity, f"{name}.shared")
+        if count and count != shown and not held_back:
             found[name] = (count, shown)
     return found
 
@@ -117,7 +125,7 @@ def _out_of_date(evidence: Evidence) -> Iterator[Ailment]:
                 f"kubectl rollout restart daemonset/{plugin.name} --namespace {plugin.namespace}; where it stays so, "
                 f"restart the kubelet or replace the node; kubectl logs of the plugin names unhealthy devices",
                 (f"product {node.labels.get(_PRODUCT, '?')}",),
-                mend=Restart(plugin.namespace, plugin.name),
+                mend=Restart(plugin.namespace, plugin.name) if shown else None,  # a restart hides unhealthy devices
             )
 
 

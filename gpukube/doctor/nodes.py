@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.views import devices_of
 from gpukube.core.ailment import Ailment
 from gpukube.doctor.check import Check
 from gpukube.doctor.stack import gpu_nodes
@@ -37,6 +38,21 @@ def _untainted(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
+def _unhealthy(evidence: Evidence) -> Iterator[Ailment]:
+    """Find devices that a plugin reports and holds back; with none left the plugin itself may be away."""
+    for node in gpu_nodes(evidence):
+        for name, count in sorted(node.devices.items()):
+            there = devices_of(node.capacity).get(name, 0)
+            if node.ready and 0 < count < there:
+                yield Ailment(
+                    f"node {node.name}",
+                    f"{there - count} of {there} {name} are unhealthy",
+                    f"the plugin's log there names the XID; kubectl drain {node.name} --ignore-daemonsets, "
+                    "then reboot or replace the node",
+                    (f"capacity {there}, allocatable {count}",),
+                )
+
+
 def _is_cpu_guest(pod: PodFacts) -> bool:
     """Tell a pod that could as well be elsewhere: it asks for no device, and no DaemonSet put it here."""
     view = pod.view
@@ -48,6 +64,14 @@ def _more(named: Sequence[object]) -> tuple[str, ...]:
 
 
 CHECKS: Final = (
+    Check(
+        "devices-unhealthy",
+        "devices that the plugin holds for unhealthy",
+        "pods get none of them; a restart of the plugin would offer them again, broken as they are",
+        "https://docs.nvidia.com/deploy/xid-errors/index.html",
+        _unhealthy,
+        needs=("nodes",),
+    ),
     Check(
         "gpu-node-untainted",
         "GPU nodes without a taint, and the CPU pods on them",

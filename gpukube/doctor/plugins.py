@@ -15,7 +15,7 @@ from gpukube.core.ailment import Ailment
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.doctor.check import Check
 from gpukube.doctor.configs import config_key_of, shares_by_mps
-from gpukube.doctor.mig import explains_zero
+from gpukube.doctor.mig import explains_crash, explains_zero
 from gpukube.doctor.stack import (
     advertisers_on,
     gpu_nodes,
@@ -162,7 +162,7 @@ def _on_cpu_nodes(evidence: Evidence) -> Iterator[Ailment]:
 def _is_explained(evidence: Evidence, node: NodeView, item: _Failing) -> bool:
     if item.failure == "config":
         return config_key_of(evidence, node, item.daemonset).wrong
-    return item.failure == "crash" and explains_zero(evidence, node)
+    return item.failure == "crash" and explains_crash(node)
 
 
 _READ: Final = {
@@ -183,7 +183,7 @@ def _silent(evidence: Evidence) -> Iterator[Ailment]:
             node = with_gpus.get(pod.view.node)
             if node is None or not node.ready or not pod.view.ready or any(node.devices.values()):
                 continue
-            if explains_zero(evidence, node) or shares_by_mps(evidence, node):
+            if explains_zero(node) or shares_by_mps(evidence, node):
                 continue
             yield Ailment(
                 f"node {node.name}",

@@ -345,6 +345,11 @@ CASES: dict[str, tuple[str, Evidence]] = {
         "quota-other-name",
         patient(MIXED, quotas=(quota({"requests.nvidia.com/gpu": "4"}, {"requests.nvidia.com/gpu": "0"}),)),
     ),
+    "plugin crashes, labels of better days": (
+        "plugin-crashing",
+        patient(ZERO, stack_pods=(failing(PLUGIN, "CrashLoopBackOff"), *OTHERS)),
+    ),
+    "a GPU that fell ill": ("devices-unhealthy", patient(replace(GPU_NODE, allocatable={"nvidia.com/gpu": "7"}))),
     "no taint": ("gpu-node-untainted", patient(replace(GPU_NODE, taints=()), pods=(pod(),))),
 }
 
