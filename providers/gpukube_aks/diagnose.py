@@ -156,7 +156,7 @@ def _two_cutters(view: CloudView, pool: Observed) -> Ailment | None:
     value, label = _properties(pool).get("gpuInstanceProfile"), pool.labels.get(MIG_CONFIG_LABEL)
     if not value or not label:
         return None
-    kept = " ".join(f"{k}={v}" for k, v in sorted(pool.labels.items()) if k != MIG_CONFIG_LABEL and not _is_azures(k))
+    kept = _without(pool, [MIG_CONFIG_LABEL])
     return Ailment(
         view.name_of(pool),
         f"AKS cuts these GPUs ({value}), and the label {MIG_CONFIG_LABEL}={label} asks a MIG manager to cut them too",

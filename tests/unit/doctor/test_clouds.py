@@ -52,7 +52,34 @@ HEALTHY: dict[str, tuple[str, Observed]] = {
     "eks, two types of one GPU": ("eks", eks_pool(instanceTypes=["g4dn.xlarge", "g4dn.2xlarge"])),
     "eks, eight GPUs, updated one by one": ("eks", eks_pool(instanceTypes=["p4d.24xlarge"])),
     "eks, a small machine with surge": ("eks", eks_pool(updateConfig={"updateStrategy": "DEFAULT"})),
+    "eks, a disk that is just large enough": ("eks", eks_pool(diskSize=50)),
+    "eks, four GPUs with surge": (
+        "eks",
+        eks_pool(instanceTypes=["g4dn.12xlarge"], updateConfig={"updateStrategy": "DEFAULT"}),
+    ),
+    "eks, a taint without a value on a group that is never empty": (
+        "eks",
+        eks_pool(
+            taints=[{"key": "nvidia.com/gpu", "effect": "NO_SCHEDULE"}],
+            scalingConfig={"minSize": 1, "maxSize": 3, "desiredSize": 1},
+        ),
+    ),
     "aks": ("aks", aks_pool()),
+    "aks, A10 with the first good image": ("aks", aks_pool(**A10, nodeImageVersion="AKSUbuntu-202606.08.1")),
+    "aks, Container Linux on amd64": ("aks", aks_pool(osSKU="AzureContainerLinux")),
+    "aks, not cut, with a label for a MIG manager": (
+        "aks",
+        aks_pool(vmSize="Standard_ND96asr_v4", nodeLabels={"nvidia.com/mig.config": "all-1g.5gb"}),
+    ),
+    "aks, no driver, and not managed": ("aks", aks_pool(gpuProfile={"driver": "None"})),
+    "gke, MPS on the first nodes that know it": (
+        "gke",
+        gke_pool({"gpuSharingConfig": {"gpuSharingStrategy": "MPS"}, "pool": {"version": "1.27.7-gke.1088000"}}),
+    ),
+    "gke, time-sharing on old nodes": (
+        "gke",
+        gke_pool({"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING"}, "pool": {"version": "1.26.1-gke.1"}}),
+    ),
     "aks, managed": ("aks", aks_pool(gpuProfile=MANAGED)),
     "aks, cut": ("aks", aks_pool(vmSize="Standard_ND96asr_v4", gpuInstanceProfile="MIG1g")),
     "aks, Spot": ("aks", aks_pool(scaleSetPriority="Spot", spotMaxPrice=-1.0, nodeTaints=[SPOT])),
@@ -211,6 +238,13 @@ def test_driver_when_unset_then_the_control_planes_version_decides(versions: tup
     assert found_by_cloud(evidence) == VERSIONS[versions]
 
 
+def test_driver_when_the_pool_has_no_gpus_then_no_version_is_too_old_for_it() -> None:
+    pool = gke_pool({"pool": {"version": "1.29.9-gke.1"}}, accelerators=None, taints=None)
+    evidence = evidence_of("gke", pool)
+    assert evidence.facts is not None
+    assert found_by_cloud(replace(evidence, facts=replace(evidence.facts, kubernetes_version="1.29.9"))) == []
+
+
 def test_checks_when_listed_then_each_of_a_cloud_has_a_case() -> None:
     checks = {check.id for name in ("aks", "eks", "gke") for check in cloud_checks(load_provider(name))}
     assert checks == {check for _, check in ILL.values()} | {"gke-default-driver"}
@@ -235,6 +269,7 @@ COMMANDS = {
     "our plugin's label on a managed pool": "--labels gpukube.io/owner=ml-platform gpukube.io/pool=t4 team=x",
     "Spot without its taint": f"--node-taints nvidia.com/gpu=present:NoSchedule,{SPOT}",
     "a driver that nobody finishes": "--node-labels gpukube.io/owner=ml-platform,gpukube.io/pool=t4;",
+    "two that cut": '--subscription 11111111-2222-3333-4444-555555555555 --labels ""',
     "no taint": "gcloud container node-pools update t4 --cluster train --location us-central1-a --project ml-prod "
     "--node-taints nvidia.com/gpu=present:NoSchedule",
     "a stopped pool": "az aks nodepool start --resource-group ml --cluster-name train --name t4 --subscription 1111",
@@ -251,10 +286,16 @@ def test_remedy_when_told_then_the_command_keeps_what_is_not_meant(case: str) ->
 
 def test_severity_when_a_label_only_does_nothing_then_a_warning() -> None:
     severities = {}
-    for case in ("our plugin's label on Bottlerocket", "a config label on Bottlerocket"):
-        (found,) = examine(evidence_of("eks", ILL[case][0]), cloud_checks(load_provider("eks"))).found
+    for case in (
+        "our plugin's label on Bottlerocket",
+        "a config label on Bottlerocket",
+        "our plugin's label on a managed pool",
+        "a config label on a managed pool",
+    ):
+        pool, check = ILL[case]
+        (found,) = examine(evidence_of(check[:3], pool), cloud_checks(load_provider(check[:3]))).found
         severities[case] = found.ailment.severity
-    assert list(severities.values()) == ["error", "warning"]
+    assert list(severities.values()) == ["error", "warning", "error", "warning"]
 
 
 def test_cloud_when_it_brings_no_diagnosis_then_its_checks_are_none_and_the_common_ones_find_nothing() -> None:

@@ -57,6 +57,8 @@ NO_HELM = MissingExtra("no Helm", fix="install it", code="missing-helm")
 HEALTHY = {
     "nothing looked at": evidence_of("eks"),
     "a good Helm": equipped(driver="secret"),
+    "the first Helm with labels": equipped(helm="helm v3.13.0 on PATH"),
+    "a newer Helm": equipped(helm="helm v4.0.1 on PATH"),
     "the embedded Helm alone": equipped(helm="embedded Helm v4.0.0", program=""),
     "all rights": evidence_of("eks", desired=(POOL,)),
 }
@@ -84,6 +86,7 @@ ILL: dict[str, tuple[Evidence, str, str]] = {
     "a Helm without labels": (equipped(helm="helm v3.12.3 on PATH", needed=True), "helm-old", "warning"),
     "an ancient Helm": (equipped(helm="helm v3.5.4 on PATH", needed=True), "helm-old", "error"),
     "an ancient Helm that is not needed": (equipped(helm="helm v3.5.4 on PATH"), "helm-old", "warning"),
+    "the oldest Helm that will do": (equipped(helm="helm v3.6.0 on PATH", needed=True), "helm-old", "warning"),
     "records elsewhere": (equipped(driver="configmap"), "helm-driver", "warning"),
 }
 

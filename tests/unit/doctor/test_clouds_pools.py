@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.release import Release
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import NodeView, PodView, placement_of
 from gpukube.core.values import ClusterFacts, Taint
@@ -97,6 +98,10 @@ def toolkit(provider: str, version: str, **env: str) -> Evidence:
     )
 
 
+def make_release(name: str, chart: str, namespace: str = "default") -> Release:
+    return Release(name, namespace, chart, "1", "1", 1, "deployed", {}, "")
+
+
 def wanted(**changes: object) -> Desired:
     """The pool t4 as a spec declares it."""
     return desired_of(eks_target("g4dn.xlarge", name="t4", pool="t4", **changes))
@@ -128,6 +133,8 @@ HEALTHY: dict[str, Evidence] = {
     "a GKE pool": evidence_of("gke", gke_pool({"pool": {"initialNodeCount": 1}}), seen=seen(CPU, node("gke"))),
     "a pool as declared": evidence_of("eks", eks_pool(), desired=(wanted(),)),
     "a pool of other owners": evidence_of("eks", eks_pool(labels=OTHERS, nodegroupName="y"), desired=(wanted(),)),
+    "nodes of which the cloud tells no version": evidence_of("eks", eks_pool(version=None)),
+    "a toolkit on nodes of which the cloud tells no version": toolkit("gke", ""),
     "nodes three minors old": evidence_of("eks", eks_pool(version="1.31")),
     "GPUs that can be cut": evidence_of(
         "eks", eks_pool(instanceTypes=["p4d.24xlarge"], labels={"nvidia.com/mig.config": "all-1g.5gb"})
@@ -182,6 +189,8 @@ ILL: dict[str, tuple[str, Evidence]] = {
         "pool-capacity",
         evidence_of("gke", gke_pool({"pool": {"status": "ERROR", "conditions": STOCKOUT}})),
     ),
+    "a creation that failed without a word": ("pool-ill", evidence_of("eks", eks_pool(status="CREATE_FAILED"))),
+    "an issue of a group that is active": ("pool-ill", evidence_of("eks", eks_pool(health=ROLE))),
     "a role that is gone": ("pool-ill", evidence_of("eks", eks_pool(status="DEGRADED", health=ROLE))),
     "a canceled operation": ("pool-ill", evidence_of("aks", aks_pool(provisioningState="Canceled"))),
     "an update": ("pool-busy", evidence_of("eks", eks_pool(status="UPDATING"))),
@@ -344,6 +353,20 @@ def test_drivers_when_two_then_the_release_is_told_what_the_cloud_brings() -> No
     assert "helm upgrade gpu-operator gpu-operator --repo https://helm.ngc.nvidia.com/nvidia" in found.ailment.remedy
     assert "--set driver.enabled=false --set toolkit.enabled=false" in found.ailment.remedy
     assert found.ailment.evidence == ("DaemonSet gpu-operator/nvidia-driver-daemonset, 0 pods",)
+
+
+def test_drivers_when_the_operators_release_is_known_then_it_is_named() -> None:
+    others = make_release(name="nvdp", chart="nvidia-device-plugin")
+    operator = make_release(name="gpus", namespace="nvidia", chart="gpu-operator")
+    (found,) = found_in(replace(ILL["two drivers"][1], releases=(others, operator)))
+    assert "helm upgrade gpus gpu-operator" in found.ailment.remedy
+    assert "--namespace nvidia --reuse-values" in found.ailment.remedy
+
+
+def test_illness_when_google_tells_it_in_the_old_way_then_it_is_quoted() -> None:
+    pool = gke_pool({"pool": {"status": "ERROR", "statusMessage": "Google Compute Engine: no more of these"}})
+    (found,) = found_in(evidence_of("gke", pool))
+    assert found.ailment.evidence[0] == "Google says: Google Compute Engine: no more of these"
 
 
 def test_autoscaler_when_it_knows_the_name_but_not_the_number_then_a_warning_and_the_command() -> None:
