@@ -26,6 +26,12 @@ SLOW = 20.0
 NOWHERE = "registry.invalid/cuda:1"
 
 
+def make(gpukube: Gpukube, *words: str | Path) -> None:
+    """Create pools, and let time pass as a probe needs it."""
+    gpukube.made(*words)
+    daemon.configure(gpukube.info, speed=SLOW)
+
+
 def probes(cluster: Cluster) -> list[str]:
     """List what is there of probes, in any namespace."""
     jobs = cluster.client.list(Job, namespace="*", labels={"gpukube.io/probe": "true"})
@@ -48,7 +54,7 @@ def test_probe_when_a_pool_is_right_then_a_pod_sees_one_device_of_it(
     example: str, gpukube: Gpukube, cluster: Cluster
 ) -> None:
     gpu, cut, said = SEEN[example]
-    gpukube.made("-f", EXAMPLES / f"{example}.yaml")
+    make(gpukube, "-f", EXAMPLES / f"{example}.yaml")
     seen = gpukube("pool", "verify", "--probe", "-f", EXAMPLES / f"{example}.yaml", "-o", "json")
     (pool,) = seen.pools()
     probe = pool["proof"]["probe"]
@@ -60,14 +66,14 @@ def test_probe_when_a_pool_is_right_then_a_pod_sees_one_device_of_it(
 
 @pytest.mark.parametrize("example", ["eks-mig", "eks-bottlerocket-mig", "gke-mig", "gke-timesharing", "gke-mps"])
 def test_probe_when_another_cloud_advertises_then_it_sees_one_device_too(example: str, gpukube: Gpukube) -> None:
-    gpukube.made("-f", EXAMPLES / f"{example}.yaml")
+    make(gpukube, "-f", EXAMPLES / f"{example}.yaml")
     seen = gpukube("pool", "verify", "--probe", "-f", EXAMPLES / f"{example}.yaml", "-o", "json")
     (pool,) = seen.pools()
     assert (seen.code, pool["proof"]["probe"]["status"]) == (0, "passed"), seen.out
 
 
 def test_probe_when_shown_then_the_listing_stands_below_the_node(gpukube: Gpukube) -> None:
-    gpukube.made("-f", MIG)
+    make(gpukube, "-f", MIG)
     seen = gpukube("pool", "verify", "--probe", "-f", MIG)
     lines = seen.out.splitlines()
     at = next(
@@ -78,7 +84,7 @@ def test_probe_when_shown_then_the_listing_stands_below_the_node(gpukube: Gpukub
 
 
 def test_probe_when_written_as_junit_then_a_case_of_its_own(gpukube: Gpukube) -> None:
-    gpukube.made("-f", MIG)
+    make(gpukube, "-f", MIG)
     seen = gpukube("pool", "verify", "--probe", "--probe-image", NOWHERE, "-f", MIG, "-o", "junit")
     root = ET.fromstring(seen.out)  # noqa: S314 -- what we wrote ourselves
     cases = {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")}
@@ -87,11 +93,8 @@ def test_probe_when_written_as_junit_then_a_case_of_its_own(gpukube: Gpukube) ->
     assert root.get("failures") == "2"  # the pool and its probe; the node is as promised
 
 
-def test_probe_when_the_image_cannot_be_had_then_told_and_nothing_stays(
-    gpukube: Gpukube, cluster: Cluster, sandbox: SandboxInfo
-) -> None:
-    gpukube.made("-f", MIG)
-    daemon.configure(sandbox, speed=SLOW)
+def test_probe_when_the_image_cannot_be_had_then_told_and_nothing_stays(gpukube: Gpukube, cluster: Cluster) -> None:
+    make(gpukube, "-f", MIG)
     seen = gpukube("pool", "verify", "--probe", "--probe-image", NOWHERE, "-f", MIG)
     assert seen.code == 1
     assert "error[step-probe]: the probe's pod is Pending (ImagePullBackOff" in seen.out
@@ -102,7 +105,7 @@ def test_probe_when_the_image_cannot_be_had_then_told_and_nothing_stays(
 def test_probe_when_jobs_are_forbidden_then_five_and_the_rights_are_named(
     gpukube: Gpukube, cluster: Cluster, sandbox: SandboxInfo
 ) -> None:
-    gpukube.made("-f", MIG)
+    make(gpukube, "-f", MIG)
     daemon.deny(sandbox, "train", ("create", "jobs.batch"))
     seen = gpukube("pool", "verify", "--probe", "-f", MIG)
     assert seen.code == 5
@@ -111,7 +114,7 @@ def test_probe_when_jobs_are_forbidden_then_five_and_the_rights_are_named(
 
 
 def test_probe_when_the_pool_is_not_as_promised_then_not_probed(gpukube: Gpukube, cluster: Cluster) -> None:
-    gpukube.made("-f", MIG)
+    make(gpukube, "-f", MIG)
     cluster.patch_config({cluster.entry_of("a100mig"): None})
     seen = gpukube("pool", "verify", "--probe", "-f", MIG, "-o", "json")
     (pool,) = seen.pools()
@@ -126,7 +129,7 @@ def test_probe_when_the_pool_is_at_zero_then_skipped_and_green(
     gpukube: Gpukube, cluster: Cluster, tmp_path: Path
 ) -> None:
     spec = edited_spec("aks-spot-autoscaling", tmp_path, from_zero)
-    gpukube.made("-f", spec)
+    make(gpukube, "-f", spec)
     seen = gpukube("pool", "verify", "--probe", "-f", spec)
     assert seen.code == 0, seen.out
     assert "no nodes now, as the autoscaling bounds allow; the cluster is ready for them" in seen.out
@@ -145,7 +148,7 @@ spec:
 
 
 def test_probe_when_every_device_is_held_then_skipped(gpukube: Gpukube, cluster: Cluster) -> None:
-    gpukube.made("-f", MIG)
+    make(gpukube, "-f", MIG)
     (pod,) = load_all_yaml(GREEDY)
     cluster.client.create(pod)
     eventually(lambda: (status := cluster.client.get(Pod, "greedy", namespace="default").status) and status.phase)
@@ -156,8 +159,7 @@ def test_probe_when_every_device_is_held_then_skipped(gpukube: Gpukube, cluster:
 def test_probe_when_interrupted_then_130_and_nothing_stays(
     gpukube: Gpukube, cluster: Cluster, sandbox: SandboxInfo
 ) -> None:
-    gpukube.made("-f", MIG)
-    daemon.configure(sandbox, speed=SLOW)
+    make(gpukube, "-f", MIG)
     words = ("pool", "verify", "--probe", "--probe-image", NOWHERE, "-f", MIG)
     with start_process(sandbox, *words) as process:
         eventually(lambda: len(probes(cluster)) == 2)
@@ -170,8 +172,7 @@ def test_probe_when_interrupted_then_130_and_nothing_stays(
 def test_probe_when_killed_then_the_next_run_removes_what_it_left(
     gpukube: Gpukube, cluster: Cluster, sandbox: SandboxInfo
 ) -> None:
-    gpukube.made("-f", MIG)
-    daemon.configure(sandbox, speed=SLOW)
+    make(gpukube, "-f", MIG)
     words = ("pool", "verify", "--probe", "--probe-image", NOWHERE, "-f", MIG)
     with start_process(sandbox, *words) as process:
         eventually(lambda: len(probes(cluster)) == 2)
@@ -179,6 +180,8 @@ def test_probe_when_killed_then_the_next_run_removes_what_it_left(
         process.wait(30)
     assert len(probes(cluster)) == 2
     daemon.configure(sandbox, speed=2000.0)
+    eventually(lambda: len(probes(cluster)) < 2)  # the cluster ends the Job at its deadline
+    daemon.configure(sandbox, speed=SLOW)
     seen = gpukube("pool", "verify", "--probe", "-f", MIG)
     assert seen.code == 0, seen.out
     eventually(lambda: probes(cluster) == [])
