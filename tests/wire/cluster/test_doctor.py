@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -91,6 +92,20 @@ def install(
     return run
 
 
+UNEVEN = (("1g.5gb",) * 7, ("3g.20gb", "3g.20gb"))
+SINGLE = {"config": {"map": {"one": "version: v1\nflags: {migStrategy: single}\n"}, "default": "one"}}
+MACHINES: dict[str, tuple[Mapping[str, object], GpuShape, set[str]]] = {
+    "no driver": ({}, GpuShape("A100-40GB", 8, driver=False), {"plugin-crashing"}),
+    "no driver, and the plugin waits for one": (
+        {"failOnInitError": False},
+        GpuShape("A100-40GB", 8, driver=False),
+        {"plugin-silent"},
+    ),
+    "cut unevenly under single": ({**FEATURES, **SINGLE}, GpuShape("A100-40GB", 2, UNEVEN), {"mig-single-uneven"}),
+}
+"""Values of the chart, the GPUs of the node, and the errors that must be found."""
+
+
 def errors_of(kube: LightKube) -> set[str]:
     provider, settings = FakeProvider(), Settings()
     session = Session(CLUSTER, provider, provider.connect(CLUSTER, settings), settings, _kube=kube)
@@ -105,9 +120,22 @@ def test_doctor_when_helm_alone_was_here_then_the_trap_of_the_chart_is_found(
 ) -> None:
     values, labels, taint, wanted = CASES[name]
     install(values)
+    check_node(live, kube, NodeShape("gpu-1", labels=labels, taints=(taint,), gpu=GpuShape("A100-40GB", 8)), wanted)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_doctor_when_the_machine_is_wrong_then_it_is_found(
+    name: str, live: Live, kube: LightKube, install: Callable[[Mapping[str, object]], None]
+) -> None:
+    values, gpu, wanted = MACHINES[name]
+    install(values)
+    check_node(live, kube, NodeShape("gpu-1", labels=PRESENT, taints=(GPU_TAINT,), gpu=gpu), wanted)
+
+
+def check_node(live: Live, kube: LightKube, shape: NodeShape, wanted: set[str]) -> None:
+    """Boot a node beside one without GPUs, and have the doctor look until it stays with its findings."""
     live.run(live.cluster.add_node(NodeShape(name="cpu-1", boot_s=1.0)))
-    gpu = GpuShape("A100-40GB", 8)
-    live.run(live.cluster.add_node(NodeShape("gpu-1", labels=labels, taints=(taint,), gpu=gpu, boot_s=1.0)))
+    live.run(live.cluster.add_node(replace(shape, boot_s=1.0)))
     end, agreed = time.monotonic() + PATIENCE_S, 0
     while agreed < LOOKS and time.monotonic() < end:
         time.sleep(0.1)
