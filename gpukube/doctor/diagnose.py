@@ -17,6 +17,7 @@ from gpukube.doctor.registry import CHECKS
 from gpukube.doctor.tools import look_at_tools
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
+from gpukube.engine.owners import has_operator
 from gpukube.errors import ExitCode, GpukubeError
 
 if TYPE_CHECKING:
@@ -103,6 +104,9 @@ def _examine(session: Session, prepared: Prepared, run: Run, tools: Tools) -> Ex
     key = session.cluster.key
     run.tell("check", "looks at the cloud and into the cluster", key)
     evidence = gather(session, prepared.desired[key], tools)
+    # An operator that another spec brought serves these pools too, whatever their own spec needs.
+    settled = prepared.settle(key, session.provider, operator_live=has_operator(evidence.seen))
+    evidence = replace(evidence, desired=settled.desired)
     examination = examine(evidence, (*CHECKS, *cloud_checks(session.provider)))
     run.tell("done", f"{examination.made} checks made", key)
     return examination
