@@ -16,7 +16,7 @@ from gpukube.cluster.child import DeadlinePassed, Stop, run_child
 from gpukube.errors import HelmError, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gpukube.cluster.chart import ChartSource
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release_migration import Leaving
     from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.cluster.runs import Mark
+    from gpukube.core.values import Desired
 
 __all__ = [
     "DEADLINE_S",
@@ -108,14 +109,18 @@ class Helm(Protocol):
     def version(self) -> str:
         """Name the Helm in use."""
 
-    def dry_run(self, plan: ReleasePlan) -> str:
+    def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> str:
         """Fetch the chart, render it for this cluster, check that it does what the plan asks; nothing is written.
+
+        Args:
+            plan: The release.
+            pools: Declared pools, on whose nodes the rendered pods must land.
 
         Returns:
             The digest of the chart, "sha256:...", "" for a directory.
 
         Raises:
-            HelmError: No chart, or it refuses or ignores the values.
+            HelmError: No chart, or it refuses or ignores the values, or its pods would not land.
             StalePlan: The chart is not the one that the plan was made with.
             AccessError, ClusterError: The cluster.
         """

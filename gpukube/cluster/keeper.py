@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.chart import ChartSource, chart_digest
 from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
+from gpukube.cluster.reach_plan import require_reach
 from gpukube.cluster.reclaim import reclaim_objects
 from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.release_chart import ChartShelf
 from gpukube.cluster.release_migration import Leaving
 from gpukube.cluster.release_removal import await_pods_gone, forget_release, kubeconfig_file, uninstall_release
 from gpukube.cluster.release_rollback import fallback_of, say_kept, say_rolled_back
-from gpukube.cluster.rendered import require_rendered
+from gpukube.cluster.rendered import read_manifest, require_rendered
 from gpukube.cluster.runs import RunBook
 from gpukube.errors import Conflict, GpukubeError, HelmError
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.cluster.runs import Mark
-    from gpukube.core.values import KubeAccess
+    from gpukube.core.values import Desired, KubeAccess
 
 __all__ = ["Clock", "Cluster", "ReleaseKeeper", "apply_release", "connect_helm"]
 
@@ -188,7 +189,7 @@ class ReleaseKeeper:
         """See Helm."""
         return self._engine.version()
 
-    def dry_run(self, plan: ReleasePlan) -> str:
+    def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> str:
         """See Helm."""
         self._cluster.kube.version()
         chart = self._chart(plan)
@@ -201,6 +202,7 @@ class ReleaseKeeper:
             self._contested = True  # taken back before the real run; what the chart renders can be seen without
             answer = self._run(plan, chart, installed=installed, dry_run=True, offline=True)
         require_rendered(answer.manifest, plan)
+        require_reach(read_manifest(answer.manifest, plan), plan, pools)
         return chart_digest(chart)
 
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:

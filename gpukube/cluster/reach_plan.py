@@ -14,7 +14,7 @@ from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.reach import coming_place, needed_roles, unreached
 from gpukube.cluster.stack import Role, daemonsets_of, title_of
 from gpukube.cluster.views import WorkloadView, placement_of
-from gpukube.errors import Diagnostic
+from gpukube.errors import Diagnostic, HelmError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.core.values import Desired
 
-__all__ = ["check_reach", "check_rendered_reach", "planned_daemonsets"]
+__all__ = ["check_reach", "check_rendered_reach", "planned_daemonsets", "require_reach"]
 
 _DEPLOY: Final = "nvidia.com/gpu.deploy."
 _APPS: Final[Mapping[Role, str]] = {
@@ -86,6 +86,20 @@ def check_rendered_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iter
     made = planned_daemonsets(plan) if plan.kind is GPU_OPERATOR else ()
     later = tuple(item for item in made if item.name != _APPS["nfd-worker"])
     return _diagnostics(pools, (*daemonsets_of(objects, NAMESPACE), *later), plan)
+
+
+def require_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[Desired]) -> None:
+    """Refuse a release whose rendered pods would not land where devices depend on them.
+
+    Raises:
+        HelmError: They would not; holds a finding for each pool and part.
+    """
+    stuck = [found for found in check_rendered_reach(objects, plan, pools) if found.severity == "error"]
+    if stuck:
+        first = stuck[0]
+        error = HelmError(first.message, where=first.where, why=first.why, fix=first.fix, code="reach")
+        error.diagnostics = tuple(stuck)
+        raise error
 
 
 def _diagnostics(pools: Iterable[Desired], daemonsets: Sequence[WorkloadView], plan: ReleasePlan) -> list[Diagnostic]:

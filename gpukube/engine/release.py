@@ -168,8 +168,8 @@ def _freed_entries(plan: ClusterPlan) -> set[str]:
 def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, session: Session, run: Run) -> str:
     key = plan.cluster.key
     kube = session.kube()
-    keeper.dry_run(release)
     desired = [pool.desired for pool in plan.pools if pool.desired]
+    keeper.dry_run(release, desired)
 
     def replan(missed: Sequence[Release]) -> ReleasePlan:
         run.tell("release", "somebody else changed it: planned again", key)

@@ -8,12 +8,13 @@ import pytest
 
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.reach import coming_place, live_place, may_appear, needed_roles, reach, unreached
-from gpukube.cluster.reach_plan import check_reach, check_rendered_reach, planned_daemonsets
+from gpukube.cluster.reach_plan import check_reach, check_rendered_reach, planned_daemonsets, require_reach
 from gpukube.cluster.release_plan import ReleasePlan, plan_release
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.stack import daemonsets_of, role_of
 from gpukube.cluster.views import ContainerView, Placement, Toleration, WorkloadView, placement_of
 from gpukube.core.values import Desired, Ownership, Taint
+from gpukube.errors import HelmError
 from tests.unit.cluster.builders import (
     GPU_TAINT,
     MIXED,
@@ -274,6 +275,23 @@ def test_check_when_the_rendered_worker_lacks_a_toleration_then_told_with_the_ta
     objects = [named("DaemonSet", "r-node-feature-discovery-worker", spec={"template": {"spec": pod}})]
     (found,) = check_rendered_reach(objects, plan, [pool])
     assert (found.code, "taint sku=gpu:NoSchedule is not tolerated" in found.message) == ("reach-features", True)
+
+
+def test_require_when_the_rendered_plugin_would_not_land_then_refused_with_the_taint() -> None:
+    pool = POOLS["custom taints"]
+    plan = plan_release([pool], Sighting())
+    pod = {"containers": [{"name": "main", "image": "i", "command": ["nvidia-device-plugin"]}]}
+    stuck = named("DaemonSet", "gpukube-nvidia-device-plugin", spec={"template": {"spec": pod}})
+    with pytest.raises(HelmError) as caught:
+        require_reach([stuck], plan, [pool])
+    assert [item.code for item in caught.value.diagnostics] == ["reach"]
+    assert "taint dedicated=vision:NoSchedule is not tolerated" in str(caught.value)
+    tolerant = named(
+        "DaemonSet",
+        "gpukube-nvidia-device-plugin",
+        spec={"template": {"spec": {**pod, "tolerations": [{"operator": "Exists"}]}}},
+    )
+    require_reach([tolerant], plan, [pool])
 
 
 def test_check_when_the_release_is_refused_then_not_judged() -> None:
