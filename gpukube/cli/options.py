@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdoptOption",
+    "AdoptReleaseOption",
     "ChartOption",
     "Choices",
     "ClusterOption",
@@ -23,6 +24,7 @@ __all__ = [
     "EventsOption",
     "FailFastOption",
     "FileOption",
+    "MigrateReleaseOption",
     "NoWaitOption",
     "OutOption",
     "OutputOption",
@@ -78,6 +80,8 @@ class Choices:
     prune: bool = False
     replace: str = ""
     allow_disruption: bool = False
+    migrate_release: bool = False
+    adopt_release: bool = False
     no_wait: bool = False
     fail_fast: bool = False
     events: str = ""
@@ -199,6 +203,20 @@ DisruptionOption = Annotated[
     typer.Option(
         "--allow-disruption", default_factory=bool, show_default=False,
         help="Allow changes in place that running pods suffer from.",
+    ),
+]  # fmt: skip
+MigrateReleaseOption = Annotated[
+    bool,
+    typer.Option(
+        "--migrate-release", default_factory=bool, show_default=False,
+        help="Where pools need the GPU Operator and our device-plugin chart is there, or the reverse: uninstall first.",
+    ),
+]  # fmt: skip
+AdoptReleaseOption = Annotated[
+    bool,
+    typer.Option(
+        "--adopt-release", default_factory=bool, show_default=False,
+        help="Take over a device-plugin release made with Helm by hand: its values are merged into ours.",
     ),
 ]  # fmt: skip
 NoWaitOption = Annotated[

@@ -139,7 +139,14 @@ def get_pool(choices: Choices) -> None:
 
 
 def _scope(choices: Choices) -> api.Scope:
-    return api.Scope(skip_cluster=choices.skip_cluster, adopt=choices.adopt, prune=choices.prune)
+    return api.Scope(
+        skip_cluster=choices.skip_cluster,
+        adopt=choices.adopt,
+        prune=choices.prune,
+        migrate_release=choices.migrate_release,
+        adopt_release=choices.adopt_release,
+        pin=bool(choices.out or choices.plan_file),
+    )
 
 
 def _options(choices: Choices) -> api.PlanOptions:
@@ -151,6 +158,8 @@ def _options(choices: Choices) -> api.PlanOptions:
         prune=choices.prune,
         replace=choices.replace,
         allow_disruption=choices.allow_disruption,
+        migrate_release=choices.migrate_release,
+        adopt_release=choices.adopt_release,
         chart=choices.chart,
     )
 
@@ -184,7 +193,7 @@ def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
     Raises:
         SpecError: It tries to.
     """
-    shaping = ("files", "sets", "clusters", "pools", "adopt", "prune", "chart")
+    shaping = ("files", "sets", "clusters", "pools", "adopt", "prune", "chart", "migrate_release", "adopt_release")
     given = [name for name in shaping if getattr(choices, name) != getattr(Choices(), name)]
     if given:
         option = f"--{given[0].removesuffix('s').replace('_', '-')}"
@@ -204,6 +213,8 @@ def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
         prune=kept.prune,
         replace=kept.replace or choices.replace,
         allow_disruption=kept.allow_disruption or choices.allow_disruption,
+        migrate_release=kept.migrate_release,
+        adopt_release=kept.adopt_release,
         chart=kept.chart,
     )
 

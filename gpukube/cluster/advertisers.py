@@ -136,7 +136,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         "plugin-release",
         _plugin_release,
         keep="let it advertise: write devicePlugin.owner: none for these pools",
-        remove="remove it: helm uninstall {instance} --namespace {namespace}",
+        remove="take it over: --adopt-release; or remove it: helm uninstall {instance} --namespace {namespace}",
     ),
     _Row(
         "static-manifest",

@@ -90,7 +90,7 @@ def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desire
         _where(served),
         f"{kind.title} shall advertise for {names}, and release {other.address} ({other.title}) is there",
         why=f"{_WHY_ONE}; between taking the one away and installing the other, new pods get no GPU",
-        fix=f"{stays}; or, to change over: helm uninstall {other.name} --namespace {NAMESPACE}, and run this again",
+        fix=f"{stays}; or, to change over: --migrate-release uninstalls it first",
     )
 
 

@@ -14,6 +14,7 @@ from gpukube.cluster.names import GPU_OPERATOR, kind_of
 from gpukube.cluster.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.nodes_drift import node_repairs, nodes_of_pool
 from gpukube.cluster.reach_plan import check_reach
+from gpukube.cluster.release_adoption import adoptable_releases, still_foreign
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import look
 from gpukube.core.owners import check_kubernetes
@@ -21,7 +22,8 @@ from gpukube.core.plan import plan_pool, plan_removal, spare_living
 from gpukube.engine.fanout import run_all
 from gpukube.engine.losses import with_costs
 from gpukube.engine.owners import carries_operator, has_operator
-from gpukube.errors import GpukubeError
+from gpukube.engine.release import pin_chart
+from gpukube.errors import GpukubeError, HelmError, MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,12 +49,18 @@ class Scope:
         adopt: Give our marks to pools that nobody owns and that match.
         prune: Delete pools of these owners that the specs no longer declare.
         retire: Drop config entries of the release that nothing names any more.
+        migrate_release: Our other release may be taken away where the pools need this one.
+        adopt_release: A release of the plugin's chart that the user made may be taken over.
+        pin: Fetch the chart that would be installed, and hold the plan to its digest.
     """
 
     skip_cluster: bool = False
     adopt: bool = False
     prune: bool = False
     retire: bool = True
+    migrate_release: bool = False
+    adopt_release: bool = False
+    pin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +177,16 @@ def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run
         live_pools=outside.live,
         retire=scope.retire,
         chart_version=run.chart_version,
+        migrate=scope.migrate_release,
+        adopt=adoptable_releases(kube, seen) if scope.adopt_release else (),
     )
+    release, unpinned = _pinned(release, run) if scope.pin else (release, ())
     staying = _without_leaving(seen, pools)
     found = (
         *outside.diagnostics,
         *release.diagnostics,
-        *_foreign(staying, outside.desired),
+        *unpinned,
+        *_foreign(staying, outside.desired, release),
         *_features(seen, outside.desired),
         *check_reach(release, outside.desired),
     )
@@ -186,6 +198,14 @@ def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run
         repairs=node_repairs(pools, seen),
         diagnostics=found,
     )
+
+
+def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Diagnostic, ...]]:
+    """Hold the plan to its chart; where that cannot be had from here, warn: apply fetches it anyway."""
+    try:
+        return pin_chart(release, run), ()
+    except (HelmError, MissingExtra) as error:
+        return release, tuple(replace(found, severity="warning") for found in error.diagnostics)
 
 
 def _without_leaving(seen: Sighting, pools: Sequence[PoolPlan]) -> Sighting:
@@ -202,8 +222,8 @@ def _leaves(pool: PoolPlan, observed: Observed) -> bool:
     return pool.action == "replace" or observed.state == "deleting"
 
 
-def _foreign(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:
-    return check_advertisers(find_advertisers(seen, desired), desired)
+def _foreign(seen: Sighting, desired: Sequence[Desired], release: ReleasePlan) -> list[Diagnostic]:
+    return check_advertisers(still_foreign(find_advertisers(seen, desired), release.leaves), desired)
 
 
 def _features(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:

@@ -65,9 +65,7 @@ def verify_pools(
         run: The run.
         probing: How to probe pools that are as promised; None not to.
     """
-    tasks = {
-        key: partial(_verify_cluster, prepared, session, run, probing) for key, session in sessions.items()
-    }
+    tasks = {key: partial(_verify_cluster, prepared, session, run, probing) for key, session in sessions.items()}
     results = run_all(tasks, run.parallelism)
     return tuple(
         result if isinstance(result, ClusterReport) else _unreachable(sessions[key], prepared.desired[key], result)

@@ -6,6 +6,7 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.api_types import ApiType
 from gpukube.cluster.helm import choose_engine
 from gpukube.cluster.jsontree import tree
 from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
@@ -14,9 +15,10 @@ from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.release import release_history
 from gpukube.cluster.release_chart import ChartShelf
 from gpukube.cluster.release_plan import plan_release
+from gpukube.cluster.release_quota import quota_shortage
 from gpukube.cluster.sighting import has_entry, look
 from gpukube.core.owners import CONFIG_LABEL
-from gpukube.errors import AccessError
+from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -52,6 +54,10 @@ NEEDED_BESIDES = {
     )
 }
 """Chart -> what it takes more (objects of the rendered chart gpu-operator v26.7.0)."""
+_PODS_PER_NODE = 3
+_PODS_BESIDES = 2
+"""Plugin, GFD and NFD's worker on each node; NFD's master and collector (objects of the rendered chart 0.20.0)."""
+_QUOTAS = ApiType("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
 
 
 def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
@@ -71,6 +77,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
     kube = session.kube()
     run.tell("check", "asks for permissions and tries the chart", key)
     _require_permissions(kube, release, key)
+    _require_room(kube, plan, release, key)
     keeper = connect_helm(
         Cluster(session.access(), kube),
         run.environ,
@@ -212,6 +219,22 @@ def _with_entries(live: Release, kind: ReleaseKind, entries: Collection[str]) ->
     values = copy.deepcopy(dict(live.values))
     put(values, kind.entries, {key: item for key, item in tree(values, *kind.entries).items() if key in entries})
     return replace(live, values=values)
+
+
+def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str) -> None:
+    """Refuse a namespace whose quota would keep the pods of a new release away."""
+    if release.action != "install":
+        return
+    served = [pool for pool in plan.desired if pool.ownership.advertiser == release.kind.advertiser]
+    needed = _PODS_BESIDES + _PODS_PER_NODE * sum(pool.target.nodes.count for pool in served)
+    shortage = quota_shortage(kube.objects(_QUOTAS, NAMESPACE) or (), needed)
+    if shortage:
+        raise ClusterError(
+            shortage,
+            where=key,
+            why="a DaemonSet whose pods a quota refuses says nothing: the nodes would show no GPU",
+            fix=f"raise it, or take it away: kubectl get resourcequota --namespace {NAMESPACE}",
+        )
 
 
 def _require_permissions(kube: Kube, release: ReleasePlan, key: str) -> None:

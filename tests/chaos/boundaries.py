@@ -17,10 +17,10 @@ __all__ = [
     "helm_call",
 ]
 
-OURS = 40
+OURS = 41
 """Requests of our own client to Kubernetes in an undisturbed run."""
-BEFORE_HELM = 17
-"""Those until Helm runs for the first time: one look, permissions, the version."""
+BEFORE_HELM = 18
+"""Those until Helm runs for the first time: one look, permissions, quotas, the version."""
 FIRST_LOOK = 10
 """Requests of one look into a cluster without a release of ours: the first ones of a run."""
 LOOK = 18

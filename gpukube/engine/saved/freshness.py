@@ -234,6 +234,8 @@ def _release(saved: ReleaseRecord, now: ReleaseRecord) -> Iterator[str]:
     if saved.action == now.action == "none":
         return
     moved = [f"release {text}" for text in _differences(_release_facts(saved), _release_facts(now))]
+    if saved.digest and now.digest and saved.digest != now.digest:
+        moved.append(f"release chart digest {saved.digest} -> {now.digest}")
     if not moved and saved.values != now.values:
         then, here = ({value.path: value.new for value in release.changes} for release in (saved, now))
         moved = [f"release value {text}" for text in _differences(then, here)] or ["release values differ"]

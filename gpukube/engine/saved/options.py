@@ -18,6 +18,8 @@ class PlanOptions:
         prune: Pools that the specs no longer declare are deleted.
         replace: How pools are replaced, "recreate"; "" for not at all.
         allow_disruption: Changes in place that running pods suffer from are allowed.
+        migrate_release: Our other release may be taken away.
+        adopt_release: A release that the user made may be taken over.
         chart: Where the device-plugin chart comes from; "" for NVIDIA's repository.
     """
 
@@ -28,4 +30,6 @@ class PlanOptions:
     prune: bool = False
     replace: str = ""
     allow_disruption: bool = False
+    migrate_release: bool = False
+    adopt_release: bool = False
     chart: str = ""

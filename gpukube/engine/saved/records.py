@@ -66,6 +66,8 @@ class OptionsRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     replace: Annotated[str, Meta(description='"recreate", or "" for not at all.')]
     allow_disruption: bool
     chart: Annotated[str, Meta(description='Where the chart comes from; "" for NVIDIA\'s repository.')]
+    migrate_release: bool = False
+    adopt_release: bool = False
 
 
 class ChangeRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -134,6 +136,7 @@ class ReleaseRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     revision: Annotated[int, Meta(description="Live revision that the plan was made from; 0 for none.")]
     values: Annotated[str, Meta(description="Digest of the values that the release will have.")]
     changes: tuple[ValueRecord, ...]
+    digest: Annotated[str, Meta(description='Digest of the chart; "" for one that is not fetched.')] = ""
 
 
 class RepairRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

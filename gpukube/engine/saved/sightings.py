@@ -96,6 +96,7 @@ def _release(plan: ReleasePlan) -> ReleaseRecord:
         revision=plan.revision,
         values=digest(_object(plan.values)),
         changes=tuple(ValueRecord(c.path, plain(c.old), plain(c.new)) for c in plan.changes),
+        digest=plan.digest,
     )
 
 

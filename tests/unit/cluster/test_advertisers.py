@@ -136,7 +136,7 @@ def test_find_when_operator_and_static_manifest_share_a_name_then_labels_decide(
 
 def test_find_when_a_release_is_named_then_the_way_out_names_it() -> None:
     (found,) = find_advertisers(Sighting(daemonsets=(chart_release(),)), [POOL])
-    assert found.ways_out[1] == "remove it: helm uninstall nvdp --namespace nvidia-device-plugin"
+    assert found.ways_out[1].endswith("; or remove it: helm uninstall nvdp --namespace nvidia-device-plugin")
 
 
 AWAY = {
