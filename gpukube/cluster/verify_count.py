@@ -85,7 +85,7 @@ def _nothing_shown(desired: Desired, node: NodeView, seen: str) -> Finding:
     elif owner == "cloud":
         means = "the cloud's own plugin has registered nothing: it waits for the driver, or for the GPUs to be cut"
     else:
-        means = f"the plugin of owner {owner} has registered nothing"
+        means = f"devicePlugin.owner is {owner}: the plugin that somebody else runs has registered nothing"
     return Finding(node.name, "count", "waiting", seen, means, _log(desired))
 
 

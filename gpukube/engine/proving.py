@@ -18,7 +18,7 @@ from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import AccessError, ClusterError, Diagnostic, GpukubeError, WaitTimeout, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.cluster.proof import Finding, PoolProof
     from gpukube.cluster.sighting import Sighting
@@ -45,8 +45,9 @@ def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
         Stopped: The run was stopped.
     """
     limit_s = min(run.pace.verify_s, run.pace.timeout_s)
-    proof = _wait_for_proof(desired, session, run, limit_s)
-    if proof.status in GOOD:
+    enough = _is_up if desired.ownership.advertiser == "none" else _is_good
+    proof = _wait_for_proof(desired, session, run, limit_s, enough)
+    if enough(proof):
         return proof
     if proof.status == "waiting" and limit_s < run.pace.verify_s:
         message = f"gave up waiting: {summarise(proof)}"
@@ -86,7 +87,7 @@ def _verify_cluster(prepared: Prepared, session: Session, run: Run, probing: Pro
 def _verify_pool(desired: Desired, session: Session, run: Run, probing: Probing | None) -> PoolReport:
     target = desired.target
     try:
-        proof = _wait_for_proof(desired, session, run, run.pace.timeout_s)
+        proof = _wait_for_proof(desired, session, run, run.pace.timeout_s, _is_good)
         if probing and proof.status in GOOD:
             proof = _probed(desired, proof, session, run, probing)
     except GpukubeError as error:
@@ -107,7 +108,7 @@ def _probed(desired: Desired, proof: PoolProof, session: Session, run: Run, prob
     ran = probed.probe is not None and probed.probe.status == "passed"
     if proof.status != "empty" or not ran:
         return probed
-    grown = _wait_for_proof(desired, session, run, max(run.pace.timeout_s, run.pace.settle_s))
+    grown = _wait_for_proof(desired, session, run, max(run.pace.timeout_s, run.pace.settle_s), _is_good)
     return replace(grown, probe=probed.probe)
 
 
@@ -117,8 +118,21 @@ def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeErr
     return ClusterReport(session.cluster, pools, error=error)
 
 
-def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float) -> PoolProof:
-    """Look until proven, or until it stays broken, or until the limit; return the last look.
+def _is_good(proof: PoolProof) -> bool:
+    return proof.status in GOOD
+
+
+def _is_up(proof: PoolProof) -> bool:
+    """Say whether nothing but devices is missing, which the spec leaves to a plugin that may come later."""
+    return _is_good(proof) or (
+        proof.nodes_seen > 0 and all(f.step == "count" or f.weight == "note" for f in proof.all_findings)
+    )
+
+
+def _wait_for_proof(
+    desired: Desired, session: Session, run: Run, limit_s: float, enough: Callable[[PoolProof], bool]
+) -> PoolProof:
+    """Look until it is enough, or until it stays broken, or until the limit; return the last look.
 
     Raises:
         AccessError, ClusterError: The cluster could not be looked at for longer than a blip.
@@ -136,7 +150,7 @@ def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float
         over = lasting or now >= end
         if isinstance(seen, GpukubeError) and over:
             raise seen
-        if proof is not None and not isinstance(seen, GpukubeError) and (over or proof.status in GOOD):
+        if proof is not None and not isinstance(seen, GpukubeError) and (over or enough(proof)):
             return _with_logs(desired, proof, seen, session)
         run.tell("verify", summarise(proof) if proof else str(seen), key, pool)
         run.clock.wait(min(run.pace.poll_s, max(0.0, end - now)))

@@ -103,3 +103,13 @@ def test_prove_when_a_node_shows_nothing_then_the_plugins_log_is_asked(
     with pytest.raises(ClusterError) as caught:
         prove(CUT, stage.session, stage.run)
     assert caught.value.diagnostics[0].code == step
+
+
+def test_prove_when_somebody_else_runs_the_plugin_then_nodes_are_enough() -> None:
+    own = replace(CUT, ownership=replace(CUT.ownership, advertiser="none", config_key="", labels={}))
+    bare = replace(node_of(CUT), allocatable={})
+    stage = Stage([own], seen_at=lambda _now: installed([CUT], bare))
+    proof = prove(own, stage.session, stage.run)
+    assert (proof.nodes_seen, dict(proof.total)) == (1, {"nvidia.com/gpu": 0})
+    with pytest.raises(ClusterError):
+        prove(CUT, stage.session, stage.run)
