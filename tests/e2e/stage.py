@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from lightkube.resources.core_v1 import Node, Secret
+from lightkube.resources.apps_v1 import DaemonSet
+from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
+from lightkube.types import PatchType
 
 from gpukube import api
 from gpukube.sandbox import daemon
@@ -21,7 +23,7 @@ from tests.changes.world import World, differences, prepare
 from tests.cli.harness import NAMESPACE, Cluster, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from gpukube.sandbox.daemon import SandboxInfo
     from tests.changes.world import Document
@@ -65,11 +67,11 @@ class Stage(World):
         """Apply specs together, and give the reports by cluster and pool."""
         return _by_place(api.apply(prepare(*documents), self.run(), api.Scope(prune=prune)))
 
-    def verify(self, *documents: Document, probe: bool = False) -> dict[str, api.PoolReport]:
+    def verify(self, *documents: Document, probe: bool = False, patience_s: float = 12.0) -> dict[str, api.PoolReport]:
         """Verify specs together, and give the reports by cluster and pool, "aks/whole"."""
         prepared = prepare(*documents)
         if not probe:
-            return _by_place(api.verify(prepared, _hurried(self.run())))
+            return _by_place(api.verify(prepared, _hurried(self.run(), patience_s)))
         daemon.configure(self.info, speed=PROBING_SPEED)
         try:
             return _by_place(api.verify(prepared, self.run(), api.Probing()))
@@ -96,10 +98,17 @@ class Stage(World):
             found[:] = unwell(self.diagnose(*documents), *KNOWN[self.engine], *usual)
             return not found
 
-        try:
-            eventually(is_healthy, PATIENCE_S)
-        except AssertionError:
+        if not is_soon(is_healthy):
             pytest.fail("\n".join(found))
+
+
+def is_soon(check: Callable[[], object]) -> bool:
+    """Wait until something is so, and say whether it became so."""
+    try:
+        eventually(check, PATIENCE_S)
+    except AssertionError:
+        return False
+    return True
 
 
 def _without_helm() -> list[str]:
@@ -110,9 +119,9 @@ def _has_helm(place: str) -> bool:
     return (Path(place) / "helm").exists()
 
 
-def _hurried(run: api.Run) -> api.Run:
+def _hurried(run: api.Run, patience_s: float) -> api.Run:
     """Look no longer than a moment at what is broken."""
-    return replace(run, pace=replace(run.pace, settle_s=0.3, timeout_s=12.0))
+    return replace(run, pace=replace(run.pace, settle_s=0.3, timeout_s=patience_s))
 
 
 def _by_place(reports: tuple[api.ClusterReport, ...]) -> dict[str, api.PoolReport]:
@@ -154,10 +163,57 @@ def unwell(examinations: tuple[api.Examination, ...], *expected: str) -> list[st
 class Inside(Cluster):
     """A cluster as somebody with kubectl has it, on any cloud."""
 
+    def __init__(self, info: SandboxInfo, name: str) -> None:
+        super().__init__(info, name)
+        self.info = info
+
     def nodes(self, pool: str) -> list[Node]:
         """List the nodes of a pool by our marks, which do not go when a label of the node is changed."""
         found = self.client.list(Node)
         return sorted((node for node in found if _pool_of(node) == pool), key=name_of)
+
+    def node_names(self, pool: str) -> list[str]:
+        """Name the nodes of a pool."""
+        return [name_of(node) for node in self.nodes(pool)]
+
+    def labels(self, pool: str) -> dict[str, str]:
+        """Give the labels of a pool's node."""
+        (node,) = self.nodes(pool)
+        return (node.metadata.labels if node.metadata else None) or {}
+
+    def has_namespace(self, name: str) -> bool:
+        """Say whether there is a namespace."""
+        return name in {str(item.metadata.name) for item in self.client.list(Namespace) if item.metadata}
+
+    def make_namespace(self, name: str) -> None:
+        """Make a namespace unless it is there."""
+        if not self.has_namespace(name):
+            made = Namespace.from_dict({"metadata": {"name": name}})
+            assert isinstance(made, Namespace)
+            self.client.create(made)
+
+    def owners(self, namespace: str) -> set[str]:
+        """Name what owns the pods of a namespace."""
+        found = self.client.list(Pod, namespace=namespace)
+        return {owner.name for pod in found for owner in (pod.metadata.ownerReferences if pod.metadata else None) or []}
+
+    def pod_of(self, daemonset: str) -> Document:
+        """Give the pod that a DaemonSet of the release makes."""
+        return dict(self.daemonset(daemonset).to_dict()["spec"]["template"]["spec"])
+
+    def set_pod(self, daemonset: str, pod: Document) -> None:
+        """Replace the pod that a DaemonSet of the release makes."""
+        patch = [{"op": "replace", "path": "/spec/template/spec", "value": pod}]
+        self.client.patch(DaemonSet, daemonset, patch, namespace=NAMESPACE, patch_type=PatchType.JSON)
+
+    def entries(self, config_map: str) -> dict[str, str]:
+        """Read the entries of a ConfigMap of ours."""
+        return self.client.get(ConfigMap, config_map, namespace=NAMESPACE).data or {}
+
+    def set_entries(self, config_map: str, entries: Mapping[str, str | None]) -> None:
+        """Change entries of a ConfigMap of ours; None removes one."""
+        patch = {"data": dict(entries)}
+        self.client.patch(ConfigMap, config_map, patch, namespace=NAMESPACE, patch_type=PatchType.MERGE)
 
     def release_states(self) -> dict[int, str]:
         """Give the state of each revision of our release."""

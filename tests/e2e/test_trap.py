@@ -1,0 +1,85 @@
+"""The trap of other taints: the chart's own NFD workers tolerate the default GPU taint only, and nodes show nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube import api
+from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm import HelmJob, choose_engine
+from gpukube.sandbox.environment import kubeconfig
+from tests.changes.world import SMALL, prepare, spec
+from tests.e2e.scenarios import SKU, one
+from tests.e2e.stage import ailments, errors_of, inside, is_soon, totals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.changes.world import Document
+    from tests.e2e.stage import Stage
+
+EVERYWHERE = [{"operator": "Exists"}]
+BY_HAND = {"gfd": {"enabled": True}, "tolerations": EVERYWHERE}
+"""What a careful user sets: plugin and GFD tolerate everything; NFD's workers are another chart's."""
+WITH_WORKERS = {**BY_HAND, "nfd": {"worker": {"tolerations": EVERYWHERE}}}
+
+
+def pools(cloud: str, **more: object) -> list[Document]:
+    """Write a pool with the default taint, and one with another taint only."""
+    other = one("other", SMALL[cloud], gpuTaint=False, taints=[SKU], **more)
+    return [one("usual", SMALL[cloud], **more), other]
+
+
+def install(stage: Stage, cluster: str, directory: Path, values: Mapping[str, object]) -> None:
+    """Install the stand-in chart as a user with Helm does."""
+    document = kubeconfig(stage.info)["kubeconfig"]
+    assert isinstance(document, dict)
+    (context,) = [item["name"] for item in document["contexts"] if str(item["name"]).endswith(cluster)]
+    access = directory / "kubeconfig"
+    access.write_text(json.dumps({**document, "current-context": context}))
+    run = stage.run()
+    engine = choose_engine(run.environ)
+    source = ChartSource(run.chart.location, version="0.20.0")
+    chart = directory / "nvidia-device-plugin-0.20.0.tgz"
+    chart = chart if chart.exists() else engine.pull(source, directory)
+    with inside(stage.info, cluster) as there:
+        installed = there.has_namespace("nvidia")
+        there.make_namespace("nvidia")
+    engine.upgrade(HelmJob(access, "nvdp", "nvidia", chart, values, installed, dry_run=False))
+
+
+@pytest.mark.parametrize("cloud", ["aks", "eks"])
+def test_chart_by_hand_when_a_taint_is_not_the_default_then_no_devices_until_the_workers_tolerate_it(
+    cloud: str, stage: Stage, tmp_path: Path
+) -> None:
+    key = f"byhand-{cloud}"
+    document = spec("byhand", {key: stage.make(cloud, key)}, pools(cloud, devicePlugin={"owner": "none"}))
+    api.create(prepare(document), stage.run(no_wait=True))  # nobody advertises yet
+
+    with inside(stage.info, key) as cluster:
+        install(stage, key, tmp_path, BY_HAND)
+        assert is_soon(lambda: cluster.devices("usual") == [{"gpu": 1}]), cluster.devices("usual")
+        assert cluster.devices("other") == [{}]
+        found = {check: ailment for _, check, ailment in ailments(stage.diagnose(document))}
+        assert "sku=gpu:NoSchedule" in found["nfd-worker-not-tolerating"].remedy
+
+        install(stage, key, tmp_path, WITH_WORKERS)
+        assert is_soon(lambda: cluster.devices("other") == [{"gpu": 1}]), cluster.devices("other")
+
+
+@pytest.mark.parametrize("cloud", ["aks", "eks", "gke"])
+def test_release_of_gpukube_when_a_taint_is_not_the_default_then_both_pools_show_their_devices(
+    cloud: str, stage: Stage
+) -> None:
+    key = f"ours-{cloud}"
+    document = spec("ours", {key: stage.make(cloud, key)}, pools(cloud))
+    assert errors_of(stage.create_all(document)) == {}
+    seen = stage.require_green(document)
+    assert {name: totals(report) for name, report in seen.items()} == {
+        f"{key}/usual": {"gpu": 1},
+        f"{key}/other": {"gpu": 1},
+    }
