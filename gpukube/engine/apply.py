@@ -134,8 +134,13 @@ def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterR
     work = partial(_apply_pool, plan)
     reports = [*_work_on(others, session, run, work), *_work_on(deleted, session, run, delete_pool)]
     if all(report.outcome in GOOD for report in reports) and not run.no_wait:
-        release = retire_entries(plan, session, run) or release
+        release = retire_entries(plan, session, run, left=_unneeded(plan)) or release
     return ClusterReport(plan.cluster, tuple(reports), release)
+
+
+def _unneeded(plan: ClusterPlan) -> set[str]:
+    """List the entries that the plan drops because nothing named them when it was made."""
+    return set(plan.first.keys) - set(plan.release.keys) if plan.first and plan.release else set()
 
 
 def _work_on(

@@ -5,6 +5,7 @@ Lives here: refusing a cluster as a whole, and the side by side of clusters. Mus
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
         Stopped: The run was stopped.
     """
     _require_workable(plan)
-    release = ensure_release(plan, session, run)
+    release = ensure_release(replace(plan, release=plan.first or plan.release), session, run)
     run.tell("done", release or "nothing to install", plan.cluster.key)
     for pool in plan.pools:
         run.tell("wait", "queued", plan.cluster.key, pool.pool)

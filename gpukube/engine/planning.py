@@ -75,6 +75,8 @@ class ClusterPlan:
         undeclared: Live pools of these owners that the spec no longer declares and that stay.
         seen: The inside of the cluster; None when it was skipped or could not be reached.
         release: The device-plugin chart or the GPU Operator; None when `seen` is.
+        first: The release as it is brought before the pools are: with every entry that is there. Entries are dropped
+            when the pools are done, by what is named then; None when `seen` is.
         repairs: Labels and taints of ours that live nodes have lost.
         unknown: Why the inside is not known; "" when it is.
         unreachable: The error behind `unknown`; None when the inside was skipped or is known.
@@ -90,6 +92,7 @@ class ClusterPlan:
     undeclared: tuple[Observed, ...] = ()
     seen: Sighting | None = None
     release: ReleasePlan | None = None
+    first: ReleasePlan | None = None
     repairs: tuple[NodeRepair, ...] = ()
     unknown: str = ""
     unreachable: GpukubeError | None = None
@@ -171,16 +174,18 @@ def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run
         spare_living(session.provider, pool) if pool.observed and nodes_of_pool(seen, pool.observed) else pool
         for pool in outside.pools
     )
-    release = plan_release(
+    plan_it = partial(
+        plan_release,
         outside.desired,
         seen,
         live_pools=outside.live,
-        retire=scope.retire,
         chart_version=run.chart_version,
         migrate=scope.migrate_release,
         adopt=adoptable_releases(kube, seen) if scope.adopt_release else (),
     )
+    release = plan_it(retire=scope.retire)
     release, unpinned = _pinned(release, run) if scope.pin else (release, ())
+    first = replace(plan_it(retire=False), digest=release.digest)
     staying = _without_leaving(seen, pools)
     found = (
         *outside.diagnostics,
@@ -195,6 +200,7 @@ def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run
         pools=with_costs(pools, seen, kube),
         seen=seen,
         release=release,
+        first=first,
         repairs=node_repairs(pools, seen),
         diagnostics=found,
     )
