@@ -29,19 +29,12 @@ class Made:
     Attributes:
         created: What create said of each, by "cluster/pool".
         verified: What verify with a probe said of each.
-        old_helm: Whether the Helm is too old for the operator's chart: its pools were refused.
     """
 
     stage: Stage
     documents: Mapping[str, Document]
     created: Mapping[str, api.PoolReport]
     verified: Mapping[str, api.PoolReport]
-    old_helm: bool
-
-    def require_charted(self, key: str) -> None:
-        """Leave out clusters of the operator where the Helm cannot install it."""
-        if self.old_helm and WARDS[key].release == "operator":
-            pytest.skip("this helm is too old for the operator's chart, which is another test")
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +43,12 @@ def made(stage: Stage) -> Made:
     for key, ward in WARDS.items():
         stage.make(ward.cloud, key)
     documents = {key: ward.document(key) for key, ward in WARDS.items()}
-    reports = stage.create_all(*documents.values())
-    created = {key: report for key, report in reports.items() if report.outcome != "not-attempted"}
-    old_helm = "eks-mixed/whole" not in created
-    wanted = [documents[key] for key in documents if f"{key}/whole" in created]
-    return Made(stage, documents, created, stage.verify(*wanted, probe=True), old_helm)
+    created = stage.create_all(*documents.values())
+    return Made(stage, documents, created, stage.verify(*documents.values(), probe=True))
 
 
 @pytest.mark.parametrize(("key", "name"), SCENARIOS, ids=[f"{key}-{name}" for key, name in SCENARIOS])
 def test_pool_when_created_then_its_devices_are_there_and_a_pod_gets_one(key: str, name: str, made: Made) -> None:
-    made.require_charted(key)
     devices = WARDS[key].pools[name][1]
     created, verified = made.created[f"{key}/{name}"], made.verified[f"{key}/{name}"]
     assert (created.outcome, str(created.error or ""), totals(created)) == ("done", "", devices)
@@ -73,7 +62,6 @@ def test_pool_when_created_then_its_devices_are_there_and_a_pod_gets_one(key: st
 def test_cluster_when_all_its_pools_are_there_then_plan_is_empty_and_the_doctor_finds_nothing(
     key: str, made: Made
 ) -> None:
-    made.require_charted(key)
     (plan,) = plans = made.stage.plan(made.documents[key])
     assert differences(plans) == []
     titles = {"chart": "the device-plugin chart", "operator": "the GPU Operator", "": ""}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gpukube import api
 from gpukube.sandbox import daemon
 from gpukube.sandbox.kube.repository import archive_name, chart_archive
@@ -73,6 +75,7 @@ def test_chart_when_a_pool_comes_that_only_the_operator_can_cut_then_refused_and
     stage.require_green(before)
 
 
+@pytest.mark.slow
 def test_chart_when_upgraded_then_the_new_version_serves_all(stage: Stage, tmp_path: Path) -> None:
     clusters = clusters_of(stage, "up", CHARTED)
     document = spec("up", clusters, [one("whole", MACHINE), one("sliced", MACHINE, sharing=SLICED)])

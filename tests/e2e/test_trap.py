@@ -52,7 +52,7 @@ def install(stage: Stage, cluster: str, directory: Path, values: Mapping[str, ob
     engine.upgrade(HelmJob(access, "nvdp", "nvidia", chart, values, installed, dry_run=False))
 
 
-@pytest.mark.parametrize("cloud", ["aks", "eks"])
+@pytest.mark.parametrize("cloud", ["aks", pytest.param("eks", marks=pytest.mark.slow)])
 def test_chart_by_hand_when_a_taint_is_not_the_default_then_no_devices_until_the_workers_tolerate_it(
     cloud: str, stage: Stage, tmp_path: Path
 ) -> None:
@@ -71,7 +71,7 @@ def test_chart_by_hand_when_a_taint_is_not_the_default_then_no_devices_until_the
         assert is_soon(lambda: cluster.devices("other") == [{"gpu": 1}]), cluster.devices("other")
 
 
-@pytest.mark.parametrize("cloud", ["aks", "eks", "gke"])
+@pytest.mark.parametrize("cloud", ["aks", *(pytest.param(cloud, marks=pytest.mark.slow) for cloud in ("eks", "gke"))])
 def test_release_of_gpukube_when_a_taint_is_not_the_default_then_both_pools_show_their_devices(
     cloud: str, stage: Stage
 ) -> None:
