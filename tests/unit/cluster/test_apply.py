@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.cluster.release_migration import Leaving
     from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.core.values import Desired
 
 CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
 
@@ -55,7 +56,8 @@ class FakeCluster:
     def version(self) -> str:
         return "fake"
 
-    def dry_run(self, plan: ReleasePlan) -> str:
+    def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> str:
+        del pools
         return plan.version
 
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:

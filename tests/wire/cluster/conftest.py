@@ -25,8 +25,8 @@ from gpukube.core.values import KubeAccess
 from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
-from gpukube.sandbox.kube.repository import repository_routes
 from gpukube.sandbox.tls import TlsFiles, make_tls
+from tests.wire.cluster.real_charts import chart_routes, named_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -114,7 +114,10 @@ def kube(live: Live) -> Iterator[LightKube]:
 
 @pytest.fixture(scope="session")
 def charts() -> Iterator[ChartSource]:
-    with serving(Starlette(routes=[repository_routes("/charts")]), None, None) as (url, _loop):
+    if place := named_place():
+        yield ChartSource(place)
+        return
+    with serving(Starlette(routes=[chart_routes("/charts")]), None, None) as (url, _loop):
         yield ChartSource(f"{url}/charts")
 
 

@@ -1,0 +1,77 @@
+"""The charts that the tests install: the sandbox's stand-ins, or NVIDIA's own where GPUKUBE_TEST_CHARTS says.
+
+A directory holds archives under their usual names (nvidia-device-plugin-0.20.0.tgz, gpu-operator-v26.7.0.tgz); what is
+not there is a stand-in. An address is a repository that has all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+
+from gpukube.sandbox.kube.repository import CHART, OPERATOR, VERSIONS, archive_name, chart_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+__all__ = ["chart_routes", "named_place"]
+
+SWITCH = "GPUKUBE_TEST_CHARTS"
+_ALL = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}
+
+
+def named_place() -> str:
+    """Give the repository that the switch names; "" where it names a directory or nothing."""
+    value = os.environ.get(SWITCH, "")
+    return value if "://" in value else ""
+
+
+def chart_routes(prefix: str) -> Mount:
+    """Serve a repository of real charts and stand-ins."""
+    directory = Path(os.environ.get(SWITCH, "")) if os.environ.get(SWITCH) else None
+    archives = {
+        archive_name(version, chart): _archive(directory, chart, version)
+        for chart, versions in _ALL.items()
+        for version in versions
+    }
+    index = PlainTextResponse(yaml.safe_dump(_index(archives)), media_type="application/yaml")
+
+    async def send(request: Request) -> Response:
+        found = archives.get(request.path_params["name"])
+        return Response(found, media_type="application/gzip") if found else PlainTextResponse("not found", 404)
+
+    return Mount(prefix, routes=[Route("/index.yaml", lambda _request: index), Route("/{name}", send)])
+
+
+def _archive(directory: Path | None, chart: str, version: str) -> bytes:
+    real = directory / archive_name(version, chart) if directory else None
+    return real.read_bytes() if real and real.exists() else chart_archive(version, chart)
+
+
+def _index(archives: Mapping[str, bytes]) -> dict[str, object]:
+    entries: dict[str, list[object]] = {}
+    for name, archive in archives.items():
+        described = _described(archive)
+        entry = {**described, "urls": [name], "digest": hashlib.sha256(archive).hexdigest()}
+        entries.setdefault(str(described["name"]), []).append(entry)
+    return {"apiVersion": "v1", "entries": entries}
+
+
+def _described(archive: bytes) -> dict[str, object]:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+        top = next(name for name in packed.getnames() if name.count("/") == 1 and name.endswith("/Chart.yaml"))
+        found = packed.extractfile(top)
+        assert found is not None
+        described = yaml.safe_load(found.read())
+    assert isinstance(described, dict)
+    return described
