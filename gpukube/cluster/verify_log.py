@@ -61,7 +61,7 @@ _ROWS: Final = (
     ),
     _Row(
         re.compile(r"specified config .* does not exist|error opening config file"),
-        "config-label",
+        "config-entry",
         "the node's label names an entry that the config map does not have",
         "gpukube pool create writes the entry",
     ),
@@ -121,6 +121,8 @@ def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> Po
     if told is None:
         return proof
     row, line = told
+    if any(finding.step == row.step for finding in proof.all_findings):  # seen where it is, not by what it does
+        return proof
     nodes = tuple(
         replace(node, findings=tuple(_better(finding, row, line) for finding in node.findings))
         if node.node == source.node

@@ -20,7 +20,7 @@ LINES = {
     "no nvml": ("failed to construct resource managers: nvml init failed: ERROR_LIBRARY_NOT_FOUND", "driver"),
     "not cut": ("invalid MIG configuration: device 0 has no MIG devices configured", "geometry"),
     "cut in part": ("all devices on the node must be configured with the same migEnabled value", "geometry"),
-    "no entry": ("specified config c-0 does not exist", "config-label"),
+    "no entry": ("specified config c-0 does not exist", "config-entry"),
     "one replica": ("number of replicas must be >= 2", "config-entry"),
     "mps with mig": ("sharing using MPS is not supported for MIG devices", "config-entry"),
     "no mps daemon": ("Failed to start plugin: error waiting for MPS daemon", "features"),
