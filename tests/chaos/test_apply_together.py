@@ -27,7 +27,7 @@ HOLDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "gke": (("gke", "PUT", "/nodePools/"),),
 }
 """Where the first of the two is held: at its change of the pool, or while Helm runs."""
-LATER = [("aks", HOLDS["aks"][0]), ("eks", None), ("eks", HELM)]
+LATER = [("aks", None), ("aks", HOLDS["aks"][0]), ("eks", None), ("eks", HELM)]
 CASES = [
     pytest.param(name, hold, marks=[pytest.mark.slow] if (name, hold) in LATER else [])
     for name, holds in HOLDS.items()
