@@ -1,19 +1,28 @@
 """Kubeconfigs: one context taken out of a file, complete in itself.
 
-Lives here: reading, choosing, embedding the files that it names. Must not live here: where a kubeconfig comes from.
+Lives here: finding the user's own, reading, choosing, embedding the files that it names. Must not live here: those that
+a cloud makes.
 """
 
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import yaml
 
-__all__ = ["Entry", "KubeconfigError", "parse_kubeconfig", "read_kubeconfig"]
+from gpukube.core.values import KubeAccess
+from gpukube.endpoint import is_loopback, not_loopback
+from gpukube.errors import AccessError
+
+if TYPE_CHECKING:
+    from gpukube.core.values import ClusterRef
+
+__all__ = ["Entry", "KubeconfigError", "file_access", "parse_kubeconfig", "read_kubeconfig"]
 
 _FILES: Final = {
     "certificate-authority": "certificate-authority-data",
@@ -73,6 +82,44 @@ class Entry:
             "contexts": [{"name": self.name, "context": context}],
             "current-context": self.name,
         }
+
+    def access(self) -> KubeAccess:
+        """Write it as the engine takes it."""
+        return KubeAccess(yaml.safe_dump(self.document(), sort_keys=False))
+
+
+def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
+    """Take one context out of the user's own kubeconfig, complete in itself.
+
+    Raises:
+        AccessError: No such file or context, or in sandbox mode a server that is not on loopback.
+    """
+    try:
+        entry = _first_with(cluster.context, _files(cluster.kubeconfig))
+    except KubeconfigError as error:
+        raise AccessError(str(error), where=cluster.key, fix=error.fix, code="kubeconfig") from error
+    if sandbox and not is_loopback(entry.server):
+        fix = f"take clusters.{cluster.key}.kubeconfig and context away"
+        raise not_loopback(f'the kubeconfig leads to "{entry.server}"', cluster.key, fix)
+    return entry.access()
+
+
+def _files(written: str) -> list[str]:
+    """The file of the spec, else those of kubectl: $KUBECONFIG, which may name several, or its default."""
+    if written:
+        return [written]
+    listed = [file for file in os.environ.get("KUBECONFIG", "").split(os.pathsep) if file]
+    return listed or ["~/.kube/config"]
+
+
+def _first_with(context: str, files: list[str]) -> Entry:
+    *others, last = files
+    for file in others:
+        try:
+            return read_kubeconfig(file, context)
+        except KubeconfigError:
+            continue
+    return read_kubeconfig(last, context)
 
 
 def read_kubeconfig(path: str, context: str) -> Entry:

@@ -9,27 +9,24 @@ No cloud command line tool is run, and no plugin of a kubeconfig that came from 
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-import yaml
 from azure.core.credentials import AccessToken
 from azure.core.exceptions import AzureError
 from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 
-from gpukube.core.values import KubeAccess
+from gpukube.endpoint import is_loopback
 from gpukube.errors import AccessError, CloudError
-from gpukube.kubeconfig import Entry, KubeconfigError, parse_kubeconfig, read_kubeconfig
-from gpukube_aks.endpoint import is_loopback
+from gpukube.kubeconfig import KubeconfigError, parse_kubeconfig
 from gpukube_aks.failures import explain, explained
 
 if TYPE_CHECKING:
-    from gpukube.core.values import ClusterRef
+    from gpukube.core.values import ClusterRef, KubeAccess
     from gpukube_aks.sdk import AksSdk, Credential
 
 __all__ = [
@@ -37,7 +34,6 @@ __all__ = [
     "AzureCredential",
     "EmulatedIdentity",
     "cloud_access",
-    "file_access",
     "shared_credential",
 ]
 
@@ -118,26 +114,6 @@ class EmulatedIdentity:
         return AccessToken(str(answer.get("access_token", "")), int(str(answer.get("expires_on", 0))))
 
 
-def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
-    """Take one context out of the user's own kubeconfig, complete in itself.
-
-    Raises:
-        AccessError: No such file or context, or in sandbox mode a server that is not on loopback.
-    """
-    try:
-        entry = _first_with(cluster.context, _files(cluster.kubeconfig))
-    except KubeconfigError as error:
-        raise AccessError(str(error), where=cluster.key, fix=error.fix, code="kubeconfig") from error
-    if sandbox and not is_loopback(entry.server):
-        raise AccessError(
-            f'sandbox mode reaches loopback only, and the kubeconfig leads to "{entry.server}"',
-            where=cluster.key,
-            fix=f"take clusters.{cluster.key}.kubeconfig and context away",
-            code="sandbox-endpoint",
-        )
-    return _access(entry)
-
-
 def cloud_access(cluster: ClusterRef, sdk: AksSdk, credential: Credential) -> KubeAccess:
     """Get AKS's kubeconfig of the cluster; where it would call kubelogin, an Entra token stands in.
 
@@ -161,26 +137,8 @@ def cloud_access(cluster: ClusterRef, sdk: AksSdk, credential: Credential) -> Ku
     except KubeconfigError as error:
         raise CloudError(f"AKS gave no kubeconfig that can be used: {error}", where=cluster.key) from error
     if entry.has_own_credentials:
-        return _access(entry)
-    return _access(entry.with_token(_token(cluster, entry.server, credential)))
-
-
-def _files(written: str) -> list[str]:
-    """The file of the spec, else those of kubectl: $KUBECONFIG, which may name several, or its default."""
-    if written:
-        return [written]
-    listed = [file for file in os.environ.get("KUBECONFIG", "").split(os.pathsep) if file]
-    return listed or ["~/.kube/config"]
-
-
-def _first_with(context: str, files: list[str]) -> Entry:
-    *others, last = files
-    for file in others:
-        try:
-            return read_kubeconfig(file, context)
-        except KubeconfigError:
-            continue
-    return read_kubeconfig(last, context)
+        return entry.access()
+    return entry.with_token(_token(cluster, entry.server, credential)).access()
 
 
 def _token(cluster: ClusterRef, server: str, credential: Credential) -> str:
@@ -195,7 +153,3 @@ def _token(cluster: ClusterRef, server: str, credential: Credential) -> str:
 
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _access(entry: Entry) -> KubeAccess:
-    return KubeAccess(yaml.safe_dump(entry.document(), sort_keys=False))

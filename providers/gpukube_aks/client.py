@@ -24,9 +24,11 @@ from azure.mgmt.core.tools import get_arm_endpoints
 
 from gpukube import __version__
 from gpukube.core.values import ClusterFacts, Operation, Progress
+from gpukube.endpoint import Endpoint, choose_endpoint
 from gpukube.errors import AccessError, CloudError
-from gpukube_aks.access import EmulatedIdentity, cloud_access, file_access, shared_credential
-from gpukube_aks.endpoint import Endpoint, choose_endpoint, is_same_origin
+from gpukube.kubeconfig import file_access
+from gpukube_aks.access import EmulatedIdentity, cloud_access, shared_credential
+from gpukube_aks.endpoint import is_same_origin
 from gpukube_aks.failures import explained
 from gpukube_aks.meanings import canceled, error_of, read_problem
 from gpukube_aks.observe import STATES, observe_pool
@@ -73,7 +75,7 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
     Raises:
         AccessError: Real credentials must not go to the endpoint of the settings.
     """
-    endpoint = choose_endpoint(settings, cluster.key)
+    endpoint = choose_endpoint("aks", settings, cluster.key)
     if endpoint.is_emulated:
         emulated = _emulated_client(cluster, settings, endpoint)
         return AksCloud(cluster, settings, endpoint, emulated, EmulatedIdentity(emulated, endpoint.url))

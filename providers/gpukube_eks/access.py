@@ -18,7 +18,6 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import boto3
-import yaml
 from botocore.config import Config
 from botocore.credentials import (
     AssumeRoleCredentialFetcher,
@@ -32,20 +31,19 @@ from botocore.session import Session
 from botocore.signers import RequestSigner
 
 from gpukube import __version__
-from gpukube.core.values import KubeAccess
+from gpukube.endpoint import is_loopback
 from gpukube.errors import AccessError, CloudError
-from gpukube.kubeconfig import Entry, KubeconfigError, read_kubeconfig
-from gpukube_eks.endpoint import is_loopback
+from gpukube.kubeconfig import Entry
 from gpukube_eks.failures import explained
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
-    from gpukube.core.values import ClusterRef, Settings
-    from gpukube_eks.endpoint import Endpoint
+    from gpukube.core.values import ClusterRef, KubeAccess, Settings
+    from gpukube.endpoint import Endpoint
     from gpukube_eks.sdk import Aws, Ec2Sdk, EksSdk, IamSdk, ServiceName, StsSdk
 
-__all__ = ["AwsClients", "Identity", "cloud_access", "connect_aws", "file_access"]
+__all__ = ["AwsClients", "Identity", "cloud_access", "connect_aws"]
 
 _DUMMY_SECRET: Final = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - accepted by the sandbox only
 _TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - the public beginning of every token
@@ -203,27 +201,7 @@ def cloud_access(cluster: ClusterRef, native: Mapping[str, object], aws: Aws, *,
         token = aws.cluster_token(cluster.name)
     section = {"server": server, **({"certificate-authority-data": authority} if authority else {})}
     name = str(native.get("arn") or cluster.name)
-    return _access(Entry(name, section, {"token": token}))
-
-
-def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
-    """Take one context out of the user's own kubeconfig, complete in itself.
-
-    Raises:
-        AccessError: No such file or context, or in sandbox mode a server that is not on loopback.
-    """
-    try:
-        entry = _first_with(cluster.context, _files(cluster.kubeconfig))
-    except KubeconfigError as error:
-        raise AccessError(str(error), where=cluster.key, fix=error.fix, code="kubeconfig") from error
-    if sandbox and not is_loopback(entry.server):
-        raise AccessError(
-            f'sandbox mode reaches loopback only, and the kubeconfig leads to "{entry.server}"',
-            where=cluster.key,
-            fix=f"take clusters.{cluster.key}.kubeconfig and context away",
-            code="sandbox-endpoint",
-        )
-    return _access(entry)
+    return Entry(name, section, {"token": token}).access()
 
 
 @cache
@@ -305,27 +283,5 @@ def _sts_host(region: str) -> str:
     return f"sts.{region}.amazonaws.com" + (".cn" if region.startswith("cn-") else "")
 
 
-def _files(written: str) -> list[str]:
-    """The file of the spec, else those of kubectl: $KUBECONFIG, which may name several, or its default."""
-    if written:
-        return [written]
-    listed = [file for file in os.environ.get("KUBECONFIG", "").split(os.pathsep) if file]
-    return listed or ["~/.kube/config"]
-
-
-def _first_with(context: str, files: list[str]) -> Entry:
-    *others, last = files
-    for file in others:
-        try:
-            return read_kubeconfig(file, context)
-        except KubeconfigError:
-            continue
-    return read_kubeconfig(last, context)
-
-
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _access(entry: Entry) -> KubeAccess:
-    return KubeAccess(yaml.safe_dump(entry.document(), sort_keys=False))

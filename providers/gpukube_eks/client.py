@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from botocore.exceptions import ClientError
 
 from gpukube.core.values import ClusterFacts, Operation, Progress
+from gpukube.endpoint import choose_endpoint
 from gpukube.errors import AccessError, CloudError
-from gpukube_eks.access import cloud_access, connect_aws, file_access
+from gpukube.kubeconfig import file_access
+from gpukube_eks.access import cloud_access, connect_aws
 from gpukube_eks.change import require_unmoved
-from gpukube_eks.endpoint import choose_endpoint
 from gpukube_eks.failures import code_of, explained, unless
 from gpukube_eks.meanings import exists, issue_error, update_error
 from gpukube_eks.observe import STATES, health_of, is_ours, observe_group
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
+    from gpukube.endpoint import Endpoint
     from gpukube.provider import Cloud
-    from gpukube_eks.endpoint import Endpoint
     from gpukube_eks.sdk import Answer, Aws
 
 __all__ = ["EksCloud", "connect_cluster"]
@@ -55,7 +56,7 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> EksCloud:
     Raises:
         AccessError: Real credentials must not go to the endpoint of the settings.
     """
-    endpoint = choose_endpoint(settings, cluster.key)
+    endpoint = choose_endpoint("eks", settings, cluster.key, carries="a session token")
     return EksCloud(cluster, settings, endpoint, connect_aws(cluster, endpoint, settings))
 
 

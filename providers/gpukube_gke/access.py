@@ -8,7 +8,6 @@ No cloud command line tool is run, and neither is gke-gcloud-auth-plugin: its to
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
 from functools import cache
@@ -16,23 +15,21 @@ from typing import TYPE_CHECKING, Final, cast
 
 import google.auth
 import requests
-import yaml
 from google.auth import impersonated_credentials
 from google.auth.transport.requests import Request
 
-from gpukube.core.values import KubeAccess
+from gpukube.endpoint import is_loopback
 from gpukube.errors import AccessError, CloudError
-from gpukube.kubeconfig import Entry, KubeconfigError, read_kubeconfig
-from gpukube_gke.endpoint import is_loopback
+from gpukube.kubeconfig import Entry
 from gpukube_gke.failures import explained
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
 
-    from gpukube.core.values import ClusterRef
+    from gpukube.core.values import ClusterRef, KubeAccess
     from gpukube_gke.sdk import Identity
 
-__all__ = ["SCOPE", "EmulatedIdentity", "GoogleIdentity", "cloud_access", "file_access", "shared_identity"]
+__all__ = ["SCOPE", "EmulatedIdentity", "GoogleIdentity", "cloud_access", "shared_identity"]
 
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 """The one scope that both the API and the clusters take (docs: kubernetes-engine/how-to/api-server-authentication)."""
@@ -102,26 +99,6 @@ class EmulatedIdentity:
             return str(_mapping(answer.json()).get("access_token", ""))
 
 
-def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
-    """Take one context out of the user's own kubeconfig, complete in itself.
-
-    Raises:
-        AccessError: No such file or context, or in sandbox mode a server that is not on loopback.
-    """
-    try:
-        entry = _first_with(cluster.context, _files(cluster.kubeconfig))
-    except KubeconfigError as error:
-        raise AccessError(str(error), where=cluster.key, fix=error.fix, code="kubeconfig") from error
-    if sandbox and not is_loopback(entry.server):
-        raise AccessError(
-            f'sandbox mode reaches loopback only, and the kubeconfig leads to "{entry.server}"',
-            where=cluster.key,
-            fix=f"take clusters.{cluster.key}.kubeconfig and context away",
-            code="sandbox-endpoint",
-        )
-    return _access(entry)
-
-
 def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Identity) -> KubeAccess:
     """Make a kubeconfig of the cluster's endpoint and an access token.
 
@@ -142,7 +119,7 @@ def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Id
         token = identity.token()
     location = cluster.identity["location"]
     name = f"gke_{cluster.identity['project']}_{location}_{cluster.name}"
-    return _access(Entry(name, section, {"token": token}))
+    return Entry(name, section, {"token": token}).access()
 
 
 def _server(cluster: ClusterRef, native: Mapping[str, object]) -> dict[str, object]:
@@ -163,27 +140,5 @@ def _server(cluster: ClusterRef, native: Mapping[str, object]) -> dict[str, obje
     )
 
 
-def _files(written: str) -> list[str]:
-    """The file of the spec, else those of kubectl: $KUBECONFIG, which may name several, or its default."""
-    if written:
-        return [written]
-    listed = [file for file in os.environ.get("KUBECONFIG", "").split(os.pathsep) if file]
-    return listed or ["~/.kube/config"]
-
-
-def _first_with(context: str, files: list[str]) -> Entry:
-    *others, last = files
-    for file in others:
-        try:
-            return read_kubeconfig(file, context)
-        except KubeconfigError:
-            continue
-    return read_kubeconfig(last, context)
-
-
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _access(entry: Entry) -> KubeAccess:
-    return KubeAccess(yaml.safe_dump(entry.document(), sort_keys=False))

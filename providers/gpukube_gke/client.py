@@ -29,7 +29,8 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 from gpukube import __version__
 from gpukube.core.values import ClusterFacts, Operation
 from gpukube.errors import AccessError, CloudError
-from gpukube_gke.access import EmulatedIdentity, cloud_access, file_access, shared_identity
+from gpukube.kubeconfig import file_access
+from gpukube_gke.access import EmulatedIdentity, cloud_access, shared_identity
 from gpukube_gke.change import MANAGE
 from gpukube_gke.endpoint import choose_endpoint
 from gpukube_gke.failures import explained, is_passing, is_throttled

@@ -9,17 +9,17 @@ nowhere at all in sandbox mode.
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from gpukube.endpoint import is_loopback, not_loopback
 from gpukube.errors import AccessError
 
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
 
-__all__ = ["Endpoint", "choose_endpoint", "is_loopback"]
+__all__ = ["Endpoint", "choose_endpoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,8 @@ def choose_endpoint(settings: Settings, where: str) -> Endpoint:
     if given and all(is_loopback(one) for one in given):
         return Endpoint(url, grpc, is_emulated=True)
     if settings.sandbox:
-        raise AccessError(
-            f'sandbox mode reaches loopback only, and the endpoint of gke is "{grpc or url or "the public cloud"}"',
-            where=where,
-            fix="gpukube sandbox up",
-            code="sandbox-endpoint",
-        )
+        named = grpc or url or "the public cloud"
+        raise not_loopback(f'the endpoint of gke is "{named}"', where, "gpukube sandbox up")
     if grpc or (url and urlsplit(url).scheme != "https"):
         raise AccessError(
             f'the endpoint "{grpc or url}" is neither https nor on this machine',
@@ -63,14 +59,3 @@ def choose_endpoint(settings: Settings, where: str) -> Endpoint:
             code="plain-http",
         )
     return Endpoint(url)
-
-
-def is_loopback(url: str) -> bool:
-    """Say whether a URL leads to this machine, by its host as written; no name is looked up."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -12,12 +12,12 @@ from azure.core.exceptions import HttpResponseError
 from azure.identity import CredentialUnavailableError
 
 from gpukube.errors import AccessError, CloudError
+from gpukube.kubeconfig import file_access
 from gpukube_aks.access import (
     KUBERNETES_SCOPE,
     AzureCredential,
     EmulatedIdentity,
     cloud_access,
-    file_access,
     shared_credential,
 )
 from tests.builders import CLUSTER

@@ -9,11 +9,11 @@ from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceModifiedError, ResourceNotFoundError
 
 from gpukube.core.values import ClusterRef, Operation, Ownership, Promise, Request, Settings
+from gpukube.endpoint import Endpoint
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict
 from gpukube_aks import AksProvider
 from gpukube_aks.access import EmulatedIdentity
 from gpukube_aks.client import AksCloud
-from gpukube_aks.endpoint import Endpoint
 from gpukube_aks.observe import observe_pool
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 from tests.unit.gpukube_aks.fakes import FakeAnswer, FakeSdk

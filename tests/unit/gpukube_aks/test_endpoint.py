@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gpukube.core.values import Settings
+from gpukube.endpoint import Endpoint, choose_endpoint, is_loopback
 from gpukube.errors import AccessError
-from gpukube_aks.endpoint import Endpoint, choose_endpoint, is_loopback, is_same_origin
+from gpukube_aks.endpoint import is_same_origin
 
 PRIVATE = "https://arm.corp.example"
 
@@ -26,7 +27,7 @@ PRIVATE = "https://arm.corp.example"
 def test_endpoint_when_allowed_is_emulated_on_loopback_only(url: str, sandbox: bool, expected: Endpoint) -> None:  # noqa: FBT001 - a table of cases
     endpoints = {"aks": url} if url else {}
 
-    assert choose_endpoint(Settings(endpoints, sandbox=sandbox), "train-aks") == expected
+    assert choose_endpoint("aks", Settings(endpoints, sandbox=sandbox), "train-aks") == expected
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_endpoint_when_not_allowed_is_refused(url: str, sandbox: bool, code: str
     endpoints = {"aks": url} if url else {}
 
     with pytest.raises(AccessError) as caught:
-        choose_endpoint(Settings(endpoints, sandbox=sandbox), "train-aks")
+        choose_endpoint("aks", Settings(endpoints, sandbox=sandbox), "train-aks")
 
     assert caught.value.diagnostics[0].code == code
 

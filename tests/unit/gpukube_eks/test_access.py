@@ -11,11 +11,11 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 
 from gpukube.core.values import Settings
+from gpukube.endpoint import Endpoint, choose_endpoint
 from gpukube.errors import AccessError
 from gpukube_eks import EksProvider, access
 from gpukube_eks.access import AwsClients, Identity, connect_aws
 from gpukube_eks.client import EksCloud
-from gpukube_eks.endpoint import Endpoint, choose_endpoint
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def test_token_when_emulated_is_signed_by_dummy_keys() -> None:
 @pytest.mark.usefixtures("real_keys")
 def test_client_when_emulated_has_dummy_keys_our_endpoint_and_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.example.com:3128")
-    endpoint = choose_endpoint(Settings({"eks": LOOPBACK}, sandbox=True), "train-eks")
+    endpoint = choose_endpoint("eks", Settings({"eks": LOOPBACK}, sandbox=True), "train-eks")
 
     client = connect_aws(replace(CLUSTER, identity={**CLUSTER.identity, "profile": "x"}), endpoint, Settings()).eks
 
@@ -155,7 +155,7 @@ def test_connect_when_keys_would_go_astray_is_refused(settings: Settings, code: 
     ],
 )  # fmt: skip
 def test_endpoint_when_chosen_is_emulated_on_loopback_only(url: str, endpoint: Endpoint) -> None:
-    assert choose_endpoint(Settings({"eks": url} if url else {}), "train-eks") == endpoint
+    assert choose_endpoint("eks", Settings({"eks": url} if url else {}), "train-eks") == endpoint
 
 
 def test_connect_when_asked_makes_no_call_and_finds_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gpukube.core.values import Operation, Request, Settings
+from gpukube.endpoint import Endpoint
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, SpecError
 from gpukube_eks import EksProvider
 from gpukube_eks.client import EksCloud
-from gpukube_eks.endpoint import Endpoint
 from gpukube_eks.translate import with_place
 from tests.unit.gpukube_eks.fakes import FakeAws, refusal
 from tests.unit.gpukube_eks.samples import CLUSTER, desired_of, eks_target

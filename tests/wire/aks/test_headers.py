@@ -15,10 +15,10 @@ import pytest
 
 from gpukube import __version__
 from gpukube.core.values import Ownership, Promise, Settings
+from gpukube.endpoint import Endpoint
 from gpukube.errors import AccessError, CloudError
 from gpukube_aks import AksProvider
 from gpukube_aks.client import _sign_in
-from gpukube_aks.endpoint import Endpoint
 from gpukube_aks.observe import observe_pool
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 

@@ -19,13 +19,13 @@ import boto3
 import pytest
 
 from gpukube.core.values import ClusterRef, Nodes, Operation, Settings
+from gpukube.endpoint import choose_endpoint
 from gpukube.errors import AccessError
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_eks import EksProvider
 from gpukube_eks.access import connect_aws
 from gpukube_eks.client import EksCloud
-from gpukube_eks.endpoint import choose_endpoint
 from tests.contract.test_eks import Completing, EksHarness, plain_edits
 from tests.unit.gpukube_eks.samples import REGION, desired_of, eks_target
 
@@ -137,7 +137,7 @@ class TestMoto(ProviderContract):
         place = {"subnets": subnets, "nodeRole": ROLE, "scalingConfig": sizes}
         eks.create_nodegroup(clusterName="train", nodegroupName="system", **place)
         settings = Settings({"eks": moto})
-        endpoint = choose_endpoint(settings, CLUSTER.key)
+        endpoint = choose_endpoint("eks", settings, CLUSTER.key)
         cloud = WithoutUpdates(CLUSTER, settings, endpoint, connect_aws(CLUSTER, endpoint, settings))
         yield MotoHarness(Completing(cloud), cloud, eks, ec2, place)
         for client in (cloud, *made):

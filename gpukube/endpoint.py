@@ -1,9 +1,9 @@
-"""Which AWS is talked to, and whether real credentials may go there.
+"""Which endpoint of a cloud is talked to, and whether real credentials may go there.
 
-Lives here: that decision, from settings alone. Must not live here: credentials, the SDK.
+Lives here: that decision, from settings alone, for every provider. Must not live here: credentials, an SDK.
 
-One URL takes the place of the endpoints of all services that gpukube uses (eks, ec2, sts, iam). Three rules: nothing
-signed by real keys goes to plain http, to a loopback port, or anywhere at all in sandbox mode.
+Three rules: nothing that real credentials give goes to plain http, to a loopback port, or anywhere at all in sandbox
+mode.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gpukube.errors import AccessError
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
 
-__all__ = ["Endpoint", "choose_endpoint", "is_loopback"]
+__all__ = ["Endpoint", "choose_endpoint", "is_loopback", "not_loopback"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +34,38 @@ class Endpoint:
     is_emulated: bool = False
 
 
-def choose_endpoint(settings: Settings, where: str) -> Endpoint:
+def choose_endpoint(provider: str, settings: Settings, where: str, *, carries: str = "a token") -> Endpoint:
     """Choose the endpoint of a run.
+
+    Args:
+        provider: Name in the settings' endpoints.
+        settings: Of the run.
+        where: The cluster, for messages.
+        carries: What would go over the wire.
 
     Raises:
         AccessError: Sandbox mode without a loopback endpoint, or an endpoint that is neither https nor loopback.
     """
-    url = settings.endpoints.get("eks", "").rstrip("/")
+    url = settings.endpoints.get(provider, "").rstrip("/")
     if is_loopback(url):
         return Endpoint(url, is_emulated=True)
     if settings.sandbox:
-        raise AccessError(
-            f'sandbox mode reaches loopback only, and the endpoint of eks is "{url or "the public cloud"}"',
-            where=where,
-            fix="gpukube sandbox up",
-            code="sandbox-endpoint",
-        )
+        raise not_loopback(f'the endpoint of {provider} is "{url or "the public cloud"}"', where, "gpukube sandbox up")
     if url and urlsplit(url).scheme != "https":
         raise AccessError(
             f'the endpoint "{url}" is not https',
             where=where,
             fix="write an https:// endpoint, or leave it out",
-            why="a session token that goes out over plain http can be read by anyone on the way",
+            why=f"{carries} that goes out over plain http can be read by anyone on the way",
             code="plain-http",
         )
     return Endpoint(url)
+
+
+def not_loopback(what: str, where: str, fix: str) -> AccessError:
+    """Make the refusal of sandbox mode to leave this machine."""
+    said = f"sandbox mode reaches loopback only, and {what}"
+    return AccessError(said, where=where, fix=fix, code="sandbox-endpoint")
 
 
 def is_loopback(url: str) -> bool:
