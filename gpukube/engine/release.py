@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.api_types import ApiType
 from gpukube.cluster.helm import choose_engine
-from gpukube.cluster.jsontree import tree
 from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
-from gpukube.cluster.merging import put
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.release import release_history
 from gpukube.cluster.release_chart import ChartShelf
+from gpukube.cluster.release_entries import dropped_entries, unseen_entries, with_entries
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.release_quota import quota_shortage
 from gpukube.cluster.sighting import has_entry, look
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.keeper import ReleaseKeeper
     from gpukube.cluster.kube import Kube
-    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release import Release
     from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.core.values import PoolPlan
@@ -178,23 +175,30 @@ def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, ses
     desired = [pool.desired for pool in plan.pools if pool.desired]
     keeper.dry_run(release, desired)
 
-    def replan(missed: Sequence[Release]) -> ReleasePlan:
-        run.tell("release", "somebody else changed it: planned again", key)
+    def replan(missed: Sequence[Release], *, retire: bool = False) -> ReleasePlan:
         return plan_release(
             desired,
             look(kube),
             live_pools=session.cloud.pools(),
+            retire=retire,
             missed=missed,
             chart_version=run.chart_version,
             adopt=release.adopted,
         )
 
+    def replan_after(missed: Sequence[Release]) -> ReleasePlan:
+        run.tell("release", "somebody else changed it: planned again", key)
+        if not dropped_entries(release):
+            return replan(missed)
+        others = [*missed, *release_history(kube, release.name, release.namespace)[-1:]]
+        return replan([unseen_entries(item, release) for item in others], retire=True)
+
     run.tell("release", f"{release.action}s {release.chart} {release.version} with {keeper.version()}", key)
-    answer = apply_release(keeper, kube, release, replan)
+    answer = apply_release(keeper, kube, release, replan_after)
     if back := _dropped_too_early(release, session):
         run.tell("release", f"puts back {', '.join(sorted(back))}, which a pool names by now", key)
         before = [r for r in release_history(kube, release.name, release.namespace) if r.revision == release.revision]
-        answer = apply_release(keeper, kube, replan([_with_entries(r, release.kind, back) for r in before]), replan)
+        answer = apply_release(keeper, kube, replan([with_entries(r, release.kind, back) for r in before]), replan)
     revision = answer.revision if answer else release.revision
     return f"release: {release.chart} {release.version}, revision {revision}"
 
@@ -208,17 +212,10 @@ def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:
 
 def _dropped_too_early(release: ReleasePlan, session: Session) -> frozenset[str]:
     """List dropped entries that a live pool names: another run asked for it between our look and the end of Helm."""
-    dropped = tree(release.old_values, *release.kind.entries).keys() - set(release.keys)
+    dropped = dropped_entries(release)
     if not dropped:
         return frozenset()
     return frozenset(dropped & {pool.labels.get(CONFIG_LABEL, "") for pool in session.cloud.pools()})
-
-
-def _with_entries(live: Release, kind: ReleaseKind, entries: Collection[str]) -> Release:
-    """Give a revision as if it had these of its entries only."""
-    values = copy.deepcopy(dict(live.values))
-    put(values, kind.entries, {key: item for key, item in tree(values, *kind.entries).items() if key in entries})
-    return replace(live, values=values)
 
 
 def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str) -> None:
