@@ -25,12 +25,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+from gpukube.rule_ids import rule_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "SEVERITIES",
     "AccessError",
     "CapacityError",
     "CloudError",
@@ -50,7 +53,10 @@ __all__ = [
     "render_diagnostics",
 ]
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "hint"]
+"""Gravest first. An error cannot work, a warning probably won't, a hint works and costs more than it has to."""
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 SHOWN_AT_MOST = 50
 """Diagnostics printed in one run; the rest is counted."""
@@ -98,9 +104,9 @@ class Diagnostic:
         code: Stable, documented, kebab-case; each has a folder under tests/messages.
         where: File position or resource.
         message: One lower-case line without a full stop.
-        fix: What to write or run; empty only for warnings that need no action.
+        fix: What to write or run; empty only where no action is needed.
         why: The rule behind it, when it is not plain.
-        severity: Errors stop the run before anything is changed; warnings do not.
+        severity: Errors stop the run before anything is changed; warnings and hints do not.
     """
 
     code: str
@@ -111,16 +117,16 @@ class Diagnostic:
     severity: Severity = "error"
 
     def render(self) -> str:
-        """Render as `where: severity[code]: message`, then indented why and fix lines."""
-        lines = [f"{self.where}: {self.severity}[{self.code}]: {self.message}"]
+        """Render as `where: severity[number code]: message`, then indented why and fix lines."""
+        lines = [f"{self.where}: {self.severity}[{rule_label(self.code)}]: {self.message}"]
         lines += [f"    why: {self.why}"] if self.why else []
         lines += [f"    fix: {self.fix}"] if self.fix else []
         return "\n".join(lines)
 
 
 def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
-    """Render at most 50 diagnostics in order of position, errors and warnings mixed, then the count of the rest."""
-    ordered = sorted(diagnostics, key=lambda d: (d.where, d.severity, d.code, d.message))
+    """Render at most 50 diagnostics in order of position, whatever their severity, then the count of the rest."""
+    ordered = sorted(diagnostics, key=lambda d: (d.where, SEVERITIES.index(d.severity), d.code, d.message))
     lines = [d.render() for d in ordered[:SHOWN_AT_MOST]]
     if len(ordered) > SHOWN_AT_MOST:
         lines.append(f"... and {len(ordered) - SHOWN_AT_MOST} more")

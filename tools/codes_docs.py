@@ -26,8 +26,6 @@ __all__ = ["PAGE", "TABLES", "codes_page"]
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "codes.md"
 CASES: Final = "tests/messages"
-OTHER_CASE: Final = {("GPUs and machines", "no-machine"): "no-machine.not-sold"}
-"""A code of two tables has a case for each: (heading, code) -> folder of the second."""
 
 TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "The spec": SPEC_CODES,
@@ -66,13 +64,13 @@ def codes_page() -> str:
     exits = exit_codes()
     parts = [HEAD]
     for title, table in TABLES.items():
-        rows = [f"| {_shown(title, code)} | {says} | {_exits(exits[code])} |" for code, says in table.items()]
+        rows = [f"| {_shown(code)} | {says} | {_exits(exits[code])} |" for code, says in table.items()]
         parts += [f"## {title}\n", "| Code | Meaning | Exit |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _shown(title: str, code: str) -> str:
-    case = f"{CASES}/{OTHER_CASE.get((title, code), code)}/expected.txt"
+def _shown(code: str) -> str:
+    case = f"{CASES}/{code}/expected.txt"
     return f"[`{code}`](../{case})" if (ROOT / case).exists() else f"`{code}`"
 
 

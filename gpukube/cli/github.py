@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from gpukube.cli.rendering.lines import value_words
 from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, repair_words
 from gpukube.engine.documents.summary import plan_summary
+from gpukube.rule_ids import rule_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,7 @@ SHOWN: Final = 10
 
 Level = Literal["error", "warning", "notice"]
 _LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
+_SEVERITY_LEVELS: Final[dict[str, Level]] = {"error": "error", "warning": "warning", "hint": "notice"}
 _ACTION_LEVELS: Final[dict[str, Level]] = {
     "replace": "error",
     "delete": "error",
@@ -124,6 +126,6 @@ def _change(title: str, change: Change, costs: str) -> _Note:
 def _diagnostic(found: Diagnostic, title: str, declared: Position | None = None) -> _Note:
     tail = [f"{name}: {text}" for name, text in (("why", found["why"]), ("fix", found["fix"])) if text]
     head = found["message"] if found["position"] else f"{found['where']}: {found['message']}"
-    return _Note(
-        found["severity"], f"{title} [{found['code']}]", "\n".join([head, *tail]), found["position"] or declared
-    )
+    title = f"{title} [{rule_label(found['code'])}]"
+    place = found["position"] or declared
+    return _Note(_SEVERITY_LEVELS[found["severity"]], title, "\n".join([head, *tail]), place)

@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
+from gpukube.rule_ids import rule_label
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -136,7 +138,7 @@ def _told(found: Iterable[Diagnostic]) -> str:
         line
         for item in found
         for line in (
-            f"{item['where']}: {item['severity']}[{item['code']}]: {item['message']}",
+            f"{item['where']}: {item['severity']}[{rule_label(item['code'])}]: {item['message']}",
             *(f"    {word}: {text}" for word, text in (("why", item["why"]), ("fix", item["fix"])) if text),
         )
     )

@@ -24,6 +24,7 @@ from gpukube.cli.rendering.words import (
     short_devices,
 )
 from gpukube.engine.documents.summary import plan_summary
+from gpukube.rule_ids import rule_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -245,7 +246,7 @@ def _pool_details(pool: PoolPart) -> Iterator[str]:
 
 def _diagnostics(found: Iterable[Diagnostic]) -> Iterator[str]:
     for one in found:
-        label = f"{one['severity']}[{one['code']}]"
+        label = f"{one['severity']}[{rule_label(one['code'])}]"
         yield f"- {code(one['where'])} **{prose(label)}**: {prose(one['message'])}"
         for name, text in (("why", one["why"]), ("fix", one["fix"])):
             if text:

@@ -42,7 +42,7 @@ CODES: Final[dict[str, str]] = {
     "unknown-cluster": "A pool names a cluster that is not under clusters.",
     "duplicate-item": "A list names the same thing twice.",
     "duplicate-pool": "Two pools would have one name on one cluster.",
-    "no-machine": "A pool says neither gpu nor instanceType for one of its clusters.",
+    "no-instance-type": "A pool says neither gpu nor instanceType for one of its clusters.",
     "nodes-choice": "A pool says both nodes.count and nodes.autoscaling, or neither.",
     "autoscaling-range": "The autoscaling numbers contradict each other.",
     "max-price": "capacity.maxPrice is given for a pool that is not spot.",

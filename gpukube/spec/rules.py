@@ -81,13 +81,13 @@ def _check_machine(s: _Subject) -> Iterator[Diagnostic]:
         return
     example = "gpu: {model: A100-40GB, count: 8}"
     if s.pool.instance_type is None:
-        yield s.say("no-machine", (), "has neither gpu nor instanceType", f"add {example}, or instanceType")
+        yield s.say("no-instance-type", (), "has neither gpu nor instanceType", f"add {example}, or instanceType")
         return
     for provider in dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters):
         if provider is not None and s.pool.instance_type_on(provider) is None:
             on = ", ".join(key for key in s.pool.clusters if s.clusters.get(key) == provider)
             message = f"has no type for {provider}, where the pool also goes ({on})"
-            yield s.say("no-machine", "instanceType", message, f"add {provider}: TYPE, or {example}")
+            yield s.say("no-instance-type", "instanceType", message, f"add {provider}: TYPE, or {example}")
 
 
 def _check_nodes(s: _Subject) -> Iterator[Diagnostic]:

@@ -16,7 +16,6 @@ from tools.codes_docs import TABLES
 
 LISTED = {code for table in TABLES.values() for code in table}
 SHARED = {
-    "no-machine": "a pool that names no machine, and a machine that no cloud sells",
     "kubeconfig": "whoever reads it",
     **dict.fromkeys(
         (AKS_FAILURES.keys() & GKE_FAILURES.keys())

@@ -14,7 +14,8 @@ import pytest
 
 from gpukube import api
 from gpukube.codes import GPUS, POOLS
-from gpukube.errors import SpecError, render_diagnostics
+from gpukube.errors import SEVERITIES, SpecError, render_diagnostics
+from gpukube.rule_ids import rule_label
 from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
@@ -65,7 +66,7 @@ def test_bad_spec_when_validated_then_says_what_is_expected(
     said = validate(folder) + "\n"
     if request.config.getoption("--update", default=False):
         (folder / "expected.txt").write_text(said, "utf-8")
-    assert f"[{case.partition('.')[0]}]: " in said
+    assert f"[{rule_label(case.partition('.')[0])}]: " in said
     assert said == (folder / "expected.txt").read_text("utf-8")
 
 
@@ -75,7 +76,7 @@ def test_message_when_shown_then_keeps_the_house_form(case: str) -> None:
     assert not [word for word in STYLE_FORBIDS if word in said]
     for line in said.splitlines():
         assert not line.endswith((".", " ")) or line.endswith("...")
-    assert said.count("error[") + said.count("warning[") == said.count("    fix: ")
+    assert sum(said.count(f"{severity}[") for severity in SEVERITIES) == said.count("    fix: ")
 
 
 def test_codes_when_validate_can_show_them_then_each_has_a_folder() -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
+from gpukube.rule_ids import rule_label
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -59,6 +61,7 @@ ACTION_STYLES: Final = {
     "no-op": ("=", "dim"),
     "none": ("=", "dim"),
 }
+_SEVERITY_STYLES: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}
 _CHANGE_STYLES: Final = {"replace": "red", "refused": "red"}
 _CONTROL: Final = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 """Control characters, which a hostile value could move the cursor with."""
@@ -118,8 +121,8 @@ def change_lines(change: Change, *, indent: str = INDENT) -> Iterator[Line]:
 def finding_lines(found: Iterable[Diagnostic], *, indent: str = "  ") -> Iterator[Line]:
     """Show findings with their reasons and remedies."""
     for finding in found:
-        style = "red" if finding["severity"] == "error" else "yellow"
-        label = f"{finding['severity']}[{finding['code']}]"
+        style = _SEVERITY_STYLES[finding["severity"]]
+        label = f"{finding['severity']}[{rule_label(finding['code'])}]"
         said = Text.assemble(f"{finding['where']}: ", (label, style), f": {finding['message']}")
         yield Hung(Text(indent), said)
         for name, text in (("why", finding["why"]), ("fix", finding["fix"])):

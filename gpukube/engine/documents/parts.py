@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gpukube.rule_ids import rule_id
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -40,6 +42,7 @@ def diagnostic_document(diagnostic: FoundDiagnostic) -> Diagnostic:
     """Describe one finding."""
     return {
         "severity": diagnostic.severity,
+        "id": rule_id(diagnostic.code),
         "code": diagnostic.code,
         "where": str(diagnostic.where),
         "position": position_of(diagnostic.where),

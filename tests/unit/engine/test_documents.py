@@ -85,6 +85,7 @@ def test_plan_document_when_a_cluster_failed_then_its_error_in_full() -> None:
     assert cluster["error"] == [
         {
             "severity": "error",
+            "id": "",
             "code": "no-cluster",
             "where": "train-aks",
             "position": None,

@@ -233,7 +233,7 @@ def test_read_when_a_forged_spec_is_wrong_then_told_as_of_its_file(tmp_path: Pat
     document = written(tmp_path)
     document["specs"][0]["data"]["pools"][0]["name"] = "no name"
     said = refusal(tmp_path, sealed(document))
-    assert said.startswith(f"{tmp_path}/pools.yaml:9:11: error[format]: pools[0].name")
+    assert said.startswith(f"{tmp_path}/pools.yaml:9:11: error[GPK123 format]: pools[0].name")
 
 
 def test_read_when_forged_with_another_identity_then_stale(tmp_path: Path) -> None:

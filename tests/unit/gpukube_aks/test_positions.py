@@ -39,18 +39,19 @@ pools:
 """
 
 EXPECTED = """\
-pools.yaml:7:11: error[aks-name]: "aks-mignode" is not an AKS pool name
-pools.yaml:10:32: error[aks-mixed-from-zero]: nodes.autoscaling.min is 0 with the mixed strategy: the pool would never \
-leave zero
-pools.yaml:11:13: error[aks-zone]: "eastus-1" is not a zone of Azure
-pools.yaml:12:21: error[aks-disk-size]: disk.sizeGiB is 20, less than AKS takes
-pools.yaml:13:30: error[aks-mig-profile]: AKS cannot cut A100-80GB to "1g.20gb"
-pools.yaml:15:34: error[aks-label]: AKS refuses the label "kubernetes.azure.com/mode"
-pools.yaml:16:34: error[aks-tag]: the tag "SkipGPUDriverInstall" decides on the driver behind the back of the pool
-pools.yaml:18:9: error[aks-taint-value]: the taint "sku" has no value
-pools.yaml:19:21: error[aks-driver-owner]: driver.owner "none" is not supported yet on AKS
-pools.yaml:22:15: error[aks-native-managed]: aks.vmSize is set by gpukube itself
-pools.yaml:23:35: error[aks-native-unknown]: aks.upgradeSettings has no property "maxsurge"
+pools.yaml:7:11: error[GPK501 aks-name]: "aks-mignode" is not an AKS pool name
+pools.yaml:10:32: error[GPK510 aks-mixed-from-zero]: nodes.autoscaling.min is 0 with the mixed strategy: the pool \
+would never leave zero
+pools.yaml:11:13: error[GPK504 aks-zone]: "eastus-1" is not a zone of Azure
+pools.yaml:12:21: error[GPK506 aks-disk-size]: disk.sizeGiB is 20, less than AKS takes
+pools.yaml:13:30: error[GPK509 aks-mig-profile]: AKS cannot cut A100-80GB to "1g.20gb"
+pools.yaml:15:34: error[GPK517 aks-label]: AKS refuses the label "kubernetes.azure.com/mode"
+pools.yaml:16:34: error[GPK521 aks-tag]: the tag "SkipGPUDriverInstall" decides on the driver behind the back of \
+the pool
+pools.yaml:18:9: error[GPK519 aks-taint-value]: the taint "sku" has no value
+pools.yaml:19:21: error[GPK522 aks-driver-owner]: driver.owner "none" is not supported yet on AKS
+pools.yaml:22:15: error[GPK525 aks-native-managed]: aks.vmSize is set by gpukube itself
+pools.yaml:23:35: error[GPK527 aks-native-unknown]: aks.upgradeSettings has no property "maxsurge"
 """
 
 

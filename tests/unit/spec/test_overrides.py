@@ -56,7 +56,7 @@ def test_set_value_when_asked_for_its_position_then_is_the_argument(tmp_path: Pa
 
 def test_set_value_when_wrong_then_the_message_names_the_argument(tmp_path: Path) -> None:
     (found,) = problems_of(tmp_path, FULL, sets=["pools[0].disk.sizeGiB=big"])
-    assert found.render().startswith('--set pools[0].disk.sizeGiB: error[type]: pools[0].disk.sizeGiB is "big"')
+    assert found.render().startswith('--set pools[0].disk.sizeGiB: error[GPK120 type]: pools[0].disk.sizeGiB is "big"')
 
 
 def test_set_value_when_defaults_say_otherwise_then_wins(tmp_path: Path) -> None:

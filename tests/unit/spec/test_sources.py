@@ -24,12 +24,12 @@ class BrokenStdin(io.StringIO):
 def test_stdin_when_not_utf_8_then_the_byte_is_named() -> None:
     error = UnicodeDecodeError("utf-8", b"a: 1\nb: \xfe", 8, 9, "invalid start byte")
     ((), (found,)) = read_sources(["-"], BrokenStdin(error))
-    assert found.render().startswith("-:2:4: error[encoding]: byte 0xfe is not UTF-8")
+    assert found.render().startswith("-:2:4: error[GPK105 encoding]: byte 0xfe is not UTF-8")
 
 
 def test_stdin_when_it_fails_then_the_reason_is_given() -> None:
     ((), (found,)) = read_sources(["-"], BrokenStdin(OSError(5, "Input/output error")))
-    assert found.render().startswith("-: error[file-unreadable]: cannot be read: input/output error")
+    assert found.render().startswith("-: error[GPK102 file-unreadable]: cannot be read: input/output error")
 
 
 def test_directory_when_not_readable_then_the_reason_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,8 +23,10 @@ class Position(TypedDict):
 class Diagnostic(TypedDict):
     """A finding for people."""
 
-    severity: Literal["error", "warning"]
-    """Errors stop a run before anything is changed; warnings do not."""
+    severity: Literal["error", "warning", "hint"]
+    """Errors stop a run before anything is changed; warnings do not; a hint is about what works and costs."""
+    id: str
+    """Number of the rule, such as GPK103, documented in docs/diagnostics.md; empty where only a live run can say it."""
     code: str
     """Stable and documented in docs/codes.md."""
     where: str
