@@ -46,6 +46,9 @@ INSTANCE_SOURCES: Final = {
     "XPK": "AI-Hypercomputer/xpk 367c838 (2026-06-25)",
 }
 
+PRICE_DATES: Final = {"KA": "2026-07-20", "KAZ-P": "2026-06-18", "KG": "2026-08-03"}
+"""Source tag -> the day its prices are of; every priced row has exactly one of these."""
+
 MIG_SOURCES: Final = (
     "NVIDIA MIG User Guide, supported MIG profiles (drivers v580 and v610)",
     "NVIDIA/gpu-operator v26.7.0: assets/state-mig-manager/0400_configmap.yaml",
@@ -195,7 +198,8 @@ def build_instances(path: Path, as_of: str) -> str:
     with path.open(encoding="utf-8", newline="") as lines:
         rows = [machine(cells) for cells in csv.DictReader(lines)]
     rows.sort(key=lambda row: (str(row["provider"]), str(row["name"]), str(row["model"]), str(row["gpus"])))
-    return render({"asOf": as_of, "sources": INSTANCE_SOURCES}, {"machines": rows})
+    head = {"asOf": as_of, "priceDates": PRICE_DATES, "sources": INSTANCE_SOURCES}
+    return render(head, {"machines": rows})
 
 
 def build_mig(path: Path) -> str:

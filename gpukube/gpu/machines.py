@@ -55,6 +55,7 @@ class Machine:
         price_usd_h: On demand, Linux, one node, in price_region at the catalogue's date.
         spot_usd_h: Spot price likewise.
         price_region: "" when no price is known.
+        price_date: Day of the prices, YYYY-MM-DD; "" when none is known.
         status: retired is refused; legacy, preview and unknown are warned about.
         notes: For people, "" when there is nothing to say.
         successor: What to use in place of a retired type, "" when not known.
@@ -77,6 +78,7 @@ class Machine:
     status: Status
     notes: str = ""
     successor: str = ""
+    price_date: str = ""
 
     @property
     def devices(self) -> int:
@@ -245,4 +247,13 @@ def _machine(row: MachineRow) -> Machine:
         status=cast("Status", row["status"]),
         notes=row.get("notes", ""),
         successor=row.get("successor", ""),
+        price_date=_price_date(row),
     )
+
+
+def _price_date(row: MachineRow) -> str:
+    """Give the day of a row's prices: that of the one source among its own that has any."""
+    if "priceUsdH" not in row:
+        return ""
+    days = instance_table()["priceDates"]
+    return next(days[tag] for tag in row["source"].split("+") if tag in days)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["Rejected", "Resolution", "resolve_machine"]
+__all__ = ["Rejected", "Resolution", "near_machines", "resolve_machine", "variant_reason"]
 
 Rejected = tuple[Machine, str]
 Split = tuple[list[Machine], list[Rejected]]
@@ -50,17 +50,25 @@ class Resolution:
     rejected: tuple[Rejected, ...]
 
 
-def resolve_machine(provider: str, model: GpuModel, count: float) -> Resolution:
+def resolve_machine(provider: str, model: GpuModel, count: float, among: Sequence[Machine] | None = None) -> Resolution:
     """Choose the instance type of a cloud that carries exactly `count` GPUs of a model per node.
 
     Never retired or preview types (those are taken by name only); variants for a special purpose only when
     there is no ordinary type; current before legacy; then the lowest on-demand price, an unknown one last;
     then the name. A100-40GB x 8 gives p4d.24xlarge, Standard_ND96asr_v4 and a2-highgpu-8g.
 
+    Args:
+        provider: Cloud.
+        model: Of the GPUs.
+        count: GPUs per node; below 1 for a share.
+        among: Machines of the cloud to choose from, as a refresh of the catalogue gave them; the embedded ones when
+            left out, so that a spec means the same machine wherever it is read.
+
     Raises:
         CatalogueError: no-machine; names the counts on offer, or the nearest model that the cloud has.
     """
-    kept = [m for m in _of_model(provider, model) if m.has_gpus(count)]
+    known = _of_model(provider, model) if among is None else [m for m in among if m.model == model]
+    kept = [m for m in known if m.has_gpus(count)]
     rejected: list[Rejected] = []
     for rule, is_hard in _RULES:
         passed, refused = rule(kept)
@@ -68,7 +76,7 @@ def resolve_machine(provider: str, model: GpuModel, count: float) -> Resolution:
             kept = passed
             rejected += refused
     if not kept:
-        raise _none_fits(provider, model, count, rejected)
+        raise _none_fits(_Wish(provider, model, count), machines(provider) if among is None else among, rejected)
     return Resolution(_whole(kept[0]), tuple(rejected))
 
 
@@ -144,12 +152,45 @@ def _dearer(machine: Machine, first: Machine) -> str:
     return f"costs {machine.price_usd_h:g} USD/h, {first.name} {first.price_usd_h:g}"
 
 
-def _usable(provider: str) -> list[Machine]:
-    return keep_released(keep_deployable(machines(provider))[0])[0]
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    provider: str
+    model: GpuModel
+    count: float
 
 
-def _none_fits(provider: str, model: GpuModel, count: float, rejected: Sequence[Rejected]) -> CatalogueError:
-    usable = _usable(provider)
+def near_machines(model: GpuModel, count: float, among: Sequence[Machine]) -> tuple[Machine, ...]:
+    """Give the machines to offer where none has exactly so many GPUs of a model.
+
+    Args:
+        model: Asked for.
+        count: Asked for.
+        among: Machines of one cloud.
+
+    Returns:
+        Those with the model in other numbers, nearest number first and the cheapest of each; else the one machine that
+        is most like it; () for a cloud without any.
+    """
+    usable = _usable(among)
+    same = [m for m in usable if m.model == model]
+    if not same:
+        return (_substitute(usable, model, count),) if usable else ()
+    best: dict[float, Machine] = {}
+    for machine in sorted(same, key=_rank):
+        best.setdefault(machine.gpus, machine)
+    return tuple(sorted(best.values(), key=lambda m: (abs(m.gpus - count), m.gpus)))
+
+
+def _rank(machine: Machine) -> tuple[int, str, tuple[bool, float, str]]:
+    return _PREFERENCE[machine.status], variant_reason(machine), _price_and_name(machine)
+
+
+def _usable(among: Sequence[Machine]) -> list[Machine]:
+    return keep_released(keep_deployable(among)[0])[0]
+
+
+def _none_fits(wish: _Wish, among: Sequence[Machine], rejected: Sequence[Rejected]) -> CatalogueError:
+    usable, model = _usable(among), wish.model
     same = [m for m in usable if m.model == model]
     previews = [m for m, _ in rejected if m.status == "preview"]
     why = "; ".join(f"{m.name} {reason}" for m, reason in rejected)
@@ -158,13 +199,13 @@ def _none_fits(provider: str, model: GpuModel, count: float, rejected: Sequence[
     elif same:
         fix = f"write count {one_of(f'{n:g}' for n in sorted({m.gpus for m in same}))}"
     elif usable:
-        near = _substitute(usable, model, count)
+        near = _substitute(usable, model, wish.count)
         fix = f"the nearest there is {near.name}: write model {near.model}, count {near.gpus:g}"
-        why = why or f"{provider} has no {model} at all"
+        why = why or f"{wish.provider} has no {model} at all"
     else:
         fix = f"write one of the providers {one_of(sorted({m.provider for m in machines()}))}"
     return CatalogueError(
-        f"{provider} has no instance type with {count:g} x {model} in the catalogue of {catalogue_date()}",
+        f"{wish.provider} has no instance type with {wish.count:g} x {model} in the catalogue of {catalogue_date()}",
         why=why,
         fix=fix,
         code="no-machine",
@@ -174,17 +215,11 @@ def _none_fits(provider: str, model: GpuModel, count: float, rejected: Sequence[
 def _substitute(usable: Sequence[Machine], model: GpuModel, count: float) -> Machine:
     arm = any(m.arch == "arm64" for m in machines() if m.model == model)
 
-    def distance(machine: Machine) -> tuple[float, float, int, str, tuple[bool, float, str]]:
+    def distance(machine: Machine) -> tuple[float, float, tuple[int, str, tuple[bool, float, str]]]:
         major, minor = machine.model.compute_capability
         step = abs(major + minor / 10 - model.compute_capability[0] - model.compute_capability[1] / 10)
         size = abs(log2(machine.model.memory_gb / model.memory_gb))
         other_arch = (machine.arch == "arm64") != arm
-        return (
-            size + step / 2 + other_arch,
-            abs(machine.gpus - count),
-            _PREFERENCE[machine.status],
-            variant_reason(machine),
-            _price_and_name(machine),
-        )
+        return size + step / 2 + other_arch, abs(machine.gpus - count), _rank(machine)
 
     return min(usable, key=distance)

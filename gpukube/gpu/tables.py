@@ -37,9 +37,10 @@ class MachineRow(TypedDict):
 
 
 class InstanceTable(TypedDict):
-    """instances.json: date, source tags and machines."""
+    """instances.json: date, days of the sources that have prices, source tags and machines."""
 
     asOf: str
+    priceDates: dict[str, str]
     sources: dict[str, str]
     machines: list[MachineRow]
 

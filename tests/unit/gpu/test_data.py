@@ -17,6 +17,8 @@ from gpukube.gpu.tables import instance_table, mig_table
 
 PROVIDERS = {"aks", "eks", "gke"}
 PURE_STDLIB = {"__future__", "collections", "dataclasses", "difflib", "functools", "hashlib", "importlib", "json"} | {
+    "fractions",
+    "itertools",
     "math",
     "re",
     "typing",
@@ -28,6 +30,16 @@ def test_instances_when_read_then_dated_and_every_source_tag_is_explained() -> N
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", table["asOf"])
     used = {tag for row in table["machines"] for tag in row["source"].split("+")}
     assert used <= table["sources"].keys()
+
+
+def test_prices_when_read_then_each_has_one_source_with_a_day() -> None:
+    days = instance_table()["priceDates"]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", day) for day in days.values())
+    for tag, day in days.items():
+        assert day in instance_table()["sources"][tag], tag
+    for row in instance_table()["machines"]:
+        if "priceUsdH" in row:
+            assert len(days.keys() & set(row["source"].split("+"))) == 1, row["name"]
 
 
 def test_mig_table_when_read_then_dated_and_sourced() -> None:
@@ -55,7 +67,7 @@ def test_machine_when_read_then_its_fields_are_sane(machine: gpukube.gpu.machine
     assert machine.is_fractional or float(machine.gpus).is_integer()
     share = machine.model.memory_gb * min(machine.gpus, 1)
     assert machine.gpu_memory_gib == pytest.approx(share, rel=0.01)
-    assert (machine.price_usd_h is None) == (machine.price_region == "")
+    assert (machine.price_usd_h is None) == (machine.price_region == "") == (machine.price_date == "")
     assert machine.price_usd_h is None or 0.1 < machine.price_usd_h < 200
     if machine.spot_usd_h is not None:
         assert machine.price_usd_h is not None

@@ -34,6 +34,7 @@ def test_find_machine_when_known_then_gives_the_row() -> None:
         spot_usd_h=None,
         price_region="eastus",
         status="current",
+        price_date="2026-06-18",
     )
 
 

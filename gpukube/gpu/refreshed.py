@@ -1,0 +1,229 @@
+"""What a refresh learnt from a cloud's own API, and the catalogue that comes of it.
+
+Lives here: the values of one refresh, and laying them over the embedded table. Must not live here: calls, the file
+they are kept in (gpukube.catalog), and the choice of a machine (selection.py).
+
+Live data wins: shape, price and generation of a type come from the newest answer that has them, each with its day and
+region. What an API does not say (MIG, how a share of a GPU is counted) stays as embedded. A type that the embedded
+table does not know is taken in when its GPU is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.gpu.attached import ATTACHED
+from gpukube.gpu.machines import Machine, catalogue_date, machines
+from gpukube.gpu.mig import is_mig_model
+from gpukube.gpu.models import parse_model
+from gpukube.gpu.refusal import CatalogueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gpukube.gpu.machines import Status
+    from gpukube.gpu.models import Arch, GpuModel
+
+__all__ = ["Entry", "Offer", "Stock", "lay_over"]
+
+_NEW: Final = "known from the cloud's API only, not in the embedded table"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One instance type as a cloud describes it; what the cloud does not say is None or "".
+
+    Attributes:
+        name: The cloud's own spelling; "n1-*" for GPUs that are attached to a machine.
+        model: Name or alias of its GPU.
+        gpus: Of one node; below 1 for a share.
+        vcpus: As in `Machine`.
+        memory_gib: Main memory.
+        arch: CPU architecture.
+        accelerator: GKE's accelerator type.
+        status: Where the cloud says that the type is current, of a former generation, or gone.
+        price_usd_h: On demand, Linux, one node, in the region of the stock.
+        spot_usd_h: Likewise for spot.
+        price_date: Day the prices were read, YYYY-MM-DD; "" without one.
+        restricted: Why this account cannot have it in the region; "" when nothing is said against it.
+    """
+
+    name: str
+    model: str = ""
+    gpus: float | None = None
+    vcpus: int | None = None
+    memory_gib: float | None = None
+    arch: Arch | Literal[""] = ""
+    accelerator: str = ""
+    status: Status | Literal[""] = ""
+    price_usd_h: float | None = None
+    spot_usd_h: float | None = None
+    price_date: str = ""
+    restricted: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, float]:
+        """What tells it from others: the name, and model and number where GPUs are attached."""
+        return _key(self.name, self.model, self.gpus or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """All GPU types that a cloud offers in one region.
+
+    Attributes:
+        provider: Cloud.
+        region: The cloud's own name of it.
+        fetched: When it was read, ISO 8601 in UTC.
+        offers: Ordered by name.
+        notes: What could not be read, and what stands in for it.
+    """
+
+    provider: str
+    region: str
+    fetched: str
+    offers: tuple[Offer, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def day(self) -> str:
+        """The day it was read, YYYY-MM-DD."""
+        return self.fetched[:10]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One machine of the catalogue in use, and where that comes from.
+
+    Attributes:
+        machine: With everything that is known now.
+        source: Whether a refresh has seen it.
+        as_of: Day of that refresh, else of the embedded table.
+        regions: Refreshed regions that offer it.
+        missing: Refreshed regions of its cloud that do not.
+        restricted: Why this account cannot have it in the region that was looked at; "".
+    """
+
+    machine: Machine
+    source: Literal["embedded", "refreshed"]
+    as_of: str
+    regions: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    restricted: str = ""
+
+
+def lay_over(stocks: Iterable[Stock], region: str = "") -> tuple[Entry, ...]:
+    """Give the catalogue in use, ordered by provider and name.
+
+    Args:
+        stocks: What refreshes have left; at most one per provider and region.
+        region: The one whose prices and restrictions count; "" for the region of the embedded price where a refresh has
+            read that, else the one that was read last.
+    """
+    by_provider: dict[str, list[Stock]] = {}
+    for stock in sorted(stocks, key=lambda s: (s.fetched, s.region), reverse=True):
+        by_provider.setdefault(stock.provider, []).append(stock)
+    offers = {(s.provider, s.region): {offer.key: offer for offer in s.offers} for s in _all(by_provider)}
+    entries = [_entry(machine, by_provider.get(machine.provider, []), offers, region) for machine in machines()]
+    known = {(m.provider, _key_of(m)) for m in machines()}
+    for stock in _all(by_provider):
+        for offer in stock.offers:
+            found = None if (stock.provider, offer.key) in known else _unknown(stock.provider, offer)
+            if found is not None:
+                known.add((stock.provider, offer.key))
+                entries.append(_entry(found, by_provider[stock.provider], offers, region))
+    return tuple(sorted(entries, key=lambda e: (e.machine.provider, e.machine.name)))
+
+
+def _all(by_provider: dict[str, list[Stock]]) -> list[Stock]:
+    return [stock for stocks in by_provider.values() for stock in stocks]
+
+
+def _entry(
+    machine: Machine,
+    stocks: Sequence[Stock],
+    offers: dict[tuple[str, str], dict[tuple[str, str, float], Offer]],
+    region: str,
+) -> Entry:
+    key = _key_of(machine)
+    has = {s.region: offers[s.provider, s.region].get(key) for s in stocks}
+    seen = [s for s in stocks if has[s.region] is not None]
+    regions = tuple(sorted(s.region for s in seen))
+    missing = tuple(sorted(s.region for s in stocks if has[s.region] is None))
+    wanted = region or machine.price_region
+    chosen = next((s for s in seen if s.region == wanted), seen[0] if seen else None)
+    offer = has[chosen.region] if chosen else None
+    if chosen is None or offer is None:
+        return Entry(machine, "embedded", catalogue_date(), regions, missing)
+    return Entry(_merged(machine, offer, chosen), "refreshed", chosen.day, regions, missing, offer.restricted)
+
+
+def _merged(machine: Machine, offer: Offer, stock: Stock) -> Machine:
+    shaped = replace(
+        machine,
+        vcpus=offer.vcpus if offer.vcpus is not None else machine.vcpus,
+        memory_gib=offer.memory_gib if offer.memory_gib is not None else machine.memory_gib,
+        arch=offer.arch or machine.arch,
+        status=_status(machine, offer),
+    )
+    if offer.price_usd_h is None:
+        return shaped
+    return replace(
+        shaped,
+        price_usd_h=offer.price_usd_h,
+        spot_usd_h=offer.spot_usd_h,
+        price_region=stock.region,
+        price_date=offer.price_date or stock.day,
+    )
+
+
+def _status(machine: Machine, offer: Offer) -> Status:
+    """Believe the API on generations; a type that its vendor has announced as retired or as a preview stays that."""
+    if machine.status in ("retired", "preview") or not offer.status:
+        return machine.status
+    return offer.status
+
+
+def _unknown(provider: str, offer: Offer) -> Machine | None:
+    """Make a machine of a type that the embedded table does not know; None when its GPU is not known either."""
+    model = _model(offer.model)
+    if model is None or not offer.gpus:
+        return None
+    is_whole = offer.gpus >= 1
+    return Machine(
+        provider=provider,
+        name=offer.name,
+        model=model,
+        gpus=offer.gpus,
+        gpu_memory_gib=round(model.memory_gb * min(offer.gpus, 1), 1),
+        vcpus=offer.vcpus,
+        memory_gib=offer.memory_gib,
+        arch=offer.arch or "amd64",
+        mig_capable=None if is_whole and is_mig_model(model) else False,
+        accelerator=offer.accelerator,
+        local_ssd_gib=None,
+        price_usd_h=None,
+        spot_usd_h=None,
+        price_region="",
+        status=offer.status or "current",
+        notes=_NEW,
+    )
+
+
+def _model(text: str) -> GpuModel | None:
+    try:
+        return parse_model(text)
+    except CatalogueError:
+        return None
+
+
+def _key_of(machine: Machine) -> tuple[str, str, float]:
+    return _key(machine.name, str(machine.model), machine.gpus)
+
+
+def _key(name: str, model: str, gpus: float) -> tuple[str, str, float]:
+    if name != ATTACHED:
+        return name, "", 0.0
+    found = _model(model)
+    return name, str(found) if found else model, gpus
