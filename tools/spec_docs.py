@@ -1,7 +1,8 @@
-"""Write docs/spec.md from the models: `python tools/spec_docs.py`. A test compares, so the page cannot rot."""
+"""Write docs/spec.md and docs/gpukube.schema.json from the models: `python tools/spec_docs.py`. A test compares."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PAGE = Path(__file__).parent.parent / "docs" / "spec.md"
+SCHEMA = PAGE.with_name("gpukube.schema.json")
 
 HEAD = """# The spec, field by field
 
@@ -26,6 +28,11 @@ instead of count, another kind of sharing) drops the default one.
 An unknown key is an error with the nearest known one; [codes.md](codes.md) has every error and warning. Native fields
 under `eks`, `aks` and `gke` are merged into the request last; one that gpukube cannot judge the change of is refused.
 """
+
+
+def schema_file() -> str:
+    """Render the published JSON Schema: what `gpukube schema` prints."""
+    return json.dumps(json_schema(), indent=2) + "\n"
 
 
 def spec_page() -> str:
@@ -77,4 +84,5 @@ def _choices(field: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(spec_page())
-    sys.stdout.write(f"wrote {PAGE.name}\n")
+    SCHEMA.write_text(schema_file())
+    sys.stdout.write(f"wrote {PAGE.name} and {SCHEMA.name}\n")

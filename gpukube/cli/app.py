@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpukube import __version__
-from gpukube.cli import doctor, explain, pool, spec
+from gpukube.cli import doctor, explain, pool, schema, spec
 from gpukube.cli import sandbox as sandbox_commands
 from gpukube.cli.options import Common
 from gpukube.errors import ExitCode, GpukubeError
@@ -39,7 +39,7 @@ app.add_typer(sandbox_commands.app, name="sandbox")
 app.add_typer(explain.app, name="explain")
 app.command("doctor")(doctor.doctor)
 app.command("validate")(spec.validate)
-app.command("schema")(spec.schema)
+app.command("schema")(schema.schema)
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback form

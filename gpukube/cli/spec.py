@@ -1,12 +1,10 @@
-"""`gpukube validate` and `gpukube schema`: the spec without any cloud."""
+"""`gpukube validate`: the spec without any cloud."""
 
 from __future__ import annotations
 
-import typer
-
 from gpukube.cli.options import FileOption, OutputOption, SetOption
 
-__all__ = ["schema", "validate"]
+__all__ = ["validate"]
 
 
 def validate(*, files: FileOption, sets: SetOption, output: OutputOption) -> None:
@@ -21,12 +19,3 @@ def validate(*, files: FileOption, sets: SetOption, output: OutputOption) -> Non
     prepared = api.prepare(api.load(files, sets=sets))
     out.warn(prepared.warnings)
     out.show(api.validation_document(prepared), output)
-
-
-def schema() -> None:
-    """Print the JSON Schema of the spec, for editors and other tools."""
-    import json
-
-    from gpukube import api
-
-    typer.echo(json.dumps(api.schema(), indent=2))

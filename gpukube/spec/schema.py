@@ -1,33 +1,43 @@
 """The JSON Schema of a spec, for editors and other tools.
 
 Lives here: the models' own schema, shaped for people who write specs. Must not live here: a second definition of
-any field; what the schema says of one comes from model.py.
+any field; what the schema says of one comes from the models. Words that are offered: vocabulary.py.
 
 What pydantic generates describes a spec after loading. A spec as written differs in three ways, which are added
 here: `defaults` exists; a pool (and every mapping in it) may be incomplete when there are defaults; a text with
 ${NAME} has its final form only later. An empty value is no value: null is allowed in native fields alone.
+
+Only what yaml-language-server understands is used, in the forms of which it makes short messages: a cluster is chosen
+by `if` on its provider, because a `oneOf` is answered with the complaints of a cloud that nobody meant.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from gpukube.spec.model import GPUNodePools, Pool, PoolSettings
+from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS, GPUNodePools, Pool, PoolSettings
+from gpukube.spec.vocabulary import LISTS, TYPES, WORDS
 
-__all__ = ["json_schema"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["SCHEMA_ID", "Json", "Schema", "json_schema"]
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Schema: TypeAlias = "dict[str, Json]"
 
+SCHEMA_ID: Final = "urn:gpukube:spec:v1alpha1"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/"
-_WHOLE: Final = frozenset({"Metadata", "EksCluster", "AksCluster", "GkeCluster", "Taint"})
-"""Definitions that defaults cannot complete: outside pools, or items of a list (lists are replaced, not merged)."""
+_WHOLE: Final = frozenset(
+    {"Metadata", "Cluster", "Taint", "JsonValue", *(model.__name__ for model in CLUSTER_MODELS.values()), *LISTS}
+)
+"""Definitions that defaults cannot complete: outside pools, items of a list (lists are replaced), no mappings."""
 _PART: Final = "Part"
 """Suffix of the definitions that may be incomplete."""
 
-_VARIABLE: Final = r"|\$\{[A-Za-z_][A-Za-z0-9_]*\}"
+_VARIABLE: Final = r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"
 _UNWANTED: Final = frozenset({"title", "discriminator"})
 
 # What rules.py refuses and a schema can say; merged into the complete definitions.
@@ -50,46 +60,42 @@ def json_schema() -> Schema:
     generated = cast("Schema", GPUNodePools.model_json_schema(by_alias=True))
     settings = cast("Schema", PoolSettings.model_json_schema(by_alias=True))
     definitions = _definitions(generated) | {PoolSettings.__name__: _without(settings, "$defs")}
-    schema = cast("Schema", _shape(_without(generated, "$defs")))
-    complete = {name: cast("Schema", _shape(body)) for name, body in definitions.items() if name != "PoolSettings"}
-    parts = {
-        f"{name}{_PART}": _as_part(cast("Schema", _shape(body)), name)
-        for name, body in definitions.items()
-        if name not in _WHOLE
-    }
+    shaped = {name: _offer_words(name, cast("Schema", _shape(body))) for name, body in definitions.items()}
+    complete = {name: body for name, body in shaped.items() if name != PoolSettings.__name__} | {"Cluster": _cluster()}
+    parts = {f"{name}{_PART}": _as_part(body, name) for name, body in shaped.items() if name not in _WHOLE}
+    lists: dict[str, Schema] = {name: {"enum": list(words())} for name, words in LISTS.items()}
     for name, rule in (*_RULES.items(), *_ALWAYS.items()):
         complete[name].update(copy.deepcopy(rule))
     for name, rule in _ALWAYS.items():
         parts[name + _PART].update(copy.deepcopy(rule))
-    head: Schema = {"$schema": _DRAFT, "title": "GPUNodePools"}
-    return head | _with_defaults(schema) | {"$defs": {**complete, **parts}}
+    head: Schema = {"$schema": _DRAFT, "$id": SCHEMA_ID, "title": "gpukube spec"}
+    top = cast("Schema", _shape(_without(generated, "$defs")))
+    return head | _with_defaults(_with_clusters(top)) | {"$defs": {**complete, **parts, **lists}}
 
 
 def _definitions(schema: Schema) -> dict[str, Schema]:
     return cast("dict[str, Schema]", schema["$defs"])
 
 
-def _without(schema: Schema, key: str) -> Schema:
-    return {name: value for name, value in schema.items() if name != key}
+def _without(schema: Schema, *keys: str) -> Schema:
+    return {name: value for name, value in schema.items() if name not in keys}
 
 
 def _shape(node: Json) -> Json:
-    """Drop titles and nulls, allow ${NAME} where a pattern is asked for."""
+    """Drop titles and nulls, close maps, allow ${NAME} where a text must have a form or be one of a few."""
     if isinstance(node, list):
         return [_shape(item) for item in node]
     if not isinstance(node, dict):
         return node
     if "properties" not in node:
-        node = _closed(_without_null(node))
+        node = _per_provider(_closed(_without_null(node)))
     shaped: Schema = {
         key: {name: _shape(value) for name, value in inner.items()} if key == "properties" else _shape(inner)
         for key, inner in ((key, cast("Schema", inner)) for key, inner in node.items() if key not in _UNWANTED)
     }
     if "propertyNames" in node:
         shaped["propertyNames"] = node["propertyNames"]  # no variables in keys
-    if isinstance(pattern := shaped.get("pattern"), str):
-        shaped["pattern"] = pattern + _VARIABLE
-    return shaped
+    return _with_variables(shaped)
 
 
 def _without_null(node: Schema) -> Schema:
@@ -99,7 +105,7 @@ def _without_null(node: Schema) -> Schema:
         rest = [choice for choice in choices if choice != {"type": "null"}]
         only: Schema = cast("Schema", rest[0]) if len(rest) == 1 else {"anyOf": rest}
         node = only | _without(node, "anyOf")
-    return _without(node, "default") if isinstance(node.get("default"), dict | None) else node
+    return _without(node, "default") if isinstance(node.get("default"), dict | list | None) else node
 
 
 def _closed(node: Schema) -> Schema:
@@ -110,6 +116,81 @@ def _closed(node: Schema) -> Schema:
     ((pattern, values),) = patterns.items()
     rest = _without(node, "patternProperties")
     return rest | {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
+
+
+def _per_provider(node: Schema) -> Schema:
+    """Write a mapping by provider as an object with a key for each, which editors complete one by one."""
+    if node.get("propertyNames") != {"enum": list(PROVIDERS)}:
+        return node
+    keys: Schema = {name: {"description": f"On {name}.", **_value(node)} for name in PROVIDERS}
+    return _without(node, "propertyNames") | {"properties": keys, "additionalProperties": False}
+
+
+def _value(node: Schema) -> Schema:
+    return cast("Schema", copy.deepcopy(node["additionalProperties"]))
+
+
+def _with_variables(node: Schema) -> Schema:
+    """Let ${NAME} stand for a text that has to be of a form, or one of a few."""
+    if isinstance(pattern := node.get("pattern"), str):
+        return node | {"pattern": f"{pattern}|{_VARIABLE}"}
+    if isinstance(node.get("enum"), list) and node.get("type") == "string":
+        choices: list[Json] = [{"enum": node["enum"]}, {"pattern": _VARIABLE}]
+        return _without(node, "enum") | {"anyOf": choices}
+    return node
+
+
+def _offer_words(name: str, body: Schema) -> Schema:
+    """Offer the catalogue's words where any text is allowed."""
+    model = PoolSettings.__name__ if name == Pool.__name__ else name
+    properties = cast("dict[str, Schema]", body.get("properties", {}))
+    for key, field in properties.items():
+        if lists := WORDS.get((model, key)):
+            properties[key] = _offer(field, lists)
+    return body
+
+
+def _offer(field: Schema, lists: Sequence[str]) -> Schema:
+    if field.get("type") == "array":
+        return field | {"items": _offer(cast("Schema", field["items"]), lists)}
+    if forms := field.get("oneOf"):
+        text, by_provider = cast("list[Schema]", forms)
+        keys = cast("dict[str, Schema]", by_provider["properties"])
+        each: Schema = {name: _offer(value, [TYPES[name]]) for name, value in keys.items()}
+        # The mapping first: an editor that finds neither form complains of the first.
+        return field | {"oneOf": [by_provider | {"properties": each}, _offer(text, lists)]}
+    known: list[Json] = [{"$ref": f"{_REFERENCE}{name}"} for name in lists]
+    return field | {"anyOf": [*known, {"minLength": 1}]}
+
+
+def _with_clusters(schema: Schema) -> Schema:
+    """Let a cluster be what its provider says, instead of any of three."""
+    properties = cast("dict[str, Schema]", schema["properties"])
+    clusters: Schema = {"additionalProperties": {"$ref": f"{_REFERENCE}Cluster"}}
+    return schema | {"properties": {**properties, "clusters": properties["clusters"] | clusters}}
+
+
+def _cluster() -> Schema:
+    """Choose a cluster's form by its provider; with a variable there, every form."""
+    provider: Schema = {
+        "type": "string",
+        "description": f"The cloud: {', '.join(PROVIDERS)}.",
+        "anyOf": [{"enum": list(PROVIDERS)}, {"pattern": _VARIABLE}],
+    }
+    forms: list[Json] = [
+        {
+            "if": {"properties": {"provider": {"const": name}}, "required": ["provider"]},
+            "then": {"$ref": f"{_REFERENCE}{model.__name__}"},
+        }
+        for name, model in CLUSTER_MODELS.items()
+    ]
+    return {
+        "type": "object",
+        "description": "A cluster, and as whom it is reached.",
+        "properties": {"provider": provider},
+        "required": ["provider"],
+        "allOf": forms,
+    }
 
 
 def _as_part(body: Schema, name: str) -> Schema:

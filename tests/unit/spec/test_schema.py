@@ -24,6 +24,12 @@ GOOD = {
     "every field": FULL,
     "a minimal pool": spec_of(POOL),
     "a variable where a form is needed": spec_of(POOL).replace('"111122223333"', '"${ACCOUNT}"'),
+    "a variable where one of a few is needed": spec_of(POOL.replace("nodes:", 'capacity: {type: "${TYPE}"}, nodes:')),
+    "a variable for the cloud": spec_of(POOL).replace("provider: gke", 'provider: "${CLOUD}"'),
+    "a GPU by another name": spec_of(POOL.replace("T4-16GB", "nvidia-tesla-t4")),
+    "a machine that the catalogue does not know": spec_of(
+        POOL.replace("nodes:", "instanceType: {aks: Standard_NC4as_T4_v4}, nodes:")
+    ),
     "defaults complete a pool": spec_of(
         "  - {name: a}\n", "{clusters: [train-aks], instanceType: x, nodes: {count: 1}}"
     ),
@@ -42,7 +48,7 @@ BAD = {
     "text for a number": spec_of(POOL.replace("count: 1}}", 'count: "1"}}')),
     "text for a boolean": spec_of(POOL.replace("nodes:", "gpuTaint: yes, nodes:")),
     "text for a list": spec_of(POOL.replace("[train-aks]", "train-aks")),
-    "wrong choice": spec_of(POOL.replace("nodes:", "capacity: {type: reserved}, nodes:")),
+    "wrong choice": spec_of(POOL.replace("nodes:", "capacity: {type: preemptible}, nodes:")),
     "too many replicas": spec_of(POOL.replace("nodes:", "sharing: {mps: {replicas: 49}}, nodes:")),
     "too few replicas": spec_of(POOL.replace("nodes:", "sharing: {timeSlicing: {replicas: 1}}, nodes:")),
     "price of nothing": spec_of(POOL.replace("nodes:", "capacity: {type: spot, maxPrice: 0}, nodes:")),
@@ -58,6 +64,8 @@ BAD = {
     "bad Azure cluster name": spec_of(POOL).replace("resourceGroup: ml, name: train", "resourceGroup: ml, name: a/b"),
     "bad Azure resource group": spec_of(POOL).replace("resourceGroup: ml,", "resourceGroup: ml.,"),
     "bad cluster key": spec_of(POOL).replace("train-gke:", "train.gke:"),
+    "cluster without a provider": spec_of(POOL).replace("provider: gke, ", ""),
+    "variable for a number": spec_of(POOL.replace("count: 1}}", 'count: "${N}"}}')),
     "unknown provider": spec_of(POOL).replace("provider: gke", "provider: gcp"),
     "field of another provider": spec_of(POOL).replace("provider: gke", "provider: gke, account: x"),
     "unknown provider in names": spec_of(POOL.replace("nodes:", "names: {gcp: x}, nodes:")),
@@ -78,6 +86,7 @@ BAD = {
     "a list": "[]",
     "a text": "text",
 }
+ENVIRON = {"ACCOUNT": "111122223333", "TYPE": "spot", "CLOUD": "gke"}
 
 
 def is_valid(text: str) -> bool:
@@ -87,12 +96,13 @@ def is_valid(text: str) -> bool:
 def test_schema_when_made_then_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert SCHEMA["$id"] == "urn:gpukube:spec:v1alpha1"
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
 def test_good_spec_when_judged_then_schema_and_models_accept_it(text: str, tmp_path: Path) -> None:
     assert is_valid(text)
-    assert problems_of(tmp_path, text, environ={"ACCOUNT": "111122223333"}) == ()
+    assert problems_of(tmp_path, text, environ=ENVIRON) == ()
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
@@ -120,7 +130,7 @@ def test_schema_when_walked_then_objects_are_closed_and_fields_described() -> No
     found = list(objects(SCHEMA))
     assert len(found) > 20
     for one in found:
-        assert one["additionalProperties"] is False
+        assert one.get("additionalProperties") is False or one is definitions()["Cluster"]
         for key, field in cast("dict[str, dict[str, object]]", one["properties"]).items():
             # A field described in the words of its model refers to them.
             target = str(field.get("$ref", "")).removeprefix("#/$defs/")

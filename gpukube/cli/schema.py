@@ -1,0 +1,19 @@
+"""`gpukube schema`: the JSON Schema of the spec, for editors and other tools."""
+
+from __future__ import annotations
+
+import typer
+
+__all__ = ["schema"]
+
+
+def schema() -> None:
+    """Print the JSON Schema of the spec, for editors and other tools.
+
+    In a spec, `# yaml-language-server: $schema=FILE` as the first line names it.
+    """
+    import json
+
+    from gpukube import api
+
+    typer.echo(json.dumps(api.schema(), indent=2))

@@ -1,0 +1,55 @@
+"""The published JSON Schema is the one of the models; every example of the repository and of a field fits it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from tools.spec_docs import SCHEMA, schema_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+Node = dict[str, Any]
+PUBLISHED: Node = json.loads(SCHEMA.read_text("utf-8"))
+VALIDATOR = Draft202012Validator(PUBLISHED)
+
+
+def test_published_schema_when_models_change_then_it_is_written_again() -> None:
+    assert SCHEMA.read_text("utf-8") == schema_file(), "run: python tools/spec_docs.py"
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=[file.stem for file in EXAMPLES])
+def test_example_file_when_judged_by_the_published_schema_then_fits(file: Path) -> None:
+    for document in yaml.safe_load_all(file.read_text("utf-8")):
+        VALIDATOR.validate(document)
+
+
+def exemplified(node: object, path: str = "") -> Iterator[tuple[str, Node]]:
+    if isinstance(node, dict):
+        if "examples" in node and isinstance(node["examples"], list):
+            yield path, node
+        for key, inner in node.items():
+            yield from exemplified(inner, f"{path}/{key}")
+    elif isinstance(node, list):
+        for index, inner in enumerate(node):
+            yield from exemplified(inner, f"{path}/{index}")
+
+
+FIELDS = dict(exemplified(PUBLISHED))
+
+
+@pytest.mark.parametrize("path", FIELDS)
+def test_example_of_a_field_when_judged_by_the_field_then_fits(path: str) -> None:
+    field = FIELDS[path]
+    judge = Draft202012Validator({**field, "$defs": PUBLISHED["$defs"]})
+    assert field["examples"]
+    for example in field["examples"]:
+        judge.validate(example)
