@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.gpu.mig import instances_per_gpu, resource_name
+from gpukube.gpu.mig import resource_name
+from gpukube.gpu.sharing import cut_instances
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,41 +18,50 @@ if TYPE_CHECKING:
     from gpukube.gpu.machines import Machine
     from gpukube.gpu.sharing import Sharing
 
-__all__ = ["GPU_RESOURCE", "node_capacity", "pool_capacity", "shown_resource", "unshared_resource"]
+__all__ = ["GPU_RESOURCE", "node_capacity", "pool_capacity", "shared_name", "unshared_resources"]
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 SHARED_SUFFIX: Final = ".shared"
 
 
-def unshared_resource(sharing: Sharing) -> str:
-    """Name the resource before replicas: nvidia.com/gpu, or nvidia.com/mig-<profile> under mixed."""
+def unshared_resources(sharing: Sharing) -> tuple[str, ...]:
+    """Name the resources before replicas: nvidia.com/gpu, or nvidia.com/mig-<profile> of each profile under mixed."""
     if sharing.mig and sharing.mig.strategy == "mixed":
-        return resource_name(sharing.mig.profile)
-    return GPU_RESOURCE
+        return tuple(sorted(map(resource_name, sharing.mig.profiles)))
+    return (GPU_RESOURCE,)
 
 
-def shown_resource(sharing: Sharing) -> str:
-    """Name the resource pods ask for: as unshared_resource, with ".shared" when renamed."""
+def shared_name(resource: str, sharing: Sharing) -> str:
+    """Name a resource as pods ask for it: with ".shared" at the end when replicas rename it."""
     renamed = sharing.slicing is not None and sharing.slicing.rename
-    return unshared_resource(sharing) + (SHARED_SUFFIX if renamed else "")
+    return resource + (SHARED_SUFFIX if renamed else "")
 
 
 def node_capacity(machine: Machine, sharing: Sharing) -> dict[str, int]:
     """Count the devices one node shows, per resource name.
 
     8 x A100-40GB: whole {"nvidia.com/gpu": 8}; 1g.5gb single {"nvidia.com/gpu": 56}; 1g.5gb mixed
-    {"nvidia.com/mig-1g.5gb": 56}; 1g.5gb single with 2 renamed replicas {"nvidia.com/gpu.shared": 112}.
-    A node with a share of a GPU shows one.
+    {"nvidia.com/mig-1g.5gb": 56}; 1g.5gb single with 2 renamed replicas {"nvidia.com/gpu.shared": 112}; the layout
+    3g.20gb + 2 x 2g.10gb {"nvidia.com/mig-2g.10gb": 16, "nvidia.com/mig-3g.20gb": 8}. A node with a share of a GPU
+    shows one.
 
     Raises:
-        CatalogueError: The model cannot do MIG or does not know the profile.
+        CatalogueError: The model cannot do MIG or does not know a profile.
     """
-    devices = machine.devices
-    if sharing.mig:
-        devices *= instances_per_gpu(machine.model, sharing.mig.profile)
-    if sharing.slicing:
-        devices *= sharing.slicing.replicas
-    return {shown_resource(sharing): devices}
+    times = sharing.slicing.replicas if sharing.slicing else 1
+    return {
+        shared_name(name, sharing): machine.devices * count * times
+        for name, count in _devices_per_gpu(machine, sharing).items()
+    }
+
+
+def _devices_per_gpu(machine: Machine, sharing: Sharing) -> dict[str, int]:
+    if sharing.mig is None:
+        return {GPU_RESOURCE: 1}
+    instances = cut_instances(machine.model, sharing.mig)
+    if sharing.mig.strategy == "single":
+        return {GPU_RESOURCE: sum(instances.values())}
+    return {resource_name(profile): count for profile, count in instances.items()}
 
 
 def pool_capacity(per_node: Mapping[str, int], nodes_min: int, nodes_max: int) -> dict[str, tuple[int, int]]:

@@ -28,9 +28,12 @@ __all__ = [
     "Placement",
     "find_profile",
     "fits",
+    "grid_units",
     "instances_per_gpu",
     "is_mig_model",
     "maximal_mixes",
+    "media_fit",
+    "place_beside",
     "place_layout",
     "profiles",
     "resource_name",
@@ -80,7 +83,17 @@ class MigProfile:
     @property
     def is_plain(self) -> bool:
         """Whether it is the ordinary profile of its width: no attribute, no double memory."""
-        return not self.is_double_memory and re.fullmatch(r"\d+g\.\d+gb", self.name) is not None
+        return not self.is_double_memory and not self.attribute
+
+    @property
+    def attribute(self) -> str:
+        """What follows the memory in the name: "", "+me", "+gfx", "+me.all" or "-me"."""
+        return self.name.partition("gb")[2]
+
+    @property
+    def ranges(self) -> tuple[frozenset[int], ...]:
+        """The grid units of each place that an instance may have."""
+        return tuple(frozenset(range(start, start + self.size)) for start in self.starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +102,11 @@ class Placement:
 
     profile: MigProfile
     start: int
+
+    @property
+    def units(self) -> frozenset[int]:
+        """The grid units that it takes."""
+        return frozenset(range(self.start, self.start + self.profile.size))
 
 
 def is_mig_model(model: GpuModel) -> bool:
@@ -149,19 +167,24 @@ def fits(model: GpuModel, layout: Sequence[str]) -> bool:
 def place_layout(model: GpuModel, layout: Sequence[str]) -> tuple[Placement, ...] | None:
     """Place profiles on one GPU.
 
-    At most one instance holds media engines by name (+me), and the media engines of all must not exceed the
-    full GPU's; the latter is inferred from NVIDIA's tables (it matches every published maximum).
-
     Returns:
         Placements, largest first, as they should be created; None when they do not go together.
 
     Raises:
         CatalogueError: As find_profile.
     """
-    wanted = sorted((find_profile(model, name) for name in layout), key=lambda p: (-p.size, p.name))
-    if sum(p.size for p in wanted) > _grid_units(model) or not _media_fit(model, wanted):
+    return place_beside(model, (), [find_profile(model, name) for name in layout])
+
+
+def place_beside(
+    model: GpuModel, live: Sequence[Placement], wanted: Sequence[MigProfile]
+) -> tuple[Placement, ...] | None:
+    """Place more profiles on a GPU whose instances stay where they are; otherwise as place_layout."""
+    everything = [*(placement.profile for placement in live), *wanted]
+    if sum(p.size for p in everything) > grid_units(model) or not media_fit(model, everything):
         return None
-    return _place(wanted, frozenset())
+    taken = frozenset(unit for placement in live for unit in placement.units)
+    return _place(sorted(wanted, key=lambda p: (-p.size, p.name)), taken)
 
 
 def maximal_mixes(model: GpuModel) -> tuple[tuple[str, ...], ...]:
@@ -172,21 +195,16 @@ def maximal_mixes(model: GpuModel) -> tuple[tuple[str, ...], ...]:
     return ()
 
 
-def _place(wanted: Sequence[MigProfile], taken: frozenset[int]) -> tuple[Placement, ...] | None:
-    if not wanted:
-        return ()
-    first, *others = wanted
-    for start in first.starts:
-        units = frozenset(range(start, start + first.size))
-        if units & taken:
-            continue
-        rest = _place(others, taken | units)
-        if rest is not None:
-            return (Placement(first, start), *rest)
-    return None
+def grid_units(model: GpuModel) -> int:
+    """Give the units of the memory grid: 8 on seven-slice GPUs, 4 on A30, 12 on RTX PRO 6000."""
+    return next(row["gridUnits"] for row in mig_table()["models"] if row["name"] == model.name)
 
 
-def _media_fit(model: GpuModel, wanted: Sequence[MigProfile]) -> bool:
+def media_fit(model: GpuModel, wanted: Sequence[MigProfile]) -> bool:
+    """Tell whether the media engines suffice: one +me at most, and not more of any kind than the full GPU has.
+
+    The sum is inferred from NVIDIA's tables (it matches every published maximum); unknown engines are not counted.
+    """
     if sum(p.is_media_extension for p in wanted) > 1:
         return False
     whole = max(profiles(model), key=lambda p: p.size).engines
@@ -195,13 +213,22 @@ def _media_fit(model: GpuModel, wanted: Sequence[MigProfile]) -> bool:
     return all(sum(p.engines[kind] for p in wanted) <= limit for kind, limit in enumerate(whole))
 
 
+def _place(wanted: Sequence[MigProfile], taken: frozenset[int]) -> tuple[Placement, ...] | None:
+    if not wanted:
+        return ()
+    first, *others = wanted
+    for start, units in zip(first.starts, first.ranges, strict=True):
+        if units & taken:
+            continue
+        rest = _place(others, taken | units)
+        if rest is not None:
+            return (Placement(first, start), *rest)
+    return None
+
+
 def _mix(text: str) -> tuple[str, ...]:
     parts = [part.split("x", 1) for part in text.split(",")]
     return tuple(name for count, name in parts for _ in range(int(count)))
-
-
-def _grid_units(model: GpuModel) -> int:
-    return next(row["gridUnits"] for row in mig_table()["models"] if row["name"] == model.name)
 
 
 def _unknown_profile(model: GpuModel, text: str) -> CatalogueError:

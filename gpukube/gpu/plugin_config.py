@@ -14,11 +14,11 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from gpukube.gpu.capacity import unshared_resource
+from gpukube.gpu.capacity import unshared_resources
 from gpukube.gpu.sharing import Sharing, Slicing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["UNSHARED", "config_key", "plugin_config", "render_config"]
 
@@ -31,7 +31,7 @@ def plugin_config(sharing: Sharing) -> dict[str, object]:
     config: dict[str, object] = {"version": "v1", "flags": {"migStrategy": strategy}}
     if sharing.slicing:
         block = "mps" if sharing.slicing.mode == "mps" else "timeSlicing"
-        config["sharing"] = {block: _slicing(sharing.slicing, unshared_resource(sharing))}
+        config["sharing"] = {block: _slicing(sharing.slicing, unshared_resources(sharing))}
     return config
 
 
@@ -46,13 +46,13 @@ def config_key(config: Mapping[str, object]) -> str:
     return f"c-{sha256(canonical.encode()).hexdigest()[:KEY_LENGTH]}"
 
 
-def _slicing(slicing: Slicing, resource: str) -> dict[str, object]:
+def _slicing(slicing: Slicing, resources: Iterable[str]) -> dict[str, object]:
     block: dict[str, object] = {}
     if slicing.rename:
         block["renameByDefault"] = True
     if slicing.fail_requests_greater_than_one is not None:
         block["failRequestsGreaterThanOne"] = slicing.fail_requests_greater_than_one
-    block["resources"] = [{"name": resource, "replicas": slicing.replicas}]
+    block["resources"] = [{"name": name, "replicas": slicing.replicas} for name in resources]
     return block
 
 

@@ -6,17 +6,30 @@ one cloud adds or refuses.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.gpu.machines import Machine
-from gpukube.gpu.mig import find_profile
+from gpukube.gpu.mig import MigProfile, find_profile, fits, profiles
+from gpukube.gpu.mig_room import explain_misfit, largest_fit
 from gpukube.gpu.refusal import CatalogueError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["MigCut", "MigStrategy", "Sharing", "Slicing", "check_sharing", "max_mps_replicas"]
+__all__ = [
+    "MigCut",
+    "MigStrategy",
+    "Sharing",
+    "Slicing",
+    "check_sharing",
+    "cut_instances",
+    "layout_text",
+    "max_mps_replicas",
+]
 
 MigStrategy = Literal["single", "mixed"]
 
@@ -28,18 +41,35 @@ MPS_REPLICAS_BEFORE_TURING: Final = 16
 TURING: Final = (7, 5)
 """NVIDIA/k8s-device-plugin v0.20.0, MPS: 48 clients from compute capability 7.5 on, 16 before (V100, P100)."""
 
+OWN_PLUGIN: Final[Mapping[str, str]] = {
+    "gke": "docs: kubernetes-engine/how-to/nvidia-mps-gpus; GoogleCloudPlatform/container-engine-accelerators",
+}
+"""Clouds whose nodes run a device plugin of the cloud's own making, which shares by rules of its own: it runs MPS on
+MIG instances, and limits clients without regard to the GPU. The cloud's provider checks them."""
+
 
 @dataclass(frozen=True, slots=True)
 class MigCut:
-    """Every GPU of the node is cut into instances of one profile.
+    """Every GPU of the node is cut alike: into as many instances of one profile as it holds, or by a layout.
 
     Attributes:
-        profile: As NVIDIA writes it, "1g.5gb".
+        profile: As NVIDIA writes it, "1g.5gb"; "" with a layout.
         strategy: single shows instances as nvidia.com/gpu, mixed as nvidia.com/mig-<profile>.
+        layout: The instances of one GPU, such as ("3g.20gb", "2g.10gb", "2g.10gb"); () with a profile.
     """
 
     profile: str
     strategy: MigStrategy
+    layout: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Say how a GPU is cut: "1g.5gb", "3g.20gb + 2 x 2g.10gb"."""
+        return layout_text(self.layout) if self.layout else self.profile
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """Each profile once, in the order written."""
+        return tuple(dict.fromkeys(self.layout)) or (self.profile,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +102,60 @@ def max_mps_replicas(model: GpuModel) -> int:
     return MPS_REPLICAS if model.compute_capability >= TURING else MPS_REPLICAS_BEFORE_TURING
 
 
-def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[CatalogueError]:
-    """Check a sharing against the GPU, and against the machine when one is given.
+def layout_text(layout: Iterable[str]) -> str:
+    """Write instances for people, equal ones together: "3g.20gb + 2 x 2g.10gb"."""
+    counts = Counter(layout)
+    return " + ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items())
 
-    Codes: mig-capable, mig-profile, mps-with-mig, sharing-replicas.
+
+def cut_instances(model: GpuModel, cut: MigCut) -> dict[MigProfile, int]:
+    """Count the instances of one GPU per profile, smallest profile first.
+
+    A100-40GB: "1g.5gb" gives 7 of it; ("3g.20gb", "2g.10gb", "2g.10gb") gives 2 x 2g.10gb and 1 x 3g.20gb.
+
+    Raises:
+        CatalogueError: As find_profile.
+    """
+    if not cut.layout:
+        profile = find_profile(model, cut.profile)
+        return {profile: profile.max_instances}
+    counts = Counter(find_profile(model, name) for name in cut.layout)
+    return {profile: counts[profile] for profile in profiles(model) if counts[profile]}
+
+
+def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[CatalogueError]:
+    """Check a sharing against the GPU, and against the machine and its cloud when one is given.
+
+    Codes: mig-capable, mig-profile, mig-layout, mps-with-mig, sharing-replicas.
 
     Returns:
         Everything that is wrong; empty when the sharing can be had.
     """
     model = carrier.model if isinstance(carrier, Machine) else carrier
-    found = _check_mig(carrier, model, sharing.mig) if sharing.mig else []
-    return found + _check_slicing(model, sharing)
+    found = list(_check_mig(carrier, model, sharing.mig)) if sharing.mig else []
+    own_plugin = isinstance(carrier, Machine) and carrier.provider in OWN_PLUGIN
+    return found + list(_check_slicing(model, sharing, own_plugin=own_plugin))
 
 
-def _check_mig(carrier: Machine | GpuModel, model: GpuModel, cut: MigCut) -> list[CatalogueError]:
-    try:
-        find_profile(model, cut.profile)
-    except CatalogueError as error:
-        return [error]
+def _check_mig(carrier: Machine | GpuModel, model: GpuModel, cut: MigCut) -> Iterator[CatalogueError]:
+    unknown = [error for error in (_unknown(model, name) for name in cut.profiles) if error]
+    if unknown:
+        yield from unknown[:1] if unknown[0].code == "mig-capable" else unknown
+        return
     if isinstance(carrier, Machine) and not carrier.mig_capable:
-        return [_not_on_this_machine(carrier)]
-    return []
+        yield _not_on_this_machine(carrier)
+    if cut.layout and not fits(model, cut.layout):
+        yield _too_much(model, cut)
+    if cut.strategy == "single" and len(cut.profiles) > 1:
+        yield _uneven(cut)
+
+
+def _unknown(model: GpuModel, name: str) -> CatalogueError | None:
+    try:
+        find_profile(model, name)
+    except CatalogueError as error:
+        return error
+    return None
 
 
 def _not_on_this_machine(machine: Machine) -> CatalogueError:
@@ -105,40 +168,47 @@ def _not_on_this_machine(machine: Machine) -> CatalogueError:
     )
 
 
-def _check_slicing(model: GpuModel, sharing: Sharing) -> list[CatalogueError]:
+def _too_much(model: GpuModel, cut: MigCut) -> CatalogueError:
+    return CatalogueError(
+        f"{cut} does not go on one {model}",
+        why=explain_misfit(model, cut.layout),
+        fix=f"write fewer or smaller ones: {layout_text(largest_fit(model, cut.layout))} fits",
+        code="mig-layout",
+    )
+
+
+def _uneven(cut: MigCut) -> CatalogueError:
+    return CatalogueError(
+        f"strategy single shows one kind of instance, and the layout has {len(cut.profiles)}",
+        why="the device plugin exits on a node with more than one kind (NVIDIA/gpu-operator#460)",
+        fix="write strategy: mixed, or one profile",
+        code="mig-layout",
+    )
+
+
+def _check_slicing(model: GpuModel, sharing: Sharing, *, own_plugin: bool) -> Iterator[CatalogueError]:
     slicing = sharing.slicing
     if slicing is None:
-        return []
-    found: list[CatalogueError] = []
-    if slicing.mode == "mps" and sharing.mig:
-        found.append(
-            CatalogueError(
-                "mps does not go together with mig",
-                why="the device plugin refuses MPS on MIG devices",
-                fix="drop one of them, or write timeSlicing in place of mps",
-                code="mps-with-mig",
-            )
+        return
+    if slicing.mode == "mps" and sharing.mig and not own_plugin:
+        yield CatalogueError(
+            "mps does not go together with mig",
+            why="the device plugin refuses MPS on MIG devices",
+            fix="drop one of them, or write timeSlicing in place of mps",
+            code="mps-with-mig",
         )
-    if refused := _check_replicas(model, slicing):
-        found.append(refused)
-    return found
-
-
-def _check_replicas(model: GpuModel, slicing: Slicing) -> CatalogueError | None:
-    most = max_mps_replicas(model) if slicing.mode == "mps" else None
     if slicing.replicas < MIN_REPLICAS:
-        return CatalogueError(
+        yield CatalogueError(
             f"{slicing.mode} with {slicing.replicas} replicas shares nothing",
             why="the device plugin wants 2 replicas or more",
             fix="write replicas: 2 or more, or drop the block",
             code="sharing-replicas",
         )
-    if most is not None and slicing.replicas > most:
-        return CatalogueError(
+    elif slicing.mode == "mps" and not own_plugin and slicing.replicas > max_mps_replicas(model):
+        yield CatalogueError(
             f"mps with {slicing.replicas} replicas is more than {model} allows",
             why=f"the device plugin allows {MPS_REPLICAS} from compute capability 7.5 on, else "
             f"{MPS_REPLICAS_BEFORE_TURING}",
-            fix=f"write replicas: {most} or fewer",
+            fix=f"write replicas: {max_mps_replicas(model)} or fewer",
             code="sharing-replicas",
         )
-    return None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube.gpu.capacity import node_capacity, pool_capacity, shown_resource, unshared_resource
+from gpukube.gpu.capacity import node_capacity, pool_capacity, shared_name, unshared_resources
 from gpukube.gpu.catalogue import CatalogueError, Machine, machines, require_machine
 from gpukube.gpu.mig import profiles
 from gpukube.gpu.models import model_named
@@ -114,7 +114,6 @@ def test_node_capacity_when_anything_legal_then_one_resource_and_a_multiple_of_t
     assert devices % (machine.devices * replicas) == 0
     assert devices >= machine.devices * replicas
     assert devices <= machine.devices * 7 * replicas
-    assert name == shown_resource(sharing)
-    assert name.removesuffix(".shared") == unshared_resource(sharing)
+    assert [name] == [shared_name(each, sharing) for each in unshared_resources(sharing)]
     assert name.endswith(".shared") == bool(sharing.slicing and sharing.slicing.rename)
     assert name.startswith("nvidia.com/mig-") == bool(sharing.mig and sharing.mig.strategy == "mixed")

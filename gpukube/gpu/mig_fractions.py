@@ -1,0 +1,51 @@
+"""The same fraction of a GPU under the names that it has on other models: 1g.5gb here is 1g.10gb there.
+
+Lives here: comparing profiles across models. Must not live here: what fits together on one GPU (mig, mig_room).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from gpukube.gpu.mig import find_profile, profiles
+from gpukube.gpu.models import MODELS, model_named
+
+if TYPE_CHECKING:
+    from gpukube.gpu.mig import MigProfile
+    from gpukube.gpu.models import GpuModel
+
+__all__ = ["fraction_of", "same_fraction", "same_fractions"]
+
+
+def fraction_of(profile: MigProfile) -> tuple[Fraction, Fraction]:
+    """Give a profile's shares of the GPU's compute slices and of its memory slices.
+
+    1g.5gb of A100-40GB is (1/7, 1/8); 1g.6gb of A30-24GB and 1g.24gb of RTXPRO6000-96GB are (1/4, 1/4).
+    """
+    whole = max(profiles(model_named(profile.model)), key=lambda p: p.size)
+    return Fraction(profile.slice_width, whole.slice_width), Fraction(profile.memory_slices, whole.memory_slices)
+
+
+def same_fraction(model: GpuModel, profile: str, other: GpuModel) -> MigProfile | None:
+    """Find the profile of another model that is the same fraction with the same attributes (+me, +gfx, -me).
+
+    Returns:
+        1g.10gb of A100-80GB for 1g.5gb of A100-40GB; None where there is no such fraction, as of a seventh on A30-24GB.
+
+    Raises:
+        CatalogueError: As find_profile, of the first model.
+    """
+    known = find_profile(model, profile)
+    asked = (*fraction_of(known), known.attribute)
+    return next((p for p in profiles(other) if (*fraction_of(p), p.attribute) == asked), None)
+
+
+def same_fractions(model: GpuModel, profile: str) -> dict[str, str]:
+    """Map every model that has the same fraction to its name there, the asked one included.
+
+    Raises:
+        CatalogueError: As find_profile.
+    """
+    found = {other.name: same_fraction(model, profile, other) for other in MODELS}
+    return {name: there.name for name, there in found.items() if there is not None}

@@ -1,0 +1,125 @@
+"""What still fits on a GPU beside what is there, what order does to it, and why a layout does not go on.
+
+Lives here: questions about one GPU. Must not live here: several GPUs (mig_solver), and the placing itself (mig).
+
+The driver places an instance where it likes among the free places, and never moves one: the same instances can leave
+room or none (NVIDIA MIG User Guide, "create larger instances first"; NVIDIA/mig-parted tries orders until one fits).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from gpukube.gpu.mig import Placement, find_profile, fits, grid_units, media_fit, place_beside, profiles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.gpu.mig import MigProfile
+    from gpukube.gpu.models import GpuModel
+
+__all__ = ["can_block", "explain_misfit", "largest_fit", "room_left", "stranded_profiles"]
+
+_ENGINES: Final = ("NVDEC", "NVENC", "JPEG", "OFA")
+"""In the order of MigProfile.engines."""
+
+
+def room_left(model: GpuModel, live: Sequence[Placement]) -> dict[str, int]:
+    """Count how many more of each profile fit beside live instances, each profile by itself; those with none left out.
+
+    A100-40GB with a 3g.20gb at 0: {"1g.5gb": 3, "1g.5gb+me": 1, "1g.10gb": 2, "2g.10gb": 1, "3g.20gb": 1}.
+    """
+    counts = {profile.name: _more(model, live, profile) for profile in profiles(model)}
+    return {name: count for name, count in counts.items() if count}
+
+
+def stranded_profiles(model: GpuModel, live: Sequence[Placement]) -> tuple[str, ...]:
+    """Name the profiles that fit no more, and would if the same instances were placed anew: fragmentation.
+
+    A100-40GB with a 1g.5gb at 0 and one at 4: 4g.20gb and 3g.20gb.
+    """
+    held = [placement.profile.name for placement in live]
+    room = room_left(model, live)
+    return tuple(p.name for p in profiles(model) if p.name not in room and fits(model, [*held, p.name]))
+
+
+def can_block(model: GpuModel, order: Sequence[str]) -> bool:
+    """Tell whether making instances in this order can end with one that has no place left.
+
+    Judged by the worst choice among free places at every step; () never blocks.
+
+    Raises:
+        CatalogueError: As find_profile.
+    """
+    return _blocks([find_profile(model, name) for name in order], frozenset())
+
+
+def largest_fit(model: GpuModel, layout: Sequence[str]) -> tuple[str, ...]:
+    """Take the largest instances first and leave out what does not go with them; all of a layout that fits.
+
+    Raises:
+        CatalogueError: As find_profile.
+    """
+    kept: tuple[str, ...] = ()
+    for profile in sorted((find_profile(model, name) for name in layout), key=lambda p: (-p.size, p.name)):
+        if fits(model, (*kept, profile.name)):
+            kept = (*kept, profile.name)
+    return kept
+
+
+def explain_misfit(model: GpuModel, layout: Sequence[str]) -> str:
+    """Say why profiles do not go together on one GPU; "" when they do.
+
+    Raises:
+        CatalogueError: As find_profile.
+    """
+    if fits(model, layout):
+        return ""
+    wanted = [find_profile(model, name) for name in layout]
+    return _too_many(model, wanted) or _too_large(model, wanted) or _no_place(model, wanted)
+
+
+def _more(model: GpuModel, live: Sequence[Placement], profile: MigProfile) -> int:
+    count = 0
+    while place_beside(model, live, [profile] * (count + 1)) is not None:
+        count += 1
+    return count
+
+
+def _blocks(order: Sequence[MigProfile], taken: frozenset[int]) -> bool:
+    if not order:
+        return False
+    first, *others = order
+    free = [units for units in first.ranges if not units & taken]
+    return not free or any(_blocks(others, taken | units) for units in free)
+
+
+def _too_many(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
+    for profile, count in Counter(wanted).items():
+        if count > profile.max_instances:
+            return f"{profile.max_instances} x {profile.name} is the most that one {model} holds"
+    if sum(profile.is_media_extension for profile in wanted) > 1:
+        return "one instance at most holds the media engines of a GPU (+me)"
+    return ""
+
+
+def _too_large(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
+    taken, units = sum(profile.size for profile in wanted), grid_units(model)
+    if taken > units:
+        return f"together they take {taken} units of memory, and one {model} has {units}"
+    if not media_fit(model, wanted):
+        whole = max(profiles(model), key=lambda p: p.size).engines
+        short = (
+            f"{sum(profile.engines[kind] for profile in wanted)} {name} of {whole[kind]}"
+            for kind, name in enumerate(_ENGINES)
+            if sum(profile.engines[kind] for profile in wanted) > whole[kind]
+        )
+        return f"together they take {', '.join(short)}"
+    return ""
+
+
+def _no_place(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
+    kinds = sorted(set(wanted), key=lambda p: (-p.size, p.name))
+    places = (f"{p.name} begins at {', '.join(map(str, p.starts))} and takes {p.size}" for p in kinds)
+    return f"no places are free for all: of {grid_units(model)} units of memory, {'; '.join(places)}"
