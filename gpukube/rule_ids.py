@@ -55,6 +55,10 @@ RULE_IDS: Final[dict[str, str]] = {
     "duplicate-taint": "GPK135",
     "reserved-key": "GPK136",
     "owner-conflict": "GPK137",
+    "zone-scope": "GPK138",
+    "reserved-choice": "GPK139",
+    "upgrade-range": "GPK140",
+    "mig-choice": "GPK141",
     # GPUs and machines: gpukube.codes, GPUS.
     "gpu-model": "GPK201",
     "instance-type": "GPK202",

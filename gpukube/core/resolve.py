@@ -6,9 +6,9 @@ becomes a diagnostic here, because here the position in the user's file is known
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Taint, Target
+from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Reservation, Taint, Target, Upgrade
 from gpukube.errors import Diagnostic
 from gpukube.gpu.capacity import node_capacity
 from gpukube.gpu.catalogue import CatalogueError, parse_model, require_machine, resolve_machine, warn_reason
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpukube.errors import Where
     from gpukube.gpu.catalogue import GpuModel, Machine
     from gpukube.spec.load import LoadedSpec
-    from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName
+    from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName, Reserved
 
 __all__ = ["GPU_TAINT", "cluster_ref", "cluster_refs", "promise_of", "resolve_targets"]
 
@@ -27,6 +27,7 @@ GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
 """Added by default. The value "present" is the one that the chart's NFD worker tolerates by itself
 (NVIDIA/k8s-device-plugin v0.20.0, values nfd.worker.tolerations)."""
 
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 NOT_IDENTITY = ("provider", "name", "kubeconfig", "context")
 
 
@@ -157,7 +158,7 @@ def _sharing(pool: Pool) -> Sharing:
         slicing = Slicing("time-slicing", slices.replicas, fail, slices.rename_by_default)
     elif mps is not None:
         slicing = Slicing("mps", mps.replicas, None, mps.rename_by_default)
-    return Sharing(MigCut(mig.profile, mig.strategy) if mig else None, slicing)
+    return Sharing(MigCut(mig.profile or "", mig.strategy, mig.layout) if mig else None, slicing)
 
 
 def _nodes(pool: Pool) -> Nodes:
@@ -185,7 +186,7 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         name=pool.name_on(_provider(loaded, cluster)),
         machine=machine,
         nodes=_nodes(pool),
-        capacity=Capacity(pool.capacity.type, pool.capacity.max_price),
+        capacity=_capacity(pool, _provider(loaded, cluster)),
         zones=pool.zones,
         disk=disk,
         image=pool.image or "",
@@ -199,4 +200,37 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         plugin_owner=pool.device_plugin.owner,
         native=pool.native_on(_provider(loaded, cluster)),
         locator=locator,
+        upgrade=_upgrade(pool),
+        kubernetes_version=pool.kubernetes_version or "",
+        max_pods=pool.max_pods_per_node,
+        driver_version=pool.driver.version or "",
+        chart_version=pool.device_plugin.version or "",
+        chart_values=pool.device_plugin.values,
     )
+
+
+def _capacity(pool: Pool, provider: ProviderName) -> Capacity:
+    written = pool.capacity
+    return Capacity(written.type, written.max_price, _reservation(written.reserved, provider))
+
+
+def _reservation(reserved: Reserved | None, provider: ProviderName) -> Reservation | None:
+    """Take the one form that is written for a provider (spec.rules, reserved-choice, sees to that)."""
+    form = getattr(reserved, provider, None)
+    for key, value in form.model_dump(by_alias=True, exclude_none=True).items() if form else ():
+        if isinstance(value, str):
+            return Reservation(key, value)
+        return Reservation(key, max_run_s=_seconds(value.get("maxRunDuration")))
+    return None
+
+
+def _seconds(duration: str | None) -> int | None:
+    return int(duration[:-1]) * _UNITS[duration[-1]] if duration else None
+
+
+def _upgrade(pool: Pool) -> Upgrade:
+    written = pool.upgrade
+    if written is None:
+        return Upgrade()
+    surge, unavailable = written.max_surge, written.max_unavailable
+    return Upgrade(None if surge is None else str(surge), None if unavailable is None else str(unavailable))

@@ -44,11 +44,14 @@ __all__ = [
     "Progress",
     "Promise",
     "Request",
+    "Reservation",
+    "ReservationForm",
     "Settings",
     "Taint",
     "Target",
     "UpdateKind",
     "UpdateRow",
+    "Upgrade",
 ]
 
 OWNER_LABEL = "gpukube.io/owner"
@@ -62,6 +65,9 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
 PoolState = Literal["ready", "busy", "failed", "deleting"]
+ReservationForm = Literal[
+    "capacityBlock", "capacityReservation", "capacityReservationGroup", "reservation", "flexStart", "queued"
+]
 UpdateKind = Literal["in-place", "disruptive", "replace", "refused"]
 
 
@@ -96,11 +102,41 @@ class Nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
-    """How the machines are bought: on-demand or spot, with the highest spot price in USD per hour (None: market)."""
+class Reservation:
+    """Where reserved machines come from.
 
-    type: Literal["on-demand", "spot"]
+    Attributes:
+        form: Which of the clouds' forms, named as in the spec.
+        id: Of the block, reservation or group, as the cloud wants it; "" for forms without one.
+        max_run_s: Seconds that a node may live; None for the cloud's limit.
+    """
+
+    form: ReservationForm
+    id: str = ""
+    max_run_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How the machines are bought.
+
+    Attributes:
+        type: As in the spec.
+        max_price: Highest spot price, USD per hour; None for the market's.
+        reservation: Of reserved machines; None for others.
+    """
+
+    type: Literal["on-demand", "spot", "reserved"]
     max_price: float | None = None
+    reservation: Reservation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """How nodes are replaced, "1" or "33%"; None means the cloud's default."""
+
+    max_surge: str | None = None
+    max_unavailable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +192,12 @@ class Target:
         labels, tags: The user's own, without those gpukube adds.
         native: The escape hatch of this provider, as written.
         locator: Where each field stands in the user's file.
-        model_asked: gpu.model as resolved, or the machine's own model.
+        upgrade: How nodes are replaced.
+        kubernetes_version: Of the nodes, "1.34" or more exact; "" for the cluster's.
+        max_pods: Most pods of a node; None for the cloud's default.
+        driver_version: Where the cloud lets one choose; "" for its choice.
+        chart_version: Of the plugin's chart; "" for the tested one.
+        chart_values: Further values for that chart.
     """
 
     owner: str
@@ -179,6 +220,12 @@ class Target:
     plugin_owner: Literal["auto", "helm", "operator", "cloud", "dra", "none"]
     native: Mapping[str, object]
     locator: Locator = field(compare=False, repr=False)
+    upgrade: Upgrade = Upgrade()
+    kubernetes_version: str = ""
+    max_pods: int | None = None
+    driver_version: str = ""
+    chart_version: str = ""
+    chart_values: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def where(self) -> Where:

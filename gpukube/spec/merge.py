@@ -11,6 +11,7 @@ the defaults name:
   mps). Kinds that only the defaults name are dropped; the settings of a kind both name are merged. So
   `sharing: {}` means whole GPUs whatever the defaults say.
 - `capacity`: a pool that writes another `type` than the defaults gets nothing else of theirs (a maxPrice).
+- below `sharing.mig` and `capacity.reserved` a pool that writes one of several forms gets no other form.
 
 `name` and `names` belong to one pool and are never taken from the defaults.
 """
@@ -30,6 +31,12 @@ __all__ = ["merge_defaults"]
 
 _ALTERNATIVES: Final = ("gpu", "instanceType")
 _KINDS: Final = ("nodes", "sharing")
+_FORMS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ("sharing", "mig"): ("profile", "layout"),
+    ("capacity", "reserved", "eks"): ("capacityBlock", "capacityReservation"),
+    ("capacity", "reserved", "gke"): ("reservation", "flexStart", "queued"),
+}
+"""Where a mapping holds one of several forms."""
 
 
 def merge_defaults(defaults: PositionedDict, pool: PositionedDict, known: Collection[str]) -> PositionedDict:
@@ -63,7 +70,7 @@ def _merge_field(key: str, below: Data, above: Data) -> Data:
         below = _only(below, above)
     if key == "capacity" and "type" in above and "type" in below and above["type"] != below["type"]:
         return above
-    return _merge_mappings(below, above)
+    return _merge_mappings(below, above, (key,))
 
 
 def _only(mapping: PositionedDict, kinds: Collection[str]) -> PositionedDict:
@@ -75,14 +82,17 @@ def _only(mapping: PositionedDict, kinds: Collection[str]) -> PositionedDict:
     return kept
 
 
-def _merge_mappings(below: PositionedDict, above: PositionedDict) -> PositionedDict:
+def _merge_mappings(below: PositionedDict, above: PositionedDict, path: tuple[str, ...]) -> PositionedDict:
     """Merge two mappings key by key, all levels."""
     merged = above.clone()
+    forms = _FORMS.get(path, ())
+    chosen = any(form in above for form in forms)
     for key in below:
         if key not in above:
-            merged.take(key, below)
+            if not (chosen and key in forms):
+                merged.take(key, below)
             continue
         lower, upper = below[key], above[key]
         if isinstance(lower, PositionedDict) and isinstance(upper, PositionedDict):
-            merged[key] = _merge_mappings(lower, upper)
+            merged[key] = _merge_mappings(lower, upper, (*path, key))
     return merged

@@ -18,14 +18,25 @@ from gpukube.spec.model import (
     AZURE_GROUP,
     AZURE_NAME,
     CLUSTER_KEY,
+    KUBERNETES_VERSION,
     LABEL_VALUE,
+    NODES,
+    PERCENT,
     PROVIDERS,
+    SHARE,
     TYPE_MAP,
     TYPE_NAME,
     UUID,
     Pool,
     PoolSettings,
     SpecModel,
+)
+from gpukube.spec.reserved import (
+    ARM_RESERVATION_GROUP,
+    CAPACITY_BLOCK,
+    CAPACITY_RESERVATION,
+    DURATION,
+    RESERVATION,
 )
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted, shown
 
@@ -40,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "empty_value", "explain", "not_a_mapping", "unnamed_provider"]
 
 _KEY_MARK: Final = "[key]"
-_TAGS: Final = frozenset({TYPE_NAME, TYPE_MAP})
+_TAGS: Final = frozenset({TYPE_NAME, TYPE_MAP, NODES, SHARE})
 _MOST_KEYS: Final = 12
 
 
@@ -222,7 +233,6 @@ def _key_format(c: _Context) -> Diagnostic:
 
 # (part of the path, value) -> fix, where a choice is missing on purpose.
 _CHOICE_FIXES: Final[dict[tuple[str, str], str]] = {
-    ("type", "reserved"): "write on-demand or spot; reserved capacity is not supported yet",
     ("strategy", "none"): "remove sharing.mig to get whole GPUs",
 }
 
@@ -254,6 +264,13 @@ _FORMATS: Final[dict[str, str]] = {
     AZURE_GROUP: "letters, digits, _ ( ) - and . are needed, at most 90, without . at the end",
     AZURE_NAME: "letters, digits, _ - and . are needed, a letter or digit first",
     UUID: "an id such as 11111111-2222-3333-4444-555555555555 is needed",
+    KUBERNETES_VERSION: "a version such as 1.34, 1.34.2 or 1.34.1-gke.1829000 is needed",
+    PERCENT: "a number of nodes, or a share such as 33% is needed",
+    CAPACITY_BLOCK: "the id of a Capacity Block is needed, cr- and hexadecimal digits",
+    CAPACITY_RESERVATION: "the id of a capacity reservation (cr-...) or the ARN of a resource group is needed",
+    ARM_RESERVATION_GROUP: "the ARM id of a capacity reservation group is needed",
+    RESERVATION: "a reservation's name, or projects/OWNER/reservations/NAME is needed",
+    DURATION: "a number and s, m, h or d is needed",
 }
 
 

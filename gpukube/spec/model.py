@@ -11,8 +11,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
-from pydantic.alias_generators import to_camel
+from pydantic import Discriminator, Field, JsonValue, Tag
+
+from gpukube.spec.base import LABEL_VALUE, PROVIDERS, ProviderName, SpecModel, Text, Texts
+from gpukube.spec.clusters import (
+    AWS_ACCOUNT,
+    AZURE_GROUP,
+    AZURE_NAME,
+    CLUSTER_KEY,
+    CLUSTER_MODELS,
+    UUID,
+    AksCluster,
+    Cluster,
+    ClusterKey,
+    EksCluster,
+    GkeCluster,
+)
+from gpukube.spec.reserved import Reserved
 
 __all__ = [
     "AWS_ACCOUNT",
@@ -20,8 +35,12 @@ __all__ = [
     "AZURE_NAME",
     "CLUSTER_KEY",
     "CLUSTER_MODELS",
+    "KUBERNETES_VERSION",
     "LABEL_VALUE",
+    "NODES",
+    "PERCENT",
     "PROVIDERS",
+    "SHARE",
     "TYPE_MAP",
     "TYPE_NAME",
     "UUID",
@@ -44,36 +63,14 @@ __all__ = [
     "Pool",
     "PoolSettings",
     "ProviderName",
+    "Reserved",
     "Sharing",
+    "Silence",
     "SpecModel",
     "Taint",
     "TimeSlicing",
+    "Upgrade",
 ]
-
-ProviderName = Literal["eks", "aks", "gke"]
-PROVIDERS: tuple[ProviderName, ...] = ("eks", "aks", "gke")
-
-LABEL_VALUE = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-"""A non-empty Kubernetes label value (kubernetes.io: concepts/overview/working-with-objects/labels)."""
-
-AWS_ACCOUNT = r"^[0-9]{12}$"
-"""Twelve digits (docs.aws.amazon.com: accounts/latest/reference/manage-acct-identifiers)."""
-
-AZURE_GROUP = r"^[\w().-]{0,89}[\w()-]$"
-"""At most 90 letters, digits, _ ( ) - and ., which cannot be last (PSRule.Rules.Azure: Azure.Group.Naming)."""
-
-AZURE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
-"""Managed cluster as Az.Aks takes it; above all nothing that would change the path of the call."""
-
-UUID = r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
-"""An Azure subscription id: ARM paths take the id, never the display name."""
-
-CLUSTER_KEY = r"^[A-Za-z0-9]([-A-Za-z0-9_]{0,61}[A-Za-z0-9])?$"
-"""Cluster keys stand in paths (clusters.train-aks.name) and in names of results (train-aks/a100mig): no dots."""
-
-ClusterKey = Annotated[str, Field(pattern=CLUSTER_KEY)]
-Text = Annotated[str, Field(min_length=1)]
-Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 
 TYPE_NAME, TYPE_MAP = "type-name", "type-per-provider"
 
@@ -89,16 +86,23 @@ InstanceType = Annotated[
 ]
 
 
-class SpecModel(BaseModel):
-    """What all models share: camelCase keys, no unknown keys, no silent conversion, no change afterwards."""
+KUBERNETES_VERSION = r"^1\.[0-9]{1,3}(\.[0-9]{1,3}(-[A-Za-z0-9.-]{1,30})?)?$"
+"""Minor version, patch version, or GKE's full one: 1.34, 1.34.2, 1.34.1-gke.1829000."""
 
-    model_config = ConfigDict(
-        strict=True,
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        allow_inf_nan=False,
-    )
+PERCENT = r"^(100|[1-9]?[0-9])%$"
+
+NODES, SHARE = "number-of-nodes", "share-of-nodes"
+
+
+def _amount_form(value: object) -> str:
+    """Choose how an amount of nodes is written."""
+    return SHARE if isinstance(value, str) else NODES
+
+
+Amount = Annotated[
+    Annotated[int, Field(ge=0), Tag(NODES)] | Annotated[str, Field(pattern=PERCENT), Tag(SHARE)],
+    Discriminator(_amount_form),
+]
 
 
 class Metadata(SpecModel):
@@ -112,71 +116,6 @@ class Metadata(SpecModel):
             "at most 63 letters, digits, '-', '_' or '.'. Pools of other owners are never touched."
         ),
     )
-
-
-class KubeAccess(SpecModel):
-    """How to reach the cluster's Kubernetes API when the cloud's own access is not wanted."""
-
-    kubeconfig: Text | None = Field(
-        default=None, description="Path of a kubeconfig to use instead of the cloud's own cluster access."
-    )
-    context: Text | None = Field(
-        default=None, description="Context in that kubeconfig (or in the default one when kubeconfig is not given)."
-    )
-
-
-class EksCluster(KubeAccess):
-    """An Amazon EKS cluster and the identity it is reached with."""
-
-    provider: Literal["eks"] = Field(description="The cloud: eks, aks or gke.")
-    account: str = Field(
-        pattern=AWS_ACCOUNT,
-        examples=["111122223333"],
-        description="Twelve-digit AWS account, in quotes. Checked against the live identity before anything else.",
-    )
-    region: Text = Field(examples=["us-east-1"], description="AWS region, such as us-east-1.")
-    name: Text = Field(examples=["train"], description="Name of the EKS cluster.")
-    profile: Text | None = Field(default=None, description="Named profile of the AWS configuration to use.")
-    role_arn: Text | None = Field(default=None, description="ARN of a role to assume first.")
-
-
-class AksCluster(KubeAccess):
-    """An Azure AKS cluster and the identity it is reached with."""
-
-    provider: Literal["aks"] = Field(description="The cloud: eks, aks or gke.")
-    subscription: str = Field(
-        pattern=UUID,
-        examples=["11111111-2222-3333-4444-555555555555"],
-        description="Id (UUID) of the Azure subscription. Checked against the live identity before anything else.",
-    )
-    tenant: Text | None = Field(default=None, description="Entra tenant (id or domain) to sign in to.")
-    resource_group: str = Field(
-        pattern=AZURE_GROUP, examples=["ml"], description="Resource group of the managed cluster."
-    )
-    name: str = Field(pattern=AZURE_NAME, examples=["train"], description="Name of the managed cluster.")
-
-
-class GkeCluster(KubeAccess):
-    """A Google GKE cluster and the identity it is reached with."""
-
-    provider: Literal["gke"] = Field(description="The cloud: eks, aks or gke.")
-    project: Text = Field(
-        examples=["ml-prod"],
-        description="Google Cloud project id. Checked against the live identity before anything else.",
-    )
-    location: Text = Field(
-        examples=["us-central1"], description="Region (us-central1) or zone (us-central1-a) of the cluster."
-    )
-    name: Text = Field(examples=["train"], description="Name of the GKE cluster.")
-    impersonate: Text | None = Field(default=None, description="Service account (e-mail) to impersonate.")
-
-
-Cluster = Annotated[EksCluster | AksCluster | GkeCluster, Field(discriminator="provider")]
-CLUSTER_MODELS: dict[str, type[EksCluster | AksCluster | GkeCluster]] = {
-    "eks": EksCluster,
-    "aks": AksCluster,
-    "gke": GkeCluster,
-}
 
 
 class Gpu(SpecModel):
@@ -210,11 +149,16 @@ class Nodes(SpecModel):
 class Capacity(SpecModel):
     """How the machines are bought."""
 
-    type: Literal["on-demand", "spot"] = Field(default="on-demand", description="on-demand or spot.")
+    type: Literal["on-demand", "spot", "reserved"] = Field(
+        default="on-demand", description="on-demand, spot or reserved."
+    )
     max_price: float | None = Field(
         default=None,
         gt=0,
         description="Highest price for a spot machine, US dollars per hour; up to the on-demand price when not given.",
+    )
+    reserved: Reserved | None = Field(
+        default=None, description="Where reserved machines come from, by provider; only with type: reserved."
     )
 
 
@@ -228,10 +172,32 @@ class Disk(SpecModel):
     )
 
 
-class Mig(SpecModel):
-    """Every GPU of the pool cut alike into hardware-isolated instances."""
+class Upgrade(SpecModel):
+    """How nodes are replaced when the pool gets another image or version: by number, or as a share of the pool."""
 
-    profile: Text = Field(examples=["1g.5gb"], description="Instance profile as NVIDIA writes it: 1g.5gb, 3g.40gb.")
+    max_surge: Amount | None = Field(
+        default=None,
+        examples=[1],
+        description="Nodes made beyond the pool's size, 1 or 33%; 0 when there are no spare GPUs.",
+    )
+    max_unavailable: Amount | None = Field(
+        default=None, examples=[1], description="Nodes taken away before their substitutes are there, 1 or 33%."
+    )
+
+
+class Mig(SpecModel):
+    """Every GPU of the pool cut alike into hardware-isolated instances: by profile, or by layout."""
+
+    profile: Text | None = Field(
+        default=None,
+        examples=["1g.5gb"],
+        description="As many instances of one profile as fit, by NVIDIA's name: 1g.5gb, 3g.40gb.",
+    )
+    layout: Texts = Field(
+        default=(),
+        examples=[["3g.20gb", "2g.10gb", "1g.5gb"]],
+        description="Instances of several profiles on each GPU, where the GPU Operator cuts; strategy must be mixed.",
+    )
     strategy: Literal["single", "mixed"] = Field(
         default="single",
         description="single advertises nvidia.com/gpu, mixed advertises nvidia.com/mig-<profile>. Always sent.",
@@ -289,6 +255,11 @@ class Driver(SpecModel):
     owner: Literal["auto", "cloud", "operator", "none"] = Field(
         default="auto", description="auto chooses by cloud, image and sharing; none: somebody else installs it."
     )
+    version: Text | None = Field(
+        default=None,
+        examples=["latest"],
+        description="Driver version where the cloud lets one choose (GKE: default or latest); its choice when empty.",
+    )
 
 
 class DevicePlugin(SpecModel):
@@ -296,6 +267,27 @@ class DevicePlugin(SpecModel):
 
     owner: Literal["auto", "helm", "operator", "cloud", "dra", "none"] = Field(
         default="auto", description="auto chooses by cloud, image and sharing; none: somebody else runs the plugin."
+    )
+    version: Text | None = Field(
+        default=None,
+        examples=["0.20.0"],
+        description="Version of the chart that gpukube installs, one for a whole cluster; a tested one when empty.",
+    )
+    values: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="Further values for that chart, beside those that gpukube sets itself.",
+    )
+
+
+class Silence(SpecModel):
+    """A finding that is known here and accepted."""
+
+    rule: Text = Field(
+        examples=["GPK512"],
+        description="Number or name of the rule, of warnings and hints only: an error cannot be silenced.",
+    )
+    reason: Text = Field(
+        examples=["the queue never drains"], description="Why it does not matter here; printed with what is silenced."
     )
 
 
@@ -318,6 +310,22 @@ class PoolSettings(SpecModel):
         description="Node image by the cloud's own family name (EKS: al2023 or bottlerocket); its default when empty.",
         examples=["bottlerocket"],
     )
+    kubernetes_version: str | None = Field(
+        default=None,
+        pattern=KUBERNETES_VERSION,
+        examples=["1.34"],
+        description="Kubernetes version of the nodes, in quotes; the cluster's when not given.",
+    )
+    upgrade: Upgrade | None = Field(
+        default=None, description="How nodes are replaced at an upgrade; the cloud's default when not given."
+    )
+    max_pods_per_node: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        examples=[60],
+        description="Most pods of a node; the cloud's default when not given.",
+    )
     sharing: Sharing = Field(
         default=Sharing(), description="How one GPU serves several containers; whole GPUs when empty."
     )
@@ -334,6 +342,9 @@ class PoolSettings(SpecModel):
     deletion_protection: bool = Field(default=False, description="Refuse to replace or delete the pool.")
     driver: Driver = Field(default=Driver(), description="Who installs the NVIDIA driver.")
     device_plugin: DevicePlugin = Field(default=DevicePlugin(), description="Who advertises nvidia.com/* on the nodes.")
+    silence: Annotated[tuple[Silence, ...], Field(strict=False)] = Field(
+        default=(), description="Warnings and hints about the pool that are known and accepted, each with its reason."
+    )
     eks: dict[str, JsonValue] = Field(
         default_factory=dict, description="Native EKS node group fields, merged into the request last."
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpukube.errors import Where
-    from gpukube.spec.model import Cluster, GPUNodePools, Pool, ProviderName
+    from gpukube.spec.model import Cluster, GPUNodePools, Pool, ProviderName, Reserved
     from gpukube.spec.positions import Path, Positions
 
 __all__ = ["POOL_RULES", "RESERVED_KEYS", "RESERVED_PREFIX", "check_across", "check_pool", "check_together"]
@@ -111,6 +111,71 @@ def _check_autoscaling(s: _Subject) -> Iterator[Diagnostic]:
         message = f"is {bounds.initial}, outside min ({bounds.min}) and max ({bounds.max})"
         fix = f"write a number from {bounds.min} to {bounds.max}, or remove it"
         yield s.say("autoscaling-range", "nodes.autoscaling.initial", message, fix)
+
+
+def _check_scope(s: _Subject) -> Iterator[Diagnostic]:
+    bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
+    if bounds is not None and bounds.scope == "zone" and not s.pool.zones:
+        fix = "add zones: [ZONE, ...], or write totals and scope: pool"
+        why = "without them nobody can say how many nodes the pool may have"
+        yield s.say("zone-scope", "nodes.autoscaling.scope", "is zone, but the pool names no zones", fix, why)
+
+
+def _check_reserved(s: _Subject) -> Iterator[Diagnostic]:
+    capacity, reserved = s.pool.capacity, s.pool.capacity.reserved
+    if capacity.type != "reserved":
+        if reserved is not None:
+            message = f"is given, but capacity.type is {capacity.type}"
+            fix = "write capacity.type: reserved, or remove it"
+            yield s.say_key("reserved-choice", ("capacity", "reserved"), message, fix)
+        return
+    for provider in dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters):
+        if provider is None:
+            continue
+        forms = _forms_of(reserved, provider)
+        known = choices(_RESERVED_FORMS[provider])
+        path = f"capacity.reserved.{provider}"
+        if not forms:
+            message = f"does not say where {provider} takes the machines from"
+            yield s.say("reserved-choice", path, message, f"add one of {known}")
+        elif len(forms) > 1:
+            yield s.say("reserved-choice", path, f"has {' and '.join(forms)}", f"keep one of {known}")
+
+
+_RESERVED_FORMS: Final[Mapping[ProviderName, tuple[str, ...]]] = {
+    "eks": ("capacityBlock", "capacityReservation"),
+    "aks": ("capacityReservationGroup",),
+    "gke": ("reservation", "flexStart", "queued"),
+}
+
+
+def _forms_of(reserved: Reserved | None, provider: ProviderName) -> list[str]:
+    written = reserved.model_dump(by_alias=True, exclude_none=True).get(provider, {}) if reserved else {}
+    return [form for form in _RESERVED_FORMS[provider] if form in written]
+
+
+def _check_mig(s: _Subject) -> Iterator[Diagnostic]:
+    mig = s.pool.sharing.mig
+    if mig is None:
+        return
+    if mig.profile is not None and mig.layout:
+        yield s.say_key("mig-choice", ("sharing", "mig", "layout"), "is given besides profile", "keep one of them")
+    elif mig.profile is None and not mig.layout:
+        fix = "add profile: 1g.5gb, or layout: [3g.20gb, ...]"
+        yield s.say("mig-choice", "sharing.mig", "has neither profile nor layout", fix)
+    elif mig.layout and mig.strategy == "single" and len(set(mig.layout)) > 1:
+        # NVIDIA/k8s-device-plugin, "single": all devices of a node must be of one profile.
+        fix = "write strategy: mixed, or a layout of one profile"
+        why = "single shows all instances as nvidia.com/gpu, so they must be alike"
+        yield s.say("mig-choice", "sharing.mig.strategy", "is single, but the layout has several profiles", fix, why)
+
+
+def _check_upgrade(s: _Subject) -> Iterator[Diagnostic]:
+    upgrade = s.pool.upgrade
+    if upgrade and {str(upgrade.max_surge), str(upgrade.max_unavailable)} <= {"0", "0%"}:
+        why = "a node is replaced by making one beyond the size or by taking one away first"
+        fix = "write 1 for one of them; maxUnavailable: 1 needs no spare GPUs"
+        yield s.say("upgrade-range", "upgrade", "has maxSurge and maxUnavailable both 0: no node could go", fix, why)
 
 
 def _check_price(s: _Subject) -> Iterator[Diagnostic]:
@@ -240,7 +305,11 @@ POOL_RULES: Final[tuple[Callable[[_Subject], Iterable[Diagnostic]], ...]] = (
     _check_machine,
     _check_nodes,
     _check_autoscaling,
+    _check_scope,
     _check_price,
+    _check_reserved,
+    _check_upgrade,
+    _check_mig,
     _check_sharing,
     _check_labels,
     _check_taints,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["AksProvider"]
 
 _EXACT: Final = Ability("exact")
+_NOT_YET: Final = Ability("missing", reason="gpukube does not set it there")
 _NO_FIELD: Final = "AKS has no field for it"
 
 _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
@@ -46,11 +47,19 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "nodes.count": _EXACT,
         "nodes.autoscaling": _EXACT,
         "capacity.spot": _EXACT,
+        "capacity.reserved": _NOT_YET,
         "zones": _EXACT,
         "disk.size": _EXACT,
         "disk.type": _EXACT,
+        "image": _EXACT,
+        "kubernetesVersion": _NOT_YET,
+        "upgrade.maxSurge": _NOT_YET,
+        "upgrade.maxUnavailable": _NOT_YET,
+        "maxPodsPerNode": _NOT_YET,
+        "driver.version": _NOT_YET,
         "sharing.mig.single": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is single", _NO_FIELD),
         "sharing.mig.mixed": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is mixed", _NO_FIELD),
+        "sharing.mig.layout": _NOT_YET,
         "sharing.timeSlicing": Ability("emulated", "the plugin's sharing.timeSlicing", _NO_FIELD),
         "sharing.mps": Ability("emulated", "the plugin's sharing.mps", _NO_FIELD),
         "taints": _EXACT,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["EksProvider"]
 
 _EXACT: Final = Ability("exact")
+_NOT_YET: Final = Ability("missing", reason="gpukube does not set it there")
 _NO_FIELD: Final = "EKS has no field for it"
 _BY_TEMPLATE: Final = "the disk of the pool's launch template"
 
@@ -50,13 +51,21 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
             "EKS does not scale node groups by itself",
         ),
         "capacity.spot": Ability("emulated", "Spot without maxPrice", "EKS takes no highest price"),
+        "capacity.reserved": _NOT_YET,
         "zones": Ability("emulated", "the cluster's subnets in these zones", _NO_FIELD),
         "disk.size": Ability("emulated", _BY_TEMPLATE, "EKS takes no disk beside a launch template"),
         "disk.type": Ability("emulated", _BY_TEMPLATE, _NO_FIELD),
+        "image": _EXACT,
+        "kubernetesVersion": _NOT_YET,
+        "upgrade.maxSurge": _NOT_YET,
+        "upgrade.maxUnavailable": _NOT_YET,
+        "maxPodsPerNode": _NOT_YET,
+        "driver.version": _NOT_YET,
         "sharing.mig.single": Ability(
             "emulated", "the GPU Operator's MIG manager cuts; on Bottlerocket the node's own settings do", _NO_FIELD
         ),
         "sharing.mig.mixed": Ability("emulated", "the GPU Operator's MIG manager cuts", _NO_FIELD),
+        "sharing.mig.layout": _NOT_YET,
         "sharing.timeSlicing": Ability(
             "emulated", "the plugin's sharing.timeSlicing; on Bottlerocket the node's own settings", _NO_FIELD
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.core.values import Capacity, Disk, Nodes
+from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Upgrade
 from gpukube.engine.fidelity import check_fidelity, inexact, used_features
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.provider import FEATURES, Ability
@@ -14,11 +14,19 @@ CASES: dict[str, dict[str, object]] = {
     "nodes.count": {},
     "nodes.autoscaling": {"nodes": Nodes(1, 1, 2, autoscaled=True)},
     "capacity.spot": {"capacity": Capacity("spot")},
+    "capacity.reserved": {"capacity": Capacity("reserved", reservation=Reservation("reservation", "a100"))},
     "zones": {"zones": ("1",)},
     "disk.size": {"disk": Disk(100, None)},
     "disk.type": {"disk": Disk(None, "Managed")},
+    "image": {"image": "bottlerocket"},
+    "kubernetesVersion": {"kubernetes_version": "1.34"},
+    "upgrade.maxSurge": {"upgrade": Upgrade(max_surge="0")},
+    "upgrade.maxUnavailable": {"upgrade": Upgrade(max_unavailable="33%")},
+    "maxPodsPerNode": {"max_pods": 60},
+    "driver.version": {"driver_version": "latest"},
     "sharing.mig.single": {"sharing": Sharing(mig=MigCut("1g.5gb", "single"))},
     "sharing.mig.mixed": {"sharing": Sharing(mig=MigCut("1g.5gb", "mixed"))},
+    "sharing.mig.layout": {"sharing": Sharing(mig=MigCut("", "mixed", ("3g.20gb", "2g.10gb", "1g.5gb")))},
     "sharing.timeSlicing": {"sharing": Sharing(slicing=Slicing("time-slicing", 2))},
     "sharing.mps": {"sharing": Sharing(slicing=Slicing("mps", 2))},
     "taints": {"taints": ()},

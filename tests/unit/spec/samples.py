@@ -26,8 +26,7 @@ clusters:
 
 FULL = (
     HEAD
-    + """\
-pools:
+    + r"""pools:
   - name: a100mig
     clusters: [train-eks, train-aks, train-gke]
     names: {aks: a100}
@@ -54,6 +53,25 @@ pools:
     labels: {team: vision}
     taints: [{key: dedicated, value: vision, effect: NoSchedule}]
     gpuTaint: false
+    zones: ["1"]
+    kubernetesVersion: "1.34"
+    upgrade: {maxSurge: 33%, maxUnavailable: 0}
+    maxPodsPerNode: 60
+    driver: {version: latest}
+    devicePlugin: {version: 0.20.0, values: {compatWithCPUManager: true}}
+  - name: set
+    clusters: [train-eks, train-aks, train-gke]
+    gpu: {model: A100-40GB, count: 8}
+    nodes: {count: 1}
+    capacity:
+      type: reserved
+      reserved:
+        eks: {capacityBlock: cr-0123456789abcdef0}
+        aks:
+          capacityReservationGroup: "/subscriptions/11111111-2222-3333-4444-555555555555/\
+            resourceGroups/ml/providers/Microsoft.Compute/capacityReservationGroups/a100"
+        gke: {flexStart: {maxRunDuration: 7d}}
+    sharing: {mig: {layout: [3g.20gb, 2g.10gb, 1g.5gb], strategy: mixed}}
 """
 )
 

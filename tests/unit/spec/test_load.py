@@ -24,7 +24,7 @@ def renamed(owner: str, pool: str) -> str:
 
 def test_spec_when_it_uses_every_field_then_all_arrive(tmp_path: Path) -> None:
     loaded = load_text(tmp_path, FULL)
-    mig, shared = loaded.spec.pools
+    mig, shared, kept = loaded.spec.pools
     assert loaded.spec.metadata.name == "ml-platform"
     assert [cluster.provider for cluster in loaded.spec.clusters.values()] == ["eks", "aks", "gke"]
     assert (mig.name_on("aks"), mig.name_on("eks")) == ("a100", "a100mig")
@@ -46,6 +46,20 @@ def test_spec_when_it_uses_every_field_then_all_arrive(tmp_path: Path) -> None:
     assert [(taint.key, taint.value, taint.effect) for taint in shared.taints] == [
         ("dedicated", "vision", "NoSchedule")
     ]
+    assert (shared.kubernetes_version, shared.max_pods_per_node) == ("1.34", 60)
+    assert shared.upgrade is not None
+    assert (shared.upgrade.max_surge, shared.upgrade.max_unavailable) == ("33%", 0)
+    assert (shared.driver.version, shared.device_plugin.version) == ("latest", "0.20.0")
+    assert shared.device_plugin.values == {"compatWithCPUManager": True}
+    reserved = kept.capacity.reserved
+    assert reserved is not None
+    assert reserved.eks is not None
+    assert reserved.eks.capacity_block == "cr-0123456789abcdef0"
+    assert reserved.gke is not None
+    assert reserved.gke.flex_start is not None
+    assert reserved.gke.flex_start.max_run_duration == "7d"
+    assert kept.sharing.mig is not None
+    assert kept.sharing.mig.layout == ("3g.20gb", "2g.10gb", "1g.5gb")
 
 
 def test_spec_when_little_is_written_then_defaults_are_the_documented_ones(tmp_path: Path) -> None:

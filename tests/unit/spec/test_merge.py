@@ -11,6 +11,11 @@ from tests.unit.spec.samples import load_text, problems_of, spec_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+GROUP = (
+    "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/ml"
+    "/providers/Microsoft.Compute/capacityReservationGroups/a100"
+)
+
 # defaults, what the pool adds, what the pool is in the end (keys as in a spec)
 CASES: dict[str, tuple[str, str, dict[str, object]]] = {
     "scalars: the pool wins": ("{gpuTaint: false}", "gpuTaint: true", {"gpuTaint": True}),
@@ -46,7 +51,13 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
     "the same way of sharing is merged": (
         "{sharing: {mig: {profile: 1g.5gb, strategy: mixed}, timeSlicing: {replicas: 2}}}",
         "sharing: {mig: {profile: 2g.10gb}}",
-        {"sharing": {"mig": {"profile": "2g.10gb", "strategy": "mixed"}, "timeSlicing": None, "mps": None}},
+        {
+            "sharing": {
+                "mig": {"profile": "2g.10gb", "layout": (), "strategy": "mixed"},
+                "timeSlicing": None,
+                "mps": None,
+            }
+        },
     ),
     "empty sharing is no sharing": (
         "{sharing: {mps: {replicas: 2}}}",
@@ -56,12 +67,38 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
     "another capacity drops the default's price": (
         "{capacity: {type: spot, maxPrice: 3}}",
         "capacity: {type: on-demand}",
-        {"capacity": {"type": "on-demand", "maxPrice": None}},
+        {"capacity": {"type": "on-demand", "maxPrice": None, "reserved": None}},
     ),
     "the same capacity keeps it": (
         "{capacity: {type: spot, maxPrice: 3}}",
         "capacity: {type: spot}",
-        {"capacity": {"type": "spot", "maxPrice": 3.0}},
+        {"capacity": {"type": "spot", "maxPrice": 3.0, "reserved": None}},
+    ),
+    "another form of reserved capacity drops the default one": (
+        f"{{capacity: {{type: reserved, reserved: {{gke: {{queued: {{}}}}, aks: {{capacityReservationGroup: {GROUP}}}}}}}}}",
+        "capacity: {reserved: {gke: {reservation: a100}}}",
+        {
+            "capacity": {
+                "type": "reserved",
+                "maxPrice": None,
+                "reserved": {
+                    "eks": None,
+                    "aks": {"capacityReservationGroup": GROUP},
+                    "gke": {"reservation": "a100", "flexStart": None, "queued": None},
+                },
+            }
+        },
+    ),
+    "a layout drops the default profile": (
+        "{sharing: {mig: {profile: 1g.5gb, strategy: mixed}}}",
+        "sharing: {mig: {layout: [3g.20gb, 3g.20gb]}}",
+        {
+            "sharing": {
+                "mig": {"profile": None, "layout": ("3g.20gb", "3g.20gb"), "strategy": "mixed"},
+                "timeSlicing": None,
+                "mps": None,
+            }
+        },
     ),
 }
 
