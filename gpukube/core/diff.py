@@ -14,7 +14,11 @@ from gpukube.core.values import Change
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CLOSED_GROUPS", "diff_fields"]
+__all__ = ["CLOSED_GROUPS", "KUBERNETES_VERSION", "diff_fields"]
+
+KUBERNETES_VERSION = "kubernetesVersion"
+"""Field of the nodes' version. All clouds patch nodes of a minor version by themselves, and AKS does not upgrade where
+the minor version alone is asked for (SDK, AgentPool.orchestratorVersion)."""
 
 CLOSED_GROUPS = ("labels[", "taints", "nodes.", "sharing.", "capacity.", "deletionProtection", "devicePlugin", "driver")
 """Prefixes of fields that are wholly ours: a live one that is not declared is a change to absent.
@@ -34,5 +38,12 @@ def diff_fields(desired: Mapping[str, object], observed: Mapping[str, object]) -
     return tuple(
         Change(name, observed.get(name), desired.get(name))
         for name in sorted(names)
-        if desired.get(name) != observed.get(name)
+        if not _is_same(name, desired.get(name), observed.get(name))
     )
+
+
+def _is_same(name: str, desired: object, observed: object) -> bool:
+    """Compare two values; a Kubernetes version that names no patch, or no build, is met by every one of them."""
+    if name == KUBERNETES_VERSION and desired and observed:
+        return f"{observed}.".startswith(f"{desired}.") or f"{observed}".startswith(f"{desired}-")
+    return desired == observed

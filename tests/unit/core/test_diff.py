@@ -31,6 +31,28 @@ FIELDS = st.dictionaries(
             (Change("nodes.autoscaling.min", 1, None), Change("nodes.count", None, 2)),
             id="autoscaling switched off",
         ),
+        pytest.param({"kubernetesVersion": "1.34"}, {"kubernetesVersion": "1.34.2"}, (), id="any patch will do"),
+        pytest.param({"kubernetesVersion": "1.34"}, {"kubernetesVersion": "1.34.1-gke.5"}, (), id="any build will do"),
+        pytest.param({"kubernetesVersion": "1.34.1"}, {"kubernetesVersion": "1.34.1-gke.5"}, (), id="any build of it"),
+        pytest.param({}, {"kubernetesVersion": "1.34.1"}, (), id="version of the cluster is no drift"),
+        pytest.param(
+            {"kubernetesVersion": "1.3"},
+            {"kubernetesVersion": "1.34"},
+            (Change("kubernetesVersion", "1.34", "1.3"),),
+            id="another minor version",
+        ),
+        pytest.param(
+            {"kubernetesVersion": "1.34.2"},
+            {"kubernetesVersion": "1.34"},
+            (Change("kubernetesVersion", "1.34", "1.34.2"),),
+            id="patch that is asked for",
+        ),
+        pytest.param(
+            {"kubernetesVersion": "1.34"},
+            {},
+            (Change("kubernetesVersion", None, "1.34"),),
+            id="version that is not told",
+        ),
         pytest.param(
             {}, {"sharing.mig.profile": "1g.5gb"}, (Change("sharing.mig.profile", "1g.5gb", None),), id="mig dropped"
         ),
