@@ -165,6 +165,7 @@ def profile(model: str, cells: Mapping[str, Any]) -> Row:
         "computeSlices": cells["compute_slices"],
         "memorySlices": cells["memory_slices"],
         "memoryGB": cells["memory_gb"],
+        "memoryMiB": usable_memory(cells),
         "max": cells["max_instances"],
         "starts": cells["placements"]["starts"],
         "size": cells["placements"]["size"],
@@ -174,12 +175,21 @@ def profile(model: str, cells: Mapping[str, Any]) -> Row:
     return {key: value for key, value in row.items() if value is not None}
 
 
+def usable_memory(cells: Mapping[str, Any]) -> int | None:
+    """Give what the driver reports of a profile's memory, in MiB; None when no report was seen."""
+    if cells.get("memory_mib"):
+        return int(cells["memory_mib"])
+    gib = cells.get("memory_gib_reported")
+    return round(gib * 1024) if gib else None
+
+
 def mig_model(cells: Mapping[str, Any]) -> Row:
     """Shape one MIG-capable GPU; `mixes` are the fullest mixes of plain profiles."""
     return {
         "name": model_name(cells["id"]),
         "computeCapability": cells["compute_capability"],
         "gridUnits": max(s + p["placements"]["size"] for p in cells["profiles"] for s in p["placements"]["starts"]),
+        "pciIds": [device.removeprefix("0x") for device in cells["pci_device_ids"]],
         "mixes": sorted(",".join(f"{n}x{name}" for name, n in sorted(m.items())) for m in cells["maximal_mixes"]),
     }
 

@@ -33,6 +33,7 @@ __all__ = [
     "is_mig_model",
     "maximal_mixes",
     "media_fit",
+    "pci_ids",
     "place_beside",
     "place_layout",
     "profiles",
@@ -51,7 +52,8 @@ class MigProfile:
         name: As NVIDIA writes it, "1g.5gb", "1g.5gb+me".
         slice_width: Compute slices: 1, 2, 3, 4 or 7.
         memory_slices: Eighths of the memory on seven-slice GPUs, quarters on A30 and RTX PRO 6000.
-        memory_gb: The number in the name; usable memory is a little less.
+        memory_gb: The number in the name.
+        memory_mib: What the driver reports of it, a little less than the name says; None when no report was seen.
         max_instances: How many fit on one GPU.
         starts: Grid units where an instance may begin.
         size: Grid units it takes.
@@ -64,6 +66,7 @@ class MigProfile:
     slice_width: int
     memory_slices: int
     memory_gb: int
+    memory_mib: int | None
     max_instances: int
     starts: tuple[int, ...]
     size: int
@@ -200,6 +203,11 @@ def grid_units(model: GpuModel) -> int:
     return next(row["gridUnits"] for row in mig_table()["models"] if row["name"] == model.name)
 
 
+def pci_ids(model: GpuModel) -> tuple[str, ...]:
+    """Give the PCI device ids of a model's boards, "20B0"; () where none is known, or the chip has no MIG."""
+    return next((tuple(row["pciIds"]) for row in mig_table()["models"] if row["name"] == model.name), ())
+
+
 def media_fit(model: GpuModel, wanted: Sequence[MigProfile]) -> bool:
     """Tell whether the media engines suffice: one +me at most, and not more of any kind than the full GPU has.
 
@@ -280,6 +288,7 @@ def _profile(row: ProfileRow) -> MigProfile:
         slice_width=row["computeSlices"],
         memory_slices=row["memorySlices"],
         memory_gb=row["memoryGB"],
+        memory_mib=row.get("memoryMiB"),
         max_instances=row["max"],
         starts=tuple(row["starts"]),
         size=row["size"],

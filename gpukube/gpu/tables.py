@@ -46,11 +46,15 @@ class InstanceTable(TypedDict):
 
 
 class MigModelRow(TypedDict):
-    """One MIG-capable GPU; `mixes` are its fullest mixes of plain profiles, such as "1x3g.20gb,1x4g.20gb"."""
+    """One MIG-capable GPU.
+
+    `mixes` are its fullest mixes of plain profiles, such as "1x3g.20gb,1x4g.20gb"; `pciIds` its PCI device ids, "20B0".
+    """
 
     name: str
     computeCapability: str
     gridUnits: int
+    pciIds: list[str]
     mixes: list[str]
 
 
@@ -62,6 +66,7 @@ class ProfileRow(TypedDict):
     computeSlices: int
     memorySlices: int
     memoryGB: int
+    memoryMiB: NotRequired[int]
     max: int
     starts: list[int]
     size: int

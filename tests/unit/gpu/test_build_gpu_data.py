@@ -82,6 +82,7 @@ def test_build_mig_when_engines_are_unknown_then_left_out(tmp_path: Path) -> Non
         "id": "a30-24gb",
         "name": "A30",
         "compute_capability": "8.0",
+        "pci_device_ids": ["0x20B7"],
         "profiles": [profile],
         "maximal_mixes": [{"1g.6gb": 4}],
     }
@@ -91,4 +92,19 @@ def test_build_mig_when_engines_are_unknown_then_left_out(tmp_path: Path) -> Non
     assert built["asOf"] == "2026-09"
     assert built["models"][0]["gridUnits"] == 4
     assert built["models"][0]["mixes"] == ["4x1g.6gb"]
+    assert built["models"][0]["pciIds"] == ["20B7"]
     assert "engines" not in built["profiles"][0]
+    assert "memoryMiB" not in built["profiles"][0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "mib"),
+    [
+        ({"memory_mib": 5836, "memory_gib_reported": None}, 5836),
+        ({"memory_mib": None, "memory_gib_reported": 9.75}, 9984),
+        ({"memory_mib": None, "memory_gib_reported": None}, None),
+        ({}, None),
+    ],
+)
+def test_usable_memory_when_reported_in_either_unit_then_in_mib(cells: dict[str, object], mib: int | None) -> None:
+    assert build_gpu_data.usable_memory(cells) == mib
