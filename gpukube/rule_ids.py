@@ -77,6 +77,9 @@ RULE_IDS: Final[dict[str, str]] = {
     "name-twice": "GPK306",
     "no-provider": "GPK307",
     "no-match": "GPK308",
+    "chart-not-ours": "GPK309",
+    "chart-twice": "GPK310",
+    "chart-value-ours": "GPK311",
     # EKS: gpukube_eks.codes.
     "eks-name": "GPK401",
     "eks-node-count": "GPK402",

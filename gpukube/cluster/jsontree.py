@@ -5,10 +5,10 @@ Lives here: accessors that answer "empty" where the tree is not as expected. Mus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-__all__ = ["Tree", "at", "items", "number", "pointer", "text", "texts", "tree"]
+__all__ = ["Tree", "at", "items", "leaves", "number", "pointer", "text", "texts", "tree"]
 
 Tree: TypeAlias = Mapping[str, object]
 """A JSON object of unknown content."""
@@ -33,6 +33,15 @@ def items(value: object, *path: str) -> list[object]:
     """Give the list at a path, [] when there is none."""
     found = at(value, *path)
     return list(found) if isinstance(found, list | tuple) else []
+
+
+def leaves(value: Tree, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Give every leaf of an object with its path; lists and empty objects are leaves."""
+    for key, below in value.items():
+        if isinstance(below, Mapping) and below:
+            yield from leaves(below, (*above, key))
+        else:
+            yield (*above, key), below
 
 
 def text(value: object, *path: str) -> str:

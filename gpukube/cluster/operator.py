@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from gpukube.cluster.chart_settings import asked_values, lay_over
 from gpukube.cluster.jsontree import text, texts, tree
 from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
 from gpukube.cluster.names import GPU_OPERATOR
@@ -64,7 +65,8 @@ _FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
     ((_NFD, "worker", "nodeSelector"), {ADVERTISER_LABEL: GPU_OPERATOR.advertiser}),
 )
 _BANNED: Final = ("nameOverride", "fullnameOverride")
-"""Values that would undo ours (the operands' managed-by label is made of the name): taken out of the live ones."""
+"""Values that would undo ours (the operands' managed-by label is made of the name): taken out of the live ones, refused
+in a spec."""
 _ANYWHERE_BUT_GPUS: Final = [
     {
         "weight": 1,
@@ -88,7 +90,10 @@ _MOST_NAMED: Final = 3
 
 def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, object]:
     """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
-    values = copy.deepcopy({key: value for key, value in around.live.items() if key not in _BANNED})
+    values = copy.deepcopy(dict(around.live))
+    lay_over(values, asked_values(pools))
+    for name in _BANNED:
+        values.pop(name, None)
     for path, value in _FIXED:
         put(values, path, new=copy.deepcopy(value))
     config = {

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.chart_settings import asked_values, lay_over
 from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
 from gpukube.cluster.names import DEVICE_PLUGIN
 from gpukube.cluster.views import Toleration
@@ -64,12 +65,15 @@ _BANNED: Final = (
     "namespaceOverride",
     "selectorLabelsOverride",
 )
-"""Values that would undo ours: taken out of the live ones."""
+"""Values that would undo ours: taken out of the live ones, refused in a spec."""
 
 
 def chart_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, object]:
     """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
-    values = copy.deepcopy({key: value for key, value in around.live.items() if key not in _BANNED})
+    values = copy.deepcopy(dict(around.live))
+    lay_over(values, asked_values(pools))
+    for name in _BANNED:
+        values.pop(name, None)
     values["config"] = {"default": DEFAULT_KEY, "map": merged_entries(pools, around, DEVICE_PLUGIN.entries)}
     values["affinity"] = copy.deepcopy(_AFFINITY)
     put(values, ("gfd", "enabled"), new=True)

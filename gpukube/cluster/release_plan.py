@@ -12,6 +12,7 @@ import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from gpukube.cluster.chart_settings import asked_version, check_agreement, check_own_values, check_served
 from gpukube.cluster.drift import find_drift, manifest_objects, say_drift
 from gpukube.cluster.jsontree import texts, tree
 from gpukube.cluster.merging import Surroundings, put, unneeded_entries
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired, Observed, Taint
 
-__all__ = ["ReleasePlan", "ValueChange", "plan_release", "unknown_plan", "value_changes"]
+__all__ = ["ReleasePlan", "ValueChange", "check_settings", "plan_release", "unknown_plan", "value_changes"]
 
 ReleaseAction = Literal["install", "upgrade", "none", "conflict", "unknown"]
 
@@ -112,6 +113,16 @@ _VALUES: Final[Mapping[ReleaseKind, Callable[[Sequence[Desired], Surroundings], 
 }
 
 
+def check_settings(pools: Sequence[Desired]) -> list[Diagnostic]:
+    """Find what pools of one cluster may not ask of its release, as far as can be told without the cluster."""
+    found = [*check_served(pools), *check_agreement(pools)]
+    for kind in RELEASE_KINDS:
+        served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
+        if any(pool.target.chart_values for pool in served):
+            found += check_own_values(served, _VALUES[kind](served, Surroundings()))
+    return found
+
+
 def unknown_plan(reason: str) -> ReleasePlan:
     """Make the plan for a cluster whose API cannot be reached."""
     return ReleasePlan("unknown", reason, {}, {}, ())
@@ -156,7 +167,11 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         return ReleasePlan("none", reason, values, values, (), live.revision if live else 0, kind=kind)
     leaves = find_leaving(kind, seen) if served else ()
     former = next(iter([live] if live else adopt), None)
-    version = chart_version or (_newer(former.chart_version, kind.version) if former else kind.version)
+    version = (
+        chart_version
+        or asked_version(served)
+        or (_newer(former.chart_version, kind.version) if former else kind.version)
+    )
     around = Surroundings(
         live=former.values if former else {},
         taints=_live_taints(live_pools, pools, kind),
@@ -174,6 +189,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         *(refuse_stranding(leaves, served, seen, live_pools) if migrate else ()),
         *refuse_adoption(adopt, kind, served, seen),
         *_operators(kind, served, seen, around),
+        *check_own_values(served, _VALUES[kind](served, around)),
     ]
     if refusals:
         values = live.values if live else {}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.release_plan import check_settings
 from gpukube.core.owners import ReleaseChoice
 from gpukube.core.resolve import cluster_ref, cluster_refs, resolve_targets
 from gpukube.engine.owners import choose_releases, desire_pool, settle_owners
@@ -92,6 +93,7 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepar
         if wanted := desire_pool(target, found, choices.get(target.cluster.key, ReleaseChoice())):
             desired[target.cluster.key].append(wanted)
     found += _same_name_twice(desired)
+    found += [problem for pools in desired.values() for problem in check_settings(pools)]
     if any(d.severity == "error" for d in found):
         raise SpecError.of(dict.fromkeys(found))
     chosen = {

@@ -1,0 +1,112 @@
+"""What pools ask of the chart that serves them: its version, and values beside those that gpukube sets.
+
+Lives here: pools -> version and values; pure. Must not live here: gpukube's own values (plugin, operator).
+
+A cluster has one release, so its pools must agree; and what gpukube sets itself follows from the pools, so a value that
+says something else there would be overwritten in silence. Both are refused before any call.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.jsontree import at, leaves
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.core.values import Desired
+
+__all__ = ["asked_values", "asked_version", "check_agreement", "check_own_values", "check_served", "lay_over"]
+
+
+def asked_version(pools: Sequence[Desired]) -> str:
+    """Give the chart version that pools of one cluster ask for; "" when none does."""
+    return next((pool.target.chart_version for pool in pools if pool.target.chart_version), "")
+
+
+def asked_values(pools: Sequence[Desired]) -> dict[str, object]:
+    """Merge the further values of pools of one cluster."""
+    merged: dict[str, object] = {}
+    for pool in pools:
+        lay_over(merged, pool.target.chart_values)
+    return merged
+
+
+def lay_over(values: dict[str, object], over: Mapping[str, object]) -> None:
+    """Merge values over others, key by key; lists and scalars are replaced, as Helm does."""
+    for key, value in over.items():
+        below = values.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            values[key] = below = dict(below)
+            lay_over(below, value)
+        else:
+            values[key] = copy.deepcopy(value)
+
+
+def check_served(pools: Sequence[Desired]) -> list[Diagnostic]:
+    """Refuse settings of a chart that does not serve the pool."""
+    return [
+        Diagnostic(
+            "chart-not-ours",
+            pool.target.locator.at(f"devicePlugin.{field}"),
+            f"{pool.target.where}: devicePlugin.{field} is given, but no chart of gpukube's serves the pool",
+            why=pool.ownership.reason,
+            fix="remove it",
+        )
+        for pool in pools
+        if pool.ownership.advertiser not in ("chart", "operator")
+        for field, asked in (("version", pool.target.chart_version), ("values", pool.target.chart_values))
+        if asked
+    ]
+
+
+def check_agreement(pools: Sequence[Desired]) -> list[Diagnostic]:
+    """Refuse pools of one cluster that ask for different versions, or for different values at one place."""
+    first: dict[str, tuple[object, Desired]] = {}
+    found = []
+    for pool in pools:
+        for path, value in _asked(pool):
+            known, other = first.setdefault(path, (value, pool))
+            if known != value:
+                found.append(
+                    Diagnostic(
+                        "chart-twice",
+                        pool.target.locator.at(path),
+                        f"{pool.target.where}: {path} is {value}, and pool {other.target.pool} asks for {known}",
+                        why="one release serves all pools of a cluster",
+                        fix="write the same in both, or in one of them only",
+                    )
+                )
+    return found
+
+
+def _asked(pool: Desired) -> Iterator[tuple[str, object]]:
+    if pool.target.chart_version:
+        yield "devicePlugin.version", pool.target.chart_version
+    for path, value in leaves(pool.target.chart_values):
+        yield f"devicePlugin.values.{'.'.join(path)}", value
+
+
+def check_own_values(pools: Sequence[Desired], values: Mapping[str, object]) -> list[Diagnostic]:
+    """Refuse values that gpukube sets itself, to something else.
+
+    Args:
+        pools: Those of one cluster that its release serves.
+        values: What the release would get.
+    """
+    asked = asked_values(pools)
+    return [
+        Diagnostic(
+            "chart-value-ours",
+            pool.target.locator.at(f"devicePlugin.values.{'.'.join(path)}"),
+            f"{pool.target.where}: devicePlugin.values.{'.'.join(path)} is not yours to set",
+            why="gpukube sets it itself, as sharing, taints and the other plugins of the cluster need it",
+            fix="remove it",
+        )
+        for pool in pools
+        for path, _value in leaves(pool.target.chart_values)
+        if at(values, *path) != at(asked, *path)
+    ]
