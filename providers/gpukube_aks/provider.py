@@ -59,7 +59,9 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "driver.version": _NOT_YET,
         "sharing.mig.single": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is single", _NO_FIELD),
         "sharing.mig.mixed": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is mixed", _NO_FIELD),
-        "sharing.mig.layout": _NOT_YET,
+        "sharing.mig.layout": Ability(
+            "missing", "write a pool for each profile", "AKS cuts all GPUs of a pool into instances of one profile"
+        ),
         "sharing.timeSlicing": Ability("emulated", "the plugin's sharing.timeSlicing", _NO_FIELD),
         "sharing.mps": Ability("emulated", "the plugin's sharing.mps", _NO_FIELD),
         "taints": _EXACT,

@@ -65,7 +65,9 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
             "emulated", "the GPU Operator's MIG manager cuts; on Bottlerocket the node's own settings do", _NO_FIELD
         ),
         "sharing.mig.mixed": Ability("emulated", "the GPU Operator's MIG manager cuts", _NO_FIELD),
-        "sharing.mig.layout": _NOT_YET,
+        "sharing.mig.layout": Ability(
+            "emulated", "the GPU Operator's MIG manager cuts, by a config of gpukube's", _NO_FIELD
+        ),
         "sharing.timeSlicing": Ability(
             "emulated", "the plugin's sharing.timeSlicing; on Bottlerocket the node's own settings", _NO_FIELD
         ),

@@ -59,7 +59,9 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "driver.version": _NOT_YET,
         "sharing.mig.single": _EXACT,
         "sharing.mig.mixed": Ability("missing", "", "GKE's plugin shows nvidia.com/gpu only"),
-        "sharing.mig.layout": _NOT_YET,
+        "sharing.mig.layout": Ability(
+            "missing", "write a pool for each profile", "GKE cuts all GPUs of a pool into instances of one size"
+        ),
         "sharing.timeSlicing": Ability(
             "emulated", "GKE's own sharing, always with one share per container", "GKE runs its own plugin"
         ),
