@@ -1,8 +1,7 @@
-"""The real SDK against the sandbox over real sockets: one process per session, wiped before each test."""
+"""A sandbox that holds the cluster of the examples, and connections to it by the real SDK."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,21 +15,11 @@ from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpukube.core.values import Operation, Progress
     from gpukube.sandbox.daemon import SandboxInfo
 
     Connect = Callable[..., EksCloud]
 
 SPEED = 4000.0
-DEADLINE_S = 20.0
-
-
-@pytest.fixture(scope="session")
-def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    """Start the process; it stops with the session."""
-    state_dir = tmp_path_factory.mktemp("sandbox")
-    yield daemon.up(state_dir, SPEED)
-    daemon.down(state_dir)
 
 
 @pytest.fixture
@@ -63,19 +52,3 @@ def connect(sandbox: SandboxInfo) -> Iterator[Connect]:
 def cloud(connect: Connect) -> EksCloud:
     """The cluster of the examples."""
     return connect()
-
-
-@pytest.fixture
-def follow() -> Callable[[EksCloud, Operation], Progress]:
-    """Poll an operation to its end, as fast as the sandbox's clock."""
-
-    def _follow(cloud: EksCloud, operation: Operation) -> Progress:
-        until = time.monotonic() + DEADLINE_S
-        progress = cloud.poll(operation)
-        while not progress.done and progress.error is None:
-            assert time.monotonic() < until, progress
-            time.sleep(0.02)
-            progress = cloud.poll(operation)
-        return progress
-
-    return _follow

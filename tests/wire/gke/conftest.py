@@ -1,4 +1,4 @@
-"""The real SDK against the sandbox over real sockets: one process per session, wiped before each test."""
+"""A sandbox that holds the cluster of the examples, and connections to it by the real SDK."""
 
 from __future__ import annotations
 
@@ -15,21 +15,12 @@ from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpukube.core.values import Operation, Progress
     from gpukube.sandbox.daemon import SandboxInfo
 
     Connect = Callable[..., GkeCloud]
 
 SPEED = 5000.0
 DEADLINE_S = 20.0
-
-
-@pytest.fixture(scope="session")
-def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    """Start the process; it stops with the session."""
-    state_dir = tmp_path_factory.mktemp("sandbox")
-    yield daemon.up(state_dir, SPEED)
-    daemon.down(state_dir)
 
 
 @pytest.fixture
@@ -67,22 +58,6 @@ def connect(sandbox: SandboxInfo, transport: str) -> Iterator[Connect]:
 def cloud(connect: Connect) -> GkeCloud:
     """The cluster of the examples."""
     return connect()
-
-
-@pytest.fixture
-def follow() -> Callable[[GkeCloud, Operation], Progress]:
-    """Poll an operation to its end, as fast as the sandbox's clock."""
-
-    def _follow(cloud: GkeCloud, operation: Operation) -> Progress:
-        until = time.monotonic() + DEADLINE_S
-        progress = cloud.poll(operation)
-        while not progress.done and progress.error is None:
-            assert time.monotonic() < until, progress
-            time.sleep(0.02)
-            progress = cloud.poll(operation)
-        return progress
-
-    return _follow
 
 
 EDITED_SPEED = 50000.0
