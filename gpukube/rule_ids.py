@@ -55,6 +55,8 @@ RULE_IDS: Final[dict[str, str]] = {
     "duplicate-taint": "GPK135",
     "reserved-key": "GPK136",
     "owner-conflict": "GPK137",
+    "pattern-empty": "GPK138",
+    "yaml-ambiguous": "GPK139",
     "zone-scope": "GPK138",
     "reserved-choice": "GPK139",
     "upgrade-range": "GPK140",
@@ -68,6 +70,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "mig-profile": "GPK206",
     "mps-with-mig": "GPK207",
     "sharing-replicas": "GPK208",
+    "mig-layout": "GPK209",
     # Pools on their clusters: gpukube.codes, POOLS.
     "missing-feature": "GPK301",
     "gpu-and-type": "GPK302",

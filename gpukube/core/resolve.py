@@ -15,13 +15,15 @@ from gpukube.gpu.catalogue import CatalogueError, parse_model, require_machine, 
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Locator
     from gpukube.errors import Where
     from gpukube.gpu.catalogue import GpuModel, Machine
     from gpukube.spec.load import LoadedSpec
     from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName, Reserved
 
-__all__ = ["GPU_TAINT", "cluster_ref", "cluster_refs", "promise_of", "resolve_targets"]
+__all__ = ["GPU_TAINT", "cluster_ref", "cluster_refs", "promise_of", "resolve_pool", "resolve_targets"]
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
 """Added by default. The value "present" is the one that the chart's NFD worker tolerates by itself
@@ -58,21 +60,39 @@ def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Diagn
     clusters = cluster_refs(loaded)
     targets: list[Target] = []
     found: list[Diagnostic] = []
-    for index, pool in enumerate(loaded.spec.pools):
-        locator = loaded.positions.within(f"pools[{index}]")
-        sharing = _sharing(pool)
-        for key in pool.clusters:
-            cluster = clusters[key]
-            try:
-                machine = _machine(loaded, pool, cluster, locator, found)
-            except _Refused as refused:
-                found.append(refused.diagnostic)
-                continue
-            problems = [_diagnostic(e, _sharing_path(pool), cluster, locator) for e in check_sharing(machine, sharing)]
-            found += problems
-            if not any(p.severity == "error" for p in problems):
-                targets.append(_target(loaded, pool, cluster, machine, locator))
+    for index in range(len(loaded.spec.pools)):
+        resolved, problems = resolve_pool(loaded, index, clusters)
+        targets += resolved
+        found += problems
     return tuple(targets), tuple(dict.fromkeys(found))
+
+
+def resolve_pool(
+    loaded: LoadedSpec, index: int, clusters: Mapping[str, ClusterRef]
+) -> tuple[list[Target], list[Diagnostic]]:
+    """Resolve one pool on every cluster it names.
+
+    Args:
+        loaded: The spec.
+        index: Of the pool in it.
+        clusters: Of the spec, as `cluster_refs` lists them.
+    """
+    pool, locator = loaded.spec.pools[index], loaded.places[index]
+    targets: list[Target] = []
+    found: list[Diagnostic] = []
+    sharing = _sharing(pool)
+    for key in pool.clusters:
+        cluster = clusters[key]
+        try:
+            machine = _machine(loaded, pool, cluster, locator, found)
+        except _Refused as refused:
+            found.append(refused.diagnostic)
+            continue
+        problems = [_diagnostic(e, _sharing_path(pool), cluster, locator) for e in check_sharing(machine, sharing)]
+        found += problems
+        if not any(p.severity == "error" for p in problems):
+            targets.append(_target(loaded, pool, cluster, machine, locator))
+    return targets, found
 
 
 def promise_of(target: Target) -> Promise:
@@ -98,7 +118,7 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
             machine = resolve_machine(cluster.provider, model, pool.gpu.count).machine
         else:
             asked = (model, pool.gpu.count) if pool.gpu and model else None
-            # One of the two is there: spec.rules, no-machine.
+            # One of the two is there: spec.rules, no-instance-type.
             machine = require_machine(cluster.provider, written or "", asked)
     except CatalogueError as error:
         path = "gpu" if written is None else "instanceType"

@@ -1,9 +1,9 @@
-"""One YAML document as plain data -> one validated spec, or everything that is wrong with it.
+"""One YAML document as plain data -> one validated spec of what is right, and everything that is wrong.
 
 Lives here: the order of checking. Must not live here: texts (messages.py), rules (rules.py), files (load.py).
 
 Each cluster and each pool is validated by itself, so that one wrong pool hides neither the type errors nor the
-broken rules of the others.
+broken rules of the others: what is right becomes a spec all the same, for those who judge it further.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gpukube.spec.positions import Data, Path, PositionedDict, PositionedList, P
 from gpukube.spec.rules import check_pool, check_together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpukube.errors import Diagnostic, Where
     from gpukube.spec.model import ProviderName
@@ -61,23 +61,41 @@ class _Frame(_Head):
 
 
 _IN_DEFAULTS: Final = keys_of(PoolSettings)
+_NOBODY: Final = Metadata(name="unknown")
+"""Owner of what is right in a spec that does not say whose it is."""
 
 
 class Built:
     """What became of a document.
 
     Attributes:
-        spec: The validated spec; None when anything is wrong.
         positions: Positions of the document with its defaults merged.
-        problems: Everything wrong, repetitions of one mistake left out.
+        frame: What stands around clusters and pools; None when it is wrong.
+        clusters: Those that fit their models.
+        pools: Those that fit their model, with their positions.
+        problems: Everything found, repetitions of one mistake left out.
     """
 
     def __init__(self, document: Document) -> None:
         self.problems: list[Diagnostic] = []
-        self.spec: GPUNodePools | None = None
+        self.frame: _Frame | None = None
+        self.clusters: dict[str, SpecModel] = {}
+        self.pools: list[tuple[Pool, Positions]] = []
         self._said: set[tuple[str, Where, Path]] = set()
         self._document = document
         self.positions = Positions(document.root, document.origin, document.mark)
+
+    def spec_of(self, pools: Sequence[Pool]) -> GPUNodePools:
+        """Make a spec of the clusters that are right and some of the pools."""
+        return GPUNodePools.model_validate(
+            {
+                "apiVersion": "gpukube.io/v1alpha1",
+                "kind": "GPUNodePools",
+                "metadata": self.frame.metadata if self.frame else _NOBODY,
+                "clusters": self.clusters,
+                "pools": pools,
+            }
+        )
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Report findings; the same mistake at the same place once (defaults and aliases reach many pools)."""
@@ -106,22 +124,12 @@ def build_spec(document: Document) -> Built:
     if _is_something_else(root):
         built.validate(_Head, root, built.positions)
         return built
-    frame = built.validate(_Frame, root, built.positions)
+    built.frame = built.validate(_Frame, root, built.positions)
     built.add(_check_empty(root, built.positions, ()))
-    clusters = _build_clusters(built, root)
+    built.clusters = _build_clusters(built, root)
     merged = _merge(built, root)
     built.positions = Positions(merged, document.origin, document.mark)
-    pools = _build_pools(built, merged, _providers(root))
-    if frame is not None and not built.problems:
-        built.spec = GPUNodePools.model_validate(
-            {
-                "apiVersion": frame.api_version,
-                "kind": frame.kind,
-                "metadata": frame.metadata,
-                "clusters": clusters,
-                "pools": pools,
-            }
-        )
+    built.pools = _build_pools(built, merged, _providers(root))
     return built
 
 
@@ -197,7 +205,9 @@ def _check_defaults(built: Built, defaults: PositionedDict) -> None:
         built.add(finding for finding in findings if finding.diagnostic.code != "missing-key")
 
 
-def _build_pools(built: Built, root: PositionedDict, clusters: dict[str, ProviderName | None]) -> list[Pool]:
+def _build_pools(
+    built: Built, root: PositionedDict, clusters: dict[str, ProviderName | None]
+) -> list[tuple[Pool, Positions]]:
     """Validate each pool, then judge those that fit their model."""
     good: list[tuple[Pool, Positions]] = []
     pools = root.get("pools")
@@ -210,4 +220,4 @@ def _build_pools(built: Built, root: PositionedDict, clusters: dict[str, Provide
         for found in check_pool(pool, at, clusters):
             built.add([Finding(found, (found.message.replace(at.path(), "", 1),))])
     built.problems.extend(check_together(good, clusters))
-    return [pool for pool, _ in good]
+    return good

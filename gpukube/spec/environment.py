@@ -1,11 +1,12 @@
-"""${NAME} in the texts of a spec.
+"""${NAME} and ${NAME:-default} in the texts of a spec.
 
 Lives here: the substitution, on plain data, from a mapping that is handed in. Must not live here: reading the
 process environment.
 
 Only where written, and only in values that are texts: keys, numbers and comments are left alone. What is
 substituted stays a text, whatever the variable holds, so that a variable can change neither the structure nor
-the type of a spec (numbers are set with --set). `$${` stands for a literal `${`.
+the type of a spec (numbers are set with --set). `$${` stands for a literal `${`. As in a shell, the default is taken
+where the variable is unset or empty; it is plain text: no `$`, `{` or `}`, so nothing nests.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["substitute"]
 
-_WRITTEN: Final = re.compile(r"(?P<escaped>\$\$\{)|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|(?P<broken>\$\{[^}]*\}?)")
+_WRITTEN: Final = re.compile(
+    r"(?P<escaped>\$\$\{)|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^${}]*))?\}|(?P<broken>\$\{[^}]*\}?)"
+)
 
 
 def substitute(root: Data, environ: Mapping[str, str]) -> tuple[Diagnostic, ...]:
@@ -65,9 +68,11 @@ def _expand(text: str, mark: int, origin: Origin, environ: Mapping[str, str], pr
     """Expand one text; what is missing or broken is reported and left as written."""
 
     def replace(found: re.Match[str]) -> str:
-        name = found["name"]
+        name, default = found["name"], found["default"]
         if found["escaped"]:
             return "${"
+        if default is not None:
+            return environ.get(name) or default
         if name is not None and name in environ:
             return environ[name]
         problems.append(_explain(found, environ, mark, origin))
@@ -84,13 +89,14 @@ def _explain(found: re.Match[str], environ: Mapping[str, str], mark: int, origin
             "env-syntax",
             where,
             f"{quoted(found.group())} is no variable",
-            fix="write ${NAME} with letters, digits and _, or $${ for a literal ${",
+            fix="write ${NAME} or ${NAME:-plain text} with letters, digits and _ in the name, or $${ for a literal ${",
         )
-    near = nearest(found["name"], environ)
+    name = found["name"]
+    near = nearest(name, environ)
     hint = f"; {near} is set" if near else ""
     return Diagnostic(
         "env-missing",
         where,
-        f"variable {found['name']} is not set{hint}",
-        fix=f"export {found['name']}=..., or write $${{{found['name']}}} for the literal text",
+        f"variable {name} is not set{hint}",
+        fix=f"export {name}=..., or write ${{{name}:-DEFAULT}}, or $${{{name}}} for the literal text",
     )

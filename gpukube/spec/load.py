@@ -1,32 +1,36 @@
 """From paths to specs: the one way in.
 
-Lives here: the order of reading, substituting, setting, checking; LoadedSpec. Must not live here: how each of
-these is done.
+Lives here: the order of reading, substituting, setting, checking; LoadedSpec; which pools of a wrong spec are right.
+Must not live here: how each of these is done.
 
-Everything wrong with all files is reported in one SpecError: a user repairs a spec once, not once per mistake.
+Everything wrong with all files is reported together: a user repairs a spec once, not once per mistake. So what is right
+is kept beside what is wrong, for the judges that come after (the GPU catalogue, the clouds).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpukube.errors import Diagnostic, SpecError, Where
 from gpukube.spec.build import build_spec
 from gpukube.spec.environment import substitute
 from gpukube.spec.overrides import apply_sets
+from gpukube.spec.positions import PositionedDict, PositionedList
 from gpukube.spec.rules import check_across
 from gpukube.spec.sources import Source, read_sources
 from gpukube.spec.yamldoc import Document, load_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TextIO
 
+    from gpukube.spec.build import Built
     from gpukube.spec.model import GPUNodePools
     from gpukube.spec.positions import Positions
 
-__all__ = ["LoadedSpec", "check_documents", "load_specs"]
+__all__ = ["LoadedSpec", "Reading", "check_documents", "load_specs", "read_specs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +41,38 @@ class LoadedSpec:
         spec: The models.
         source: File as the user wrote it, "-" for stdin.
         positions: Where each field was written; paths as in the spec: pools[0].sharing.mig.profile.
+        places: Positions of each of the pools, which may be fewer than were written (see Reading).
+        remarks: Warnings and hints, each with the index of the pool it is about; None for what no pool has.
     """
 
     spec: GPUNodePools
     source: str
     positions: Positions
+    places: tuple[Positions, ...]
+    remarks: tuple[tuple[int | None, Diagnostic], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What became of the files.
+
+    Attributes:
+        specs: With errors, what is right of them: without the pools that an error is about.
+        problems: Errors, and remarks on what is not in `specs`.
+    """
+
+    specs: tuple[LoadedSpec, ...]
+    problems: tuple[Diagnostic, ...]
+
+    def require(self) -> tuple[LoadedSpec, ...]:
+        """Give the specs.
+
+        Raises:
+            SpecError: There are errors; holds all problems and remarks.
+        """
+        if _errors(self.problems):
+            raise SpecError.of([*self.problems, *(found for spec in self.specs for _, found in spec.remarks)])
+        return self.specs
 
 
 def load_specs(
@@ -51,13 +82,7 @@ def load_specs(
     sets: Sequence[str] = (),
     environ: Mapping[str, str],
 ) -> tuple[LoadedSpec, ...]:
-    """Load and check every spec of the given files.
-
-    Args:
-        paths: Files, directories (their *.yaml and *.yml, not deeper), "-" for stdin.
-        stdin: Read when a path is "-".
-        sets: `path=value` arguments, applied in their order.
-        environ: Variables for ${NAME}.
+    """Load and check every spec of the given files; arguments as those of `read_specs`.
 
     Returns:
         One spec per document, in the order of paths and documents; at least one. Empty documents beside others
@@ -66,13 +91,32 @@ def load_specs(
     Raises:
         SpecError: Holds everything that is wrong, in all files.
     """
+    return read_specs(paths, stdin=stdin, sets=sets, environ=environ).require()
+
+
+def read_specs(
+    paths: Sequence[str],
+    *,
+    stdin: TextIO | None = None,
+    sets: Sequence[str] = (),
+    environ: Mapping[str, str],
+) -> Reading:
+    """Read every spec of the given files, and what is wrong with them.
+
+    Args:
+        paths: Files, directories (their *.yaml and *.yml, not deeper), patterns (*, **), "-" for stdin.
+        stdin: Read when a path is "-".
+        sets: `path=value` arguments, applied in their order.
+        environ: Variables for ${NAME}.
+    """
     sources, unreadable = read_sources(paths, stdin)
     problems = list(unreadable)
     documents = [document for source in sources for document in _parse(source, environ, problems)]
-    complete = not problems
+    complete = not _errors(problems)
     changed, unset = apply_sets(documents, sets)
     problems += [found for found in unset if complete or found.code != "set-path"]  # its pool may be in a broken file
-    return _check(changed, problems)
+    reading = _read(changed, problems)
+    return replace(reading, specs=()) if unset else reading  # who knows what would have been set
 
 
 def check_documents(documents: Sequence[Document]) -> tuple[LoadedSpec, ...]:
@@ -81,19 +125,7 @@ def check_documents(documents: Sequence[Document]) -> tuple[LoadedSpec, ...]:
     Raises:
         SpecError: Holds everything that is wrong, at the positions that the documents carry.
     """
-    return _check(documents, [])
-
-
-def _check(documents: Sequence[Document], problems: list[Diagnostic]) -> tuple[LoadedSpec, ...]:
-    """Build and check the specs of documents; `problems` are those found on the way here."""
-    built = [build_spec(document) for document in documents]
-    damaged = {found.where for found in problems}
-    problems += [found for one in built for found in one.problems if found.where not in damaged]
-    specs = [(one.spec, one.positions) for one in built if one.spec is not None]
-    problems += check_across(specs)
-    if problems:
-        raise SpecError.of(problems)
-    return tuple(LoadedSpec(spec, positions.origin.names[0], positions) for spec, positions in specs)
+    return _read(documents, []).require()
 
 
 def _parse(source: Source, environ: Mapping[str, str], problems: list[Diagnostic]) -> list[Document]:
@@ -108,3 +140,103 @@ def _parse(source: Source, environ: Mapping[str, str], problems: list[Diagnostic
     for document in filled:
         problems += substitute(document.root, environ)
     return filled
+
+
+def _read(documents: Sequence[Document], problems: list[Diagnostic]) -> Reading:
+    """Build and check the specs of documents; `problems` are those found on the way here."""
+    built = [build_spec(document) for document in documents]
+    damaged = {found.where for found in _errors(problems)}
+    problems += [found for one in built for found in one.problems if found.where not in damaged]
+    errors = _errors(problems)
+    parts = [_right_part(one, errors) for one in built]
+    if across := check_across([(part.spec, part.places) for part in parts if part]):
+        errors += across
+        parts = [_right_part(one, errors) for one in built]
+    remarks = [found for found in problems if found.severity != "error"]
+    errors, remarks = _joined(errors, remarks)
+    return _with_remarks([part for part in parts if part], errors, remarks)
+
+
+def _errors(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    return [one for one in found if one.severity == "error"]
+
+
+def _right_part(built: Built, errors: Sequence[Diagnostic]) -> LoadedSpec | None:
+    """Make a spec of the pools and clusters that no error is about; None where none are left."""
+    places = [at for _, at in built.pools]
+    wrong = {index for owners in _owners(built, places, errors).values() for index in owners}
+    pools, right = [], []
+    for index, (pool, at) in enumerate(built.pools):
+        keys = tuple(key for key in pool.clusters if key in built.clusters)
+        if keys and index not in wrong:
+            pools.append(pool if keys == pool.clusters else pool.model_copy(update={"clusters": keys}))
+            right.append(at)
+    if not pools:
+        return None
+    return LoadedSpec(built.spec_of(pools), built.positions.origin.names[0], built.positions, tuple(right))
+
+
+def _owners(
+    document: Built | LoadedSpec, places: Sequence[Positions], found: Sequence[Diagnostic]
+) -> dict[int, list[int]]:
+    """Find the pools that diagnostics are about: by a key or value that is theirs, else by lying between two pools.
+
+    The second is for what never became data, such as the second of two equal keys.
+
+    Args:
+        document: What the diagnostics may be about.
+        places: Of the pools that are asked for.
+        found: The diagnostics.
+
+    Returns:
+        By packed position of a diagnostic in this document, the indices of its pools in `places`.
+    """
+    origin = document.positions.origin
+    owners: dict[int, list[int]] = {mark: [] for one in found for mark in origin.marks_of(one.where)}
+    if not owners:
+        return owners
+    for index, at in enumerate(places):
+        for mark in {mark for mark in at.all_marks() if mark in owners}:
+            owners[mark].append(index)
+    root = document.positions.root
+    pools = root.get("pools") if isinstance(root, PositionedDict) else None
+    starts = sorted(pools.value_marks) if isinstance(pools, PositionedList) else []
+    by_start = {at.mark: index for index, at in enumerate(places)}
+    for mark, indices in owners.items():
+        before = bisect_right(starts, mark)
+        if not indices and before and starts[before - 1] in by_start:
+            indices.append(by_start[starts[before - 1]])
+    return owners
+
+
+def _joined(errors: Sequence[Diagnostic], remarks: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """Leave out remarks at places that have an error: what they say explains it, unless it has a reason of its own."""
+    said = {found.where: found for found in remarks}
+    joined = [
+        replace(error, why=said[error.where].message) if error.where in said and not error.why else error
+        for error in errors
+    ]
+    wrong = {error.where for error in errors}
+    return joined, [found for found in remarks if found.where not in wrong]
+
+
+def _with_remarks(specs: Sequence[LoadedSpec], errors: Sequence[Diagnostic], remarks: Sequence[Diagnostic]) -> Reading:
+    """Give each remark to the pools it is about, else to a spec of its file, else to nobody."""
+    left = list(remarks)
+    given = []
+    for spec in specs:
+        owners = _owners(spec, spec.places, left)
+        mine: list[tuple[int | None, Diagnostic]] = []
+        rest = []
+        for remark in left:
+            indices = [index for mark in spec.positions.origin.marks_of(remark.where) for index in owners[mark]]
+            mine += [(index, remark) for index in indices]
+            rest += [] if indices else [remark]
+        left = rest
+        given.append(mine)
+    for spec, mine in zip(specs, given, strict=True):
+        mine += [(None, remark) for remark in left if remark.where.source == spec.source]
+        left = [remark for remark in left if remark.where.source != spec.source]
+    return Reading(
+        tuple(replace(spec, remarks=tuple(mine)) for spec, mine in zip(specs, given, strict=True)), (*errors, *left)
+    )

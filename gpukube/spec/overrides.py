@@ -94,7 +94,7 @@ def _parse_value(text: str) -> Data:
         except TooManyDigitsError:
             return text
     documents, problems = load_documents(text, "--set")
-    if problems or len(documents) != 1:
+    if any(found.severity == "error" for found in problems) or len(documents) != 1:
         raise ValueError(text)
     return documents[0].root
 

@@ -12,9 +12,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpukube.errors import Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "Data",
@@ -54,6 +57,13 @@ class Origin:
         """Register a source without lines (a `--set` argument) and return the mark of everything in it."""
         self.names.append(name)
         return (len(self.names) - 1) << (_LINE_BITS + _COLUMN_BITS)
+
+    def marks_of(self, where: Where) -> tuple[int, ...]:
+        """Pack a place: one mark where it is in the file, one for each argument of that name, none elsewhere."""
+        if where.line:
+            return (pack(where.line, where.column),) if where.source == self.names[0] else ()
+        shift = _LINE_BITS + _COLUMN_BITS
+        return tuple(number << shift for number, name in enumerate(self.names) if number and name == where.source)
 
     def where(self, mark: int) -> Where:
         """Unpack a mark."""
@@ -199,6 +209,20 @@ class Positions:
     def mark_at(self, path: str | Path = ()) -> int:
         """Return the packed position that `at` unpacks."""
         return self._walk(_steps(path))[1]
+
+    def all_marks(self) -> Iterator[int]:
+        """Give the packed positions of everything below: keys, values, and this part itself."""
+        yield self.mark
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, PositionedDict):
+                yield from node.key_marks.values()
+                yield from node.value_marks.values()
+                waiting += node.values()
+            elif isinstance(node, PositionedList):
+                yield from node.value_marks
+                waiting += node
 
     def _walk(self, steps: Path) -> tuple[Data, int, bool]:
         """Follow the steps as far as they were written: last node, its mark, whether all steps were taken."""

@@ -343,13 +343,16 @@ def _repeated(at: Positions, path: str, name: str, cluster: str, first: Position
     return Diagnostic("duplicate-pool", at.at(path), message, fix="give one of them another name")
 
 
-def check_across(specs: Sequence[tuple[GPUNodePools, Positions]]) -> tuple[Diagnostic, ...]:
-    """Find pools that would have one name on one cluster which specs, or keys of one spec, call differently."""
+def check_across(specs: Sequence[tuple[GPUNodePools, Sequence[Positions]]]) -> tuple[Diagnostic, ...]:
+    """Find pools that would have one name on one cluster which specs, or keys of one spec, call differently.
+
+    Args:
+        specs: Each with the positions of its pools.
+    """
     problems: list[Diagnostic] = []
     first: dict[tuple[tuple[str, ...], str], tuple[int, str, Positions]] = {}
-    for number, (spec, positions) in enumerate(specs):
-        for index, pool in enumerate(spec.pools):
-            at = positions.within(("pools", index))
+    for number, (spec, places) in enumerate(specs):
+        for pool, at in zip(spec.pools, places, strict=True):
             for key in pool.clusters:
                 cluster = spec.clusters[key]
                 name = pool.name_on(cluster.provider)

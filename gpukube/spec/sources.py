@@ -1,11 +1,16 @@
-"""Files, directories and stdin -> texts.
+"""Files, directories, patterns and stdin -> texts.
 
 Lives here: reading, with what can go wrong as diagnostics. Must not live here: YAML.
+
+Patterns are expanded here too, for they reach us quoted from CI files and from shells that do not expand them (cmd.exe,
+PowerShell). A file that is named by several paths is read once.
 """
 
 from __future__ import annotations
 
 import errno
+import glob
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -33,36 +38,65 @@ class Source:
 
 
 def read_sources(paths: Sequence[str], stdin: TextIO | None) -> tuple[tuple[Source, ...], tuple[Diagnostic, ...]]:
-    """Read all paths: files, directories (their *.yaml and *.yml by name, hidden ones left out), "-" for stdin.
+    """Read all paths.
+
+    Files; directories (their *.yaml and *.yml, not deeper); patterns with * ? [] and ** (any depth), of which the
+    files count; "-" for stdin. Directories and patterns leave hidden files out and give the others by name.
 
     At most one byte more than the limit is read of each; the YAML reader then refuses it.
     """
     if not paths:
         return (), (Diagnostic("file-missing", Where("-f"), "no spec is given", fix="add -f FILE"),)
-    read = [entry for path in paths for entry in _read(path, stdin)]
+    seen: set[str] = set()
+    read = [entry for path in paths for entry in _read(path, stdin, seen)]
     return (
         tuple(entry for entry in read if isinstance(entry, Source)),
         tuple(entry for entry in read if isinstance(entry, Diagnostic)),
     )
 
 
-def _read(path: str, stdin: TextIO | None) -> Iterator[Source | Diagnostic]:
+def _read(path: str, stdin: TextIO | None, seen: set[str]) -> Iterator[Source | Diagnostic]:
+    """Read one path; `seen` holds the files that were read before, whatever they were called."""
     if path == "-":
         yield _read_stdin(stdin)
         return
     try:
-        if not Path(path).is_dir():
-            yield _read_file(path)
-            return
-        files = sorted(f for f in Path(path).iterdir() if _is_spec(f))
-    except OSError as error:
+        files = _files(path)
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         yield _explain(error, path)
         return
-    if not files:
-        yield Diagnostic(
+    if isinstance(files, Diagnostic):
+        yield files
+        return
+    for file in files:
+        place = os.path.abspath(file)  # noqa: PTH100 - resolve() would follow links into errors of their own
+        if place not in seen:
+            seen.add(place)
+            yield _read_file(file)
+
+
+def _files(path: str) -> list[str] | Diagnostic:
+    """List the files that a path stands for: itself, what is in the directory, what fits the pattern."""
+    if Path(path).is_dir():
+        inside = sorted(str(file) for file in Path(path).iterdir() if _is_spec(file))
+        return inside or Diagnostic(
             "directory-empty", Where(path), "holds no *.yaml or *.yml file", fix="name the file, or another directory"
         )
-    yield from (_read_file(str(file)) for file in files)
+    if not glob.has_magic(path) or Path(path).exists():
+        return [path]
+    matches = sorted(name for name in glob.iglob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207 - names as written, and no hidden ones
+    return matches or Diagnostic("pattern-empty", Where(path), "matches no file", fix=_loosen(path))
+
+
+def _loosen(pattern: str) -> str:
+    """Name the nearest pattern that would match something."""
+    folder = pattern
+    while glob.has_magic(folder):
+        folder = os.path.dirname(folder)  # noqa: PTH120 - "" for what has no folder
+    deeper = os.path.join(folder, "**", "*.yaml")  # noqa: PTH118 - as the user would write it
+    if Path(folder or ".").is_dir() and deeper != pattern and next(glob.iglob(deeper, recursive=True), None):  # noqa: PTH207
+        return f"write {deeper}"
+    return "check the pattern, and the directory it begins in"
 
 
 def _is_spec(file: Path) -> bool:

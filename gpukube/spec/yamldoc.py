@@ -6,7 +6,7 @@ files, fields of the spec, models.
 Read as events, because building PyYAML's node tree costs several times as much and its constructors follow
 YAML 1.1. The C parser is used where PyYAML was built with it, else the Python one (ten times slower).
 Refused, with a position: duplicate keys, tags, merge keys, keys that are no text, data too big or too deep,
-too many aliases, an alias inside its own anchor.
+too many aliases or documents, an alias inside its own anchor. Warned of: what YAML 1.1 reads otherwise.
 """
 
 from __future__ import annotations
@@ -29,16 +29,26 @@ from yaml.events import (
 
 from gpukube.errors import Diagnostic, Where
 from gpukube.spec.positions import Data, Origin, PositionedDict, PositionedList, pack
-from gpukube.spec.scalars import TooManyDigitsError, parse_plain
+from gpukube.spec.scalars import TooManyDigitsError, other_reading, parse_plain
+from gpukube.spec.wording import quoted
 from gpukube.spec.yamlsyntax import explain_syntax, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MOST_ALIASES", "MOST_ALIAS_NODES", "MOST_BYTES", "MOST_DEPTH", "Document", "load_documents"]
+__all__ = [
+    "MOST_ALIASES",
+    "MOST_ALIAS_NODES",
+    "MOST_BYTES",
+    "MOST_DEPTH",
+    "MOST_DOCUMENTS",
+    "Document",
+    "load_documents",
+]
 
 MOST_BYTES: Final = 5 * 1024 * 1024
 MOST_DEPTH: Final = 64
+MOST_DOCUMENTS: Final = 1000
 MOST_ALIASES: Final = 1000
 MOST_ALIAS_NODES: Final = 100_000
 """Values that all aliases of a document may stand for together: stops the "billion laughs" at its first."""
@@ -159,6 +169,8 @@ class _Reader:
     def start_document(self, event: _Event) -> None:
         self._reset()
         self.root_mark = _mark(event)
+        if len(self.documents) >= MOST_DOCUMENTS:
+            self._stop(self.root_mark, f"more than {MOST_DOCUMENTS} documents", "split it into several files")
 
     def end_document(self, _event: _Event) -> None:
         self.documents.append(Document(self.root, self.root_mark, self.origin))
@@ -262,7 +274,18 @@ class _Reader:
             return 0
         if type(value) is not str and str(value) != text:
             self.origin.spellings[mark] = text
+        if older := other_reading(text, value):
+            self._say_ambiguous(text, value, older, mark)
         return value
+
+    def _say_ambiguous(self, text: str, value: Data, older: str, mark: int) -> None:
+        """Warn of what other tools that read the file would take for something else."""
+        here = "a text" if isinstance(value, str) else f"the number {value}"
+        fix = f'write "{text}" in quotes' if isinstance(value, str) else f"write {value:g}, or quote it for a text"
+        why = "gpukube follows YAML 1.2; PyYAML, kubectl, Helm and others follow YAML 1.1, each to its own degree"
+        message = f"{quoted(text)} without quotes is {here} in YAML 1.2 and {older} in YAML 1.1"
+        where = self.origin.where(mark)
+        self.problems.append(Diagnostic("yaml-ambiguous", where, message, fix=fix, why=why, severity="warning"))
 
     def _count_alias(self, size: int, mark: int) -> None:
         self.aliases += 1

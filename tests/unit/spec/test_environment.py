@@ -11,7 +11,7 @@ from tests.unit.spec.samples import POOL, load_text, problems_of, spec_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-ENVIRON = {"TEAM": "vision", "NUMBER": "2", "YAML": "{a: b}", "NESTED": "${TEAM}", "SECRET": "hunter2 hunter2"}
+ENVIRON = {"TEAM": "vision", "NUMBER": "2", "YAML": "{a: b}", "NESTED": "${TEAM}", "SECRET": "hunter2 hunter2", "EMPTY": ""}
 
 CASES = {
     "alone": ("${TEAM}", "vision"),
@@ -22,6 +22,13 @@ CASES = {
     "a number stays a text": ("${NUMBER}", "2"),
     "YAML stays a text": ("${YAML}", "{a: b}"),
     "once only": ("${NESTED}", "${TEAM}"),
+    "default not needed": ("${TEAM:-music}", "vision"),
+    "default of an unset one": ("${NONE:-music}", "music"),
+    "default of an empty one": ("${EMPTY:-music}", "music"),
+    "empty default": ("x${NONE:-}y", "xy"),
+    "empty without a default": ("x${EMPTY}y", "xy"),
+    "default with blanks and signs": ("${NONE:-a b:-c/d}", "a b:-c/d"),
+    "escaped with a default": ("$${NONE:-x}", "${NONE:-x}"),
 }
 
 
@@ -76,3 +83,15 @@ def test_number_when_from_a_variable_then_the_message_points_to_set(tmp_path: Pa
 def test_variable_when_missing_then_nothing_else_is_said_about_the_value(tmp_path: Path) -> None:
     text = spec_of(POOL).replace('"111122223333"', '"${ACCOUNT}"')
     assert [one.code for one in problems_of(tmp_path, text)] == ["env-missing"]
+
+
+@pytest.mark.parametrize("written", ["${1}", "${}", "${A-b}", "${A:+b}", "${A:-${TEAM}}", "${A:-b$c}", "${A", "${A:-b"])
+def test_variable_when_not_written_as_one_then_is_refused(written: str, tmp_path: Path) -> None:
+    text = spec_of(POOL.replace("nodes:", f'tags: {{team: "{written}"}}, nodes:'))
+    (found,) = problems_of(tmp_path, text, environ=ENVIRON)
+    assert found.code == "env-syntax"
+
+
+def test_default_when_refused_by_its_field_then_shown_as_written(tmp_path: Path) -> None:
+    (found,) = problems_of(tmp_path, spec_of(POOL.replace("name: a", 'name: "${NONE:-a b}"')))
+    assert (found.code, "${NONE:-a b}" in found.message) == ("format", True)

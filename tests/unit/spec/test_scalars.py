@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 
 import pytest
+import yaml
 
-from gpukube.spec.scalars import TooManyDigitsError, parse_plain
+from gpukube.spec.scalars import TooManyDigitsError, other_reading, parse_plain
 
 CASES: dict[str, object] = {
     "": None,
@@ -58,3 +60,67 @@ def test_plain_scalar_when_nan_then_is_a_float() -> None:
 def test_plain_number_when_absurdly_long_then_is_refused(text: str) -> None:
     with pytest.raises(TooManyDigitsError):
         parse_plain(text)
+
+
+# What YAML 1.1 makes of it: the rules of yaml.org/type, which PyYAML's own tables repeat (see below).
+OTHERWISE = {
+    "no": "the boolean false",
+    "on": "the boolean true",
+    "Yes": "the boolean true",
+    "OFF": "the boolean false",
+    "0777": "the number 511",
+    "010": "the number 8",
+    "-0777": "the number -511",
+    "08": "a text",
+    "1_0": "the number 10",
+    "0_": "the number 0",
+    "1_000.5": "the number 1000.5",
+    "1e3": "a text",
+    "1.5e3": "a text",
+    "0b11": "the number 3",
+    "0o17": "a text",
+    "0x_ff": "the number 255",
+    "1:30": "the number 90",
+    "-1:30": "the number -90",
+    "190:20:30": "the number 685230",
+    "1:30.5": "the number 90.5",
+    "2024-01-01": "a date",
+    "2024-01-01T10:00:00Z": "a date",
+    "2024-1-1 10:00:00 +01:00": "a date",
+}
+ALIKE = (
+    *("", "~", "null", "NULL", "true", "False", "y", "n", "nothing", "one", "-", "+", ".", "1.2.3", "1g.5gb"),
+    *("0", "10", "-7", "+7", "07", "00", "0x1F", "1.30", ".5", "5.", "1.5e+3", ".inf", "-.INF", ".nan", "1:75", "1:"),
+    *("111122223333", "2024-01-1", "20240101", "0b"),
+)
+
+
+@pytest.mark.parametrize(("text", "seen"), OTHERWISE.items())
+def test_plain_scalar_when_yaml_1_1_reads_it_otherwise_then_says_how(text: str, seen: str) -> None:
+    assert other_reading(text, parse_plain(text)) == seen
+
+
+@pytest.mark.parametrize("text", ALIKE)
+def test_plain_scalar_when_both_versions_agree_then_says_nothing(text: str) -> None:
+    assert other_reading(text, parse_plain(text)) == ""
+
+
+@pytest.mark.parametrize("text", [*OTHERWISE, *ALIKE])
+def test_other_reading_when_compared_with_a_reader_of_yaml_1_1_then_is_what_that_reads(text: str) -> None:
+    older, ours = read_by_yaml_1_1(text), parse_plain(text)
+    same = type(older) is type(ours) and (older == ours or older != older)  # noqa: PLR0124 - not a number
+    assert other_reading(text, ours) == ("" if same else described(older))
+
+
+def read_by_yaml_1_1(text: str) -> object:
+    loader = yaml.SafeLoader("")
+    node = yaml.ScalarNode(loader.resolve(yaml.ScalarNode, text, (True, False)), text)
+    return loader.construct_object(node)
+
+
+def described(value: object) -> str:
+    if isinstance(value, bool):
+        return f"the boolean {str(value).lower()}"
+    if isinstance(value, int | float):
+        return f"the number {value:g}"
+    return "a date" if isinstance(value, date) else "a text"

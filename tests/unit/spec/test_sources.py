@@ -62,3 +62,51 @@ def test_paths_when_some_are_wrong_then_the_others_are_still_read(tmp_path: Path
     sources, problems = read_sources([str(tmp_path / "a.yaml"), str(tmp_path / "b"), "-"], io.StringIO("c: 1"))
     assert [source.text for source in sources] == ["a: 1", "c: 1"]
     assert len(problems) == 1
+
+
+TREE = ("a.yaml", "b.yml", "notes.txt", ".hidden.yaml", "aks/c.yaml", "aks/deep/d.yaml", "[x].yaml")
+PATTERNS = {
+    "one level": (["*.yaml"], ["[x].yaml", "a.yaml"]),
+    "any depth": (["**/*.yaml"], ["[x].yaml", "a.yaml", "aks/c.yaml", "aks/deep/d.yaml"]),
+    "below a folder": (["aks/**/*.yaml"], ["aks/c.yaml", "aks/deep/d.yaml"]),
+    "a set of characters": (["[ab].y*ml"], ["a.yaml", "b.yml"]),
+    "one character": (["?.yml"], ["b.yml"]),
+    "folders are passed over": (["*"], ["[x].yaml", "a.yaml", "b.yml", "notes.txt"]),
+    "a name that looks like a pattern": (["[x].yaml"], ["[x].yaml"]),
+    "twice the same": (["*.yml", "b.yml", "./b.yml"], ["b.yml"]),
+    "several, in their order": (["aks/*.yaml", "*.yml"], ["aks/c.yaml", "b.yml"]),
+}
+
+
+@pytest.mark.parametrize(("paths", "read"), PATTERNS.values(), ids=PATTERNS)
+def test_pattern_when_given_quoted_then_its_files_are_read_by_name(
+    paths: list[str], read: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grow(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    sources, problems = read_sources(paths, None)
+    assert ([source.name for source in sources], problems) == (read, ())
+
+
+EMPTY = {
+    "too shallow": ("deep/*.yaml", "check the pattern, and the directory it begins in"),
+    "deeper ones are there": ("aks/*.yml", "write aks/**/*.yaml"),
+    "here": ("*.json", "write **/*.yaml"),
+}
+
+
+@pytest.mark.parametrize(("pattern", "fix"), EMPTY.values(), ids=EMPTY)
+def test_pattern_when_it_matches_nothing_then_is_an_error(
+    pattern: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grow(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    ((), (found,)) = read_sources([pattern], None)
+    assert (found.code, found.where.source, found.fix) == ("pattern-empty", pattern, fix)
+
+
+def grow(folder: Path) -> None:
+    for name in TREE:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("a: 1", "utf-8")

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.spec.positions import PositionedDict, PositionedList, Positions
-from gpukube.spec.yamldoc import MOST_ALIAS_NODES, MOST_ALIASES, MOST_BYTES, MOST_DEPTH, load_documents
+from gpukube.spec.yamldoc import (
+    MOST_ALIAS_NODES,
+    MOST_ALIASES,
+    MOST_BYTES,
+    MOST_DEPTH,
+    MOST_DOCUMENTS,
+    load_documents,
+)
 
 if TYPE_CHECKING:
     from gpukube.spec.positions import Data
@@ -141,6 +148,7 @@ AT_LIMIT = {
         f"- &a [{','.join('x' * 999)}]\n" + "- *a\n" * (MOST_ALIAS_NODES // 1000),
         f"- &a [{','.join('x' * 999)}]\n" + "- *a\n" * (MOST_ALIAS_NODES // 1000 + 1),
     ),
+    "documents": ("--- a\n" * MOST_DOCUMENTS, "--- a\n" * (MOST_DOCUMENTS + 1)),
 }
 
 
