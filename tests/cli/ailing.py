@@ -8,17 +8,16 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lightkube import ApiError
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.apps_v1 import DaemonSet, Deployment
-from lightkube.resources.core_v1 import Namespace, Node, Pod, ResourceQuota, Secret
+from lightkube.resources.apps_v1 import Deployment
+from lightkube.resources.core_v1 import Node, Pod, Secret
 from lightkube.types import PatchType
 
 from tests.cli.harness import NAMESPACE, PLUGIN, eventually
+from tests.intruders import GPU_TAINT, TEAM, TOLERATES_GPU, Body, gpu_pod, put_in, take_out, workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,12 +28,7 @@ __all__ = ["FAULTS", "MIG", "SLICED", "Fault", "spec_of_ward"]
 
 MIG, SLICED = "a100mig", "t4shared"
 CONFIG = "nvidia.com/device-plugin.config"
-TEAM = "team-vision"
-GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 OTHER_TAINT = {"key": "dedicated", "value": "other", "effect": "NoSchedule"}
-TOLERATES_GPU = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-
-Body = dict[str, Any]  # objects of the Kubernetes API as YAML has them
 
 
 def spec_of_ward() -> Body:
@@ -99,35 +93,12 @@ def _taint(pool: str, *taints: Body) -> Callable[[Cluster], object]:
     return change
 
 
-_KINDS: dict[str, type[Pod | DaemonSet | Deployment | ResourceQuota]] = {
-    "Pod": Pod,
-    "DaemonSet": DaemonSet,
-    "Deployment": Deployment,
-    "ResourceQuota": ResourceQuota,
-}
-
-
 def _create(*bodies: Body) -> Callable[[Cluster], object]:
-    def create(cluster: Cluster) -> None:
-        for body in bodies:
-            namespace = body["metadata"].get("namespace", "")
-            if namespace:
-                with suppress(ApiError):
-                    cluster.client.create(Namespace(metadata=ObjectMeta(name=namespace)))
-            made = _KINDS[body["kind"]].from_dict(body)
-            assert isinstance(made, (Pod, DaemonSet, Deployment, ResourceQuota))
-            cluster.client.create(made)
-
-    return create
+    return lambda cluster: put_in(cluster.client, *bodies)
 
 
 def _delete(*bodies: Body) -> Callable[[Cluster], object]:
-    def delete(cluster: Cluster) -> None:
-        for body in bodies:
-            meta = body["metadata"]
-            cluster.client.delete(_KINDS[body["kind"]], meta["name"], namespace=meta["namespace"], grace_period=0)
-
-    return delete
+    return lambda cluster: take_out(cluster.client, *bodies)
 
 
 def _made(check: str, *bodies: Body, severity: str = "error") -> Fault:
@@ -135,36 +106,7 @@ def _made(check: str, *bodies: Body, severity: str = "error") -> Fault:
     return Fault(check, _create(*bodies), _delete(*bodies), severity)
 
 
-def _pod(name: str, resource: str, count: int, **spec: object) -> Body:
-    asked = {"limits": {resource: str(count)}, "requests": {resource: str(count)}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": TEAM},
-        "spec": {
-            "tolerations": TOLERATES_GPU,
-            "containers": [{"name": "main", "image": "nvidia/cuda:12.9.0-base-ubuntu24.04", "resources": asked}],
-            **spec,
-        },
-    }
-
-
-def _workload(kind: str, name: str, namespace: str, labels: Body, command: str, **spec: object) -> Body:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name, **labels}},
-                "spec": {"containers": [{"name": "main", "image": "example/image:1", "command": [command]}], **spec},
-            },
-        },
-    }
-
-
-STATIC_PLUGIN = _workload(
+STATIC_PLUGIN = workload(
     "DaemonSet",
     "nvidia-device-plugin-daemonset",
     "kube-system",
@@ -173,7 +115,7 @@ STATIC_PLUGIN = _workload(
     tolerations=TOLERATES_GPU,
 )
 NFD = {"app.kubernetes.io/name": "node-feature-discovery"}
-SECOND_NFD = _workload("Deployment", "nfd-master", "node-feature-discovery", NFD, "nfd-master")
+SECOND_NFD = workload("Deployment", "nfd-master", "node-feature-discovery", NFD, "nfd-master")
 ELSEWHERE = {"template": {"spec": {"nodeSelector": {"disk": "fast"}}}}
 QUOTA = {
     "apiVersion": "v1",
@@ -348,17 +290,17 @@ FAULTS: dict[str, Fault] = {
         "warning",
     ),
     "pending upgrade": Fault("release-stuck", _stick, _unstick),
-    "misspelt name": _made("pods-ask-misspelt-name", _pod("misspelt", "nvidia.com/mig1g.5gb", 1)),
-    "shared name": _made("pods-ask-other-name", _pod("renamed", "nvidia.com/gpu.shared", 1)),
-    "too many": _made("pods-too-large", _pod("large", "nvidia.com/gpu", 57)),
+    "misspelt name": _made("pods-ask-misspelt-name", gpu_pod("misspelt", "nvidia.com/mig1g.5gb", 1)),
+    "shared name": _made("pods-ask-other-name", gpu_pod("renamed", "nvidia.com/gpu.shared", 1)),
+    "too many": _made("pods-too-large", gpu_pod("large", "nvidia.com/gpu", 57)),
     "intolerant": _made(
         "pods-pending",
-        _pod("waiting", "nvidia.com/gpu", 1, tolerations=[], nodeSelector={"disk": "fast"}),
+        gpu_pod("waiting", "nvidia.com/gpu", 1, tolerations=[], nodeSelector={"disk": "fast"}),
         severity="warning",
     ),
     "two shares": _made(
         "shared-request-above-one",
-        _pod("greedy", "nvidia.com/gpu", 2, nodeSelector={"kubernetes.azure.com/agentpool": SLICED}),
+        gpu_pod("greedy", "nvidia.com/gpu", 2, nodeSelector={"kubernetes.azure.com/agentpool": SLICED}),
         severity="warning",
     ),
     "quota by another name": _made("quota-other-name", MIXED_QUOTA, severity="warning"),

@@ -9,11 +9,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from lightkube import ApiError
-from lightkube.resources.apps_v1 import DaemonSet, Deployment
-from lightkube.resources.core_v1 import Node, Pod, ResourceQuota, Secret
+from lightkube.resources.core_v1 import Node, Pod, Secret
 from lightkube.types import PatchType
 
 from gpukube.sandbox import daemon
@@ -21,6 +20,7 @@ from tests.changes.world import SMALL
 from tests.cli.harness import NAMESPACE, PLUGIN, eventually
 from tests.drift.world import edited_values
 from tests.e2e.scenarios import CUTTABLE, MPS, SKU, SLICED, Ward, cut, one
+from tests.intruders import GPU_TAINT, TEAM, TOLERATES_GPU, Body, gpu_pod, put_in, take_out, workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tests.e2e.stage import Inside
 
 __all__ = ["FAULTS", "PATIENTS", "Fault"]
-
-Body = dict[str, Any]  # objects of the Kubernetes API as YAML has them
 
 AKS, EKS, GKE = "ill-aks", "ill-eks", "ill-gke"
 PATIENTS: Mapping[str, Ward] = {
@@ -68,10 +66,7 @@ WORKER = f"{PLUGIN}-node-feature-discovery-worker"
 MPS_DAEMON = f"{PLUGIN}-mps-control-daemon"
 MAIN = "nvidia-device-plugin-ctr"
 NOWHERE = "registry.invalid/plugin:v1"
-TEAM = "team-vision"
-GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 EVICTING = {"key": "maintenance", "value": "now", "effect": "NoExecute"}
-TOLERATES_GPU = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
 
 
 @dataclass(frozen=True)
@@ -223,58 +218,11 @@ def made(at: str, check: str, step: str, *bodies: Body, severity: str = "error")
 
 
 def create(*bodies: Body) -> Callable[[Inside], object]:
-    def change(cluster: Inside) -> None:
-        for body in bodies:
-            cluster.make_namespace(body["metadata"]["namespace"])
-            cluster.client.create(cast("Pod", KINDS[body["kind"]].from_dict(body)))
-
-    return change
-
-
-KINDS: Mapping[str, Any] = {
-    "Pod": Pod,
-    "DaemonSet": DaemonSet,
-    "Deployment": Deployment,
-    "ResourceQuota": ResourceQuota,
-}
+    return lambda cluster: put_in(cluster.client, *bodies)
 
 
 def remove(*bodies: Body) -> Callable[[Inside], object]:
-    def change(cluster: Inside) -> None:
-        for body in bodies:
-            meta = body["metadata"]
-            cluster.client.delete(KINDS[body["kind"]], meta["name"], namespace=meta["namespace"], grace_period=0)
-
-    return change
-
-
-def pod(name: str, resource: str, count: int, **spec: object) -> Body:
-    asked = {"limits": {resource: str(count)}, "requests": {resource: str(count)}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": TEAM},
-        "spec": {
-            "tolerations": TOLERATES_GPU,
-            "containers": [{"name": "main", "image": "nvidia/cuda:12.9.0-base-ubuntu24.04", "resources": asked}],
-            **spec,
-        },
-    }
-
-
-def workload(kind: str, name: str, namespace: str, labels: Body, command: str, **spec: object) -> Body:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name, **labels}},
-                "spec": {"containers": [{"name": "main", "image": "example/image:1", "command": [command]}], **spec},
-            },
-        },
-    }
+    return lambda cluster: take_out(cluster.client, *bodies)
 
 
 STATIC = partial(
@@ -451,10 +399,10 @@ FAULTS: dict[str, Fault] = {
         GKE,
         "pods-refused-by-node",
         "",
-        pod("greedy", "nvidia.com/gpu", 2, nodeSelector={"gpukube.io/pool": "sliced"}),
+        gpu_pod("greedy", "nvidia.com/gpu", 2, nodeSelector={"gpukube.io/pool": "sliced"}),
     ),
     "gke: a quota of no GPUs": made(GKE, "quota-exhausted", "", NO_GPUS, severity="warning"),
-    "gke: a misspelt name": made(GKE, "pods-ask-misspelt-name", "", pod("misspelt", "nvidia.com/gpus", 1)),
+    "gke: a misspelt name": made(GKE, "pods-ask-misspelt-name", "", gpu_pod("misspelt", "nvidia.com/gpus", 1)),
     "gke: the cloud's plugin kept off": Fault(
         GKE,
         "plugin-desired-zero",
@@ -462,5 +410,5 @@ FAULTS: dict[str, Fault] = {
         label("whole", **{"gke-no-default-nvidia-gpu-device-plugin": "true"}),
         label("whole", **{"gke-no-default-nvidia-gpu-device-plugin": None}),
     ),
-    "gke: too many": made(GKE, "pods-too-large", "", pod("large", "nvidia.com/gpu", 5)),
+    "gke: too many": made(GKE, "pods-too-large", "", gpu_pod("large", "nvidia.com/gpu", 5)),
 }
