@@ -26,6 +26,7 @@ import yaml
 from gpukube.cluster.chart_settings import asked_values, lay_over
 from gpukube.cluster.jsontree import text, texts, tree
 from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
+from gpukube.cluster.mig_layouts import put_layouts
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -105,6 +106,7 @@ def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str,
     put(values, ("devicePlugin", "config"), new=config)
     put(values, ("mig", "strategy"), new=_strategy(mig_strategies(pools, around)))
     put(values, ("migManager", "env"), new=_with_reboot(around))
+    put_layouts(values, pools, around)
     put(values, ("nfd", "enabled"), new=around.bundle_nfd)
     preferred = ("operator", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
     put(values, preferred, new=copy.deepcopy(_ANYWHERE_BUT_GPUS))

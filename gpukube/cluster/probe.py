@@ -349,8 +349,11 @@ def _type(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> t
     if not _is_model(chip, gpus[0].name):
         return f'the GPU is "{gpus[0].name}", not {chip}', "the machine is another one than declared"
     mig = desired.target.sharing.mig
-    if mig is not None and not _same_profile(mig.profile, cuts[0].name):
-        return f"the MIG device is {cuts[0].name}, not {mig.profile}", "the GPUs are cut another way than declared"
+    if mig is not None and not any(_same_profile(profile, cuts[0].name) for profile in mig.profiles):
+        return (
+            f"the MIG device is {cuts[0].name}, not {' or '.join(mig.profiles)}",
+            "the GPUs are cut another way than declared",
+        )
     return None
 
 

@@ -169,7 +169,7 @@ _CUTTERS = {
 def _sharing(target: Target) -> str:
     cut, slicing = target.sharing.mig, target.sharing.slicing
     words = [
-        f"MIG {cut.profile}, strategy {cut.strategy}" if cut else "",
+        f"MIG {cut}, strategy {cut.strategy}" if cut else "",
         f"{slicing.mode}, {slicing.replicas} replicas" if slicing else "",
     ]
     return " and ".join(word for word in words if word) or "whole GPUs"

@@ -142,7 +142,7 @@ def _mig(target: Target) -> Iterator[Diagnostic]:
             fix=f"choose a size with {', '.join(CUTS)}, or take sharing.mig away",
             why="AKS cuts A100, H100 and H200 sizes only",
         )
-    elif cut_value(model, cut.profile) is None:
+    elif not cut.layout and cut_value(model, cut.profile) is None:  # a layout is a missing ability
         yield Diagnostic(
             "aks-mig-profile",
             where,

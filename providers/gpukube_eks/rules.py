@@ -153,6 +153,13 @@ def _bottlerocket(target: Target) -> Iterator[Diagnostic]:
             fix="write image: al2023",
             why=f"its setting mig.profile names {', '.join(MIG_MODELS)}",
         )
+    elif cut.layout:
+        yield Diagnostic(
+            "eks-bottlerocket-profile",
+            target.locator.at("sharing.mig.layout"),
+            "Bottlerocket cuts all GPUs into instances of one profile, and not by a layout",
+            fix="write profile in place of layout, or image: al2023",
+        )
     elif not is_profile(cut.profile):
         yield Diagnostic(
             "eks-bottlerocket-profile",

@@ -37,7 +37,7 @@ def check_shared(target: Target) -> Iterator[Diagnostic]:
             fix="drop sharing, or choose a machine with a whole GPU, such as g4-standard-48",
         )
         return
-    if cut is not None:
+    if cut is not None and not cut.layout:  # a layout is a missing ability
         yield from _mig(target, cut)
     if slicing is not None:
         yield from _slicing(target, slicing)
@@ -46,6 +46,9 @@ def check_shared(target: Target) -> Iterator[Diagnostic]:
 
 
 def _mig(target: Target, cut: MigCut) -> Iterator[Diagnostic]:
+    """Layouts are not judged: GKE does none, which is told by what it can do (`provider`)."""
+    if cut.layout:
+        return
     if cut.strategy == "mixed":
         yield Diagnostic(
             "gke-mig-mixed",
@@ -61,6 +64,16 @@ def _mig(target: Target, cut: MigCut) -> Iterator[Diagnostic]:
             f'GKE cannot cut {target.machine.model} to "{cut.profile}"',
             fix=f"write one of {', '.join(known)}",
             why="GKE's partitioner and its device plugin know different sizes; these are known to both",
+        )
+    elif "+" in cut.profile:
+        plain = cut.profile.partition("+")[0]
+        yield Diagnostic(
+            "gke-mig-spelling",
+            target.locator.at("sharing.mig.profile"),
+            f'Google spells the size "{cut.profile}" in two ways, with + and with a dot',
+            fix=f"write {plain} unless the engines of {cut.profile} are needed",
+            why="the partitioner takes +, the autoscaler a dot; which one GKE's API wants is not documented",
+            severity="warning",
         )
 
 

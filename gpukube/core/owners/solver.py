@@ -18,6 +18,7 @@ from gpukube.core.owners.labels import (
 from gpukube.core.owners.table import DRIVER_ROWS, OPERATOR_KUBERNETES, PLUGIN_ROWS, RELEASE_ROWS
 from gpukube.core.values import Ownership
 from gpukube.errors import Diagnostic, Where
+from gpukube.gpu.mig_parted import cut_name
 from gpukube.gpu.plugin_config import config_key, plugin_config
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def _ownership(
     values = {}
     if advertiser == "operator":
         if target.sharing.mig:
-            labels[MIG_CONFIG_LABEL] = f"all-{target.sharing.mig.profile.replace('+', '.')}"
+            labels[MIG_CONFIG_LABEL] = cut_name(target.sharing.mig)
         if stack.runtime != _USUAL_RUNTIME:
             values["operator.runtimeClass"] = stack.runtime
     return Ownership(driver, advertiser, key, labels, reason, row.name, values)

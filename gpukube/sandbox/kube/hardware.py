@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["MODELS", "GpuModel", "MigProfile", "find_model", "fits", "resource_of"]
+__all__ = ["BOARDS", "MODELS", "GpuModel", "MigProfile", "find_model", "fits", "resource_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +233,24 @@ _BARE = {
     "L40S": "L40S-48GB",
     "A30": "A30-24GB",
 }
+
+
+BOARDS: dict[str, tuple[str, ...]] = {
+    "A30-24GB": ("20B7",),
+    "A100-40GB": ("20B0", "20B1", "20F1", "20F6"),
+    "A100-80GB": ("20B2", "20B5", "20F3", "20F5"),
+    "H100-80GB": ("2330", "2331", "2322", "2324"),
+    "H100-94GB": ("2321", "233A"),
+    "GH200-96GB": ("2342",),
+    "H200-141GB": ("2335", "233B"),
+    "GH200-144GB": ("2348",),
+    "B200-180GB": ("2901",),
+    "GB200-186GB": ("2941",),
+    "B300-269GB": ("3182",),
+    "GB300-278GB": ("31C2",),
+    "RTXPRO6000-96GB": ("2BB5",),
+}
+"""PCI device ids of a model's boards, by which configs of the MIG manager tell them apart."""
 
 
 def find_model(name: str) -> GpuModel:

@@ -17,7 +17,7 @@ import yaml
 
 from gpukube.sandbox.kube import nodes
 from gpukube.sandbox.kube.containers import env_of
-from gpukube.sandbox.kube.hardware import find_model, fits
+from gpukube.sandbox.kube.hardware import BOARDS, find_model, fits
 from gpukube.sandbox.kube.objects import labels, meta, name_of, namespace_of
 from gpukube.sandbox.kube.operands import DEPLOY
 from gpukube.sandbox.kube.scheduling import is_terminal, pod_requests
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.podruns import ContainerRun
     from gpukube.sandbox.kube.shapes import GpuShape
 
-__all__ = ["CONFIG", "STATE", "MigManagers", "layout_of"]
+__all__ = ["CONFIG", "STATE", "MigManagers", "custom_layout", "layout_of"]
 
 CONFIG = "nvidia.com/mig.config"
 STATE = "nvidia.com/mig.config.state"
@@ -234,13 +234,15 @@ class MigManagers:
         found = [item for item in await self._api.list("configmaps") if name_of(item) == name]
         text = (found[0].get("data") or {}).get("config.yaml", "") if found else ""
         entries = ((yaml.safe_load(text) or {}).get("mig-configs") or {}).get(config) if text else None
-        return _custom(entries, gpu) if isinstance(entries, list) else None
+        return custom_layout(entries, gpu) if isinstance(entries, list) else None
 
 
-def _custom(entries: list[JsonObject], gpu: GpuShape) -> Layout | None:
-    """A config of one's own; None when it does not fit the GPUs (device-filter is not looked at)."""
+def custom_layout(entries: list[JsonObject], gpu: GpuShape) -> Layout | None:
+    """A config of one's own; None when it does not fit the GPUs."""
     found: list[tuple[str, ...] | None] = [None] * gpu.count
     for entry in entries:
+        if not _is_for(entry, gpu):
+            continue
         devices = entry.get("devices")
         chosen = range(gpu.count) if devices == "all" else [int(item) for item in devices or ()]
         cut = tuple(profile for profile, count in (entry.get("mig-devices") or {}).items() for _ in range(int(count)))
@@ -249,6 +251,13 @@ def _custom(entries: list[JsonObject], gpu: GpuShape) -> Layout | None:
         for item in chosen:
             found[item] = cut if entry.get("mig-enabled") else None
     return tuple(found)
+
+
+def _is_for(entry: JsonObject, gpu: GpuShape) -> bool:
+    """Say whether an entry's device-filter, one or a list of "0x" + device id + vendor id, lets these GPUs pass."""
+    wanted = entry.get("device-filter") or []
+    named = [wanted] if isinstance(wanted, str) else wanted
+    return not named or any(f"0x{board}10DE" in named for board in BOARDS.get(find_model(gpu.model).name, ()))
 
 
 def _manager_of(machine: Machine) -> ContainerRun | None:

@@ -1,0 +1,69 @@
+"""The config file of the MIG manager."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpukube.gpu.mig import find_profile, pci_ids, profiles
+from gpukube.gpu.mig_parted import cut_name, layout_entry, standard_entries
+from gpukube.gpu.models import MODELS, model_named
+from gpukube.gpu.sharing import MigCut
+
+NAMES = [
+    (MigCut("1g.5gb", "single"), "all-1g.5gb"),
+    (MigCut("1g.24gb+me.all", "mixed"), "all-1g.24gb.me.all"),
+    (MigCut("1g.24gb-me", "mixed"), "all-1g.24gb-me"),
+    (MigCut("", "mixed", ("2g.10gb", "3g.20gb", "2g.10gb")), "mix-1x3g.20gb_2x2g.10gb"),
+    (MigCut("", "single", ("1g.5gb",) * 6), "mix-6x1g.5gb"),
+    (MigCut("", "mixed", ("1g.5gb+me", "1g.5gb")), "mix-1x1g.5gb.me_1x1g.5gb"),
+]
+
+
+@pytest.mark.parametrize(("cut", "name"), NAMES, ids=[name for _, name in NAMES])
+def test_cut_name_when_a_cut_is_given_then_a_label_value_that_says_it(cut: MigCut, name: str) -> None:
+    assert cut_name(cut) == name
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,61}[A-Za-z0-9]", name)
+
+
+def test_cut_name_when_the_order_differs_then_the_same() -> None:
+    assert cut_name(MigCut("", "mixed", ("1g.5gb", "2g.10gb"))) == cut_name(MigCut("", "mixed", ("2g.10gb", "1g.5gb")))
+
+
+def test_layout_entry_when_written_then_counts_on_all_gpus() -> None:
+    entry = {"devices": "all", "mig-enabled": True, "mig-devices": {"3g.20gb": 1, "2g.10gb": 2}}
+    assert layout_entry(("2g.10gb", "3g.20gb", "2g.10gb")) == [entry]
+
+
+def test_standard_entries_when_a_name_means_two_cuts_then_the_boards_tell_them_apart() -> None:
+    assert standard_entries()["all-1g.10gb"] == [
+        {
+            "device-filter": [f"0x{d}10DE" for d in ["20B2", "20B5", "20F3", "20F5", "2330", "2331", "2322", "2324"]],
+            "devices": "all",
+            "mig-enabled": True,
+            "mig-devices": {"1g.10gb": 7},
+        },
+        {
+            "device-filter": [f"0x{d}10DE" for d in ["20B0", "20B1", "20F1", "20F6"]],
+            "devices": "all",
+            "mig-enabled": True,
+            "mig-devices": {"1g.10gb": 4},
+        },
+    ]
+    assert standard_entries()["all-1g.5gb.me"] == [
+        {"devices": "all", "mig-enabled": True, "mig-devices": {"1g.5gb+me": 1}}
+    ]
+    assert standard_entries()["all-disabled"] == [{"devices": "all", "mig-enabled": False}]
+    assert standard_entries()["all-enabled"] == [{"devices": "all", "mig-enabled": True, "mig-devices": {}}]
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if pci_ids(model)], ids=str)
+def test_standard_entries_when_applied_to_any_board_then_each_profile_as_often_as_it_fits(model: object) -> None:
+    known = model_named(str(model))
+    made = standard_entries()
+    for profile in profiles(known):
+        lines = made[f"all-{profile.name.replace('+', '.')}"]
+        board = f"0x{pci_ids(known)[0]}10DE"
+        [line] = [line for line in lines if board in line.get("device-filter", [board])]  # type: ignore[operator]  # data
+        assert line["mig-devices"] == {profile.name: find_profile(known, profile.name).max_instances}
