@@ -1,16 +1,17 @@
-"""GPU settings of Bottlerocket: its own device plugin and MIG manager are set up by the node's user data, in TOML.
+"""Settings of Bottlerocket: its own device plugin, MIG manager and kubelet are set up by the node's user data, in TOML.
 
-Lives here: from a sharing to settings and back. Must not live here: the launch template that carries them.
+Lives here: from a sharing, and the most pods of a node, to settings and back. Must not live here: the launch template
+that carries them.
 
 Sources: bottlerocket-os/bottlerocket-project-website, data/settings kubelet-device-plugins.toml (1.25 time-slicing,
-1.34 MIG, 1.54 MPS); docs: eks/launch-templates (EKS merges TOML, the user's keys win; no quoted keys in table headers).
-Bottlerocket renames shared GPUs and limits pods to one share by default, so both switches are always written.
+1.34 MIG, 1.54 MPS) and kubernetes.toml (max-pods); docs: eks/launch-templates (EKS merges TOML, the user's keys win; no
+quoted keys in table headers). Bottlerocket renames shared GPUs and limits pods to one share by default, so both
+switches are always written.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
 import tomllib
@@ -21,12 +22,17 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
     from gpukube.gpu.sharing import Sharing
 
-__all__ = ["MIG_MODELS", "UNSHARED", "is_profile", "read_settings", "sharing_fields", "user_data"]
+__all__ = ["MIG_MODELS", "RELEASES", "UNSHARED", "is_profile", "read_settings", "sharing_fields", "user_data"]
 
 MIG_MODELS: Final = ("A100-40GB", "A100-80GB", "H100-80GB", "H200-141GB")
 """GPUs whose key under mig.profile is documented; keys have one letter, so that RTX PRO and GB200 have none."""
 
+RELEASES: Final[Mapping[str, tuple[int, int]]] = {"time-slicing": (1, 25), "mig": (1, 34), "mps": (1, 54)}
+"""The first release with each of the settings."""
+
 _PATH: Final = ("settings", "kubelet-device-plugins", "nvidia")
+_KUBELET: Final = ("settings", "kubernetes")
+_PODS: Final = "max-pods"
 _TABLE: Final = ".".join(_PATH)
 _PROFILE: Final = re.compile(r"[0-9]g\.\d+gb")
 
@@ -40,8 +46,15 @@ def is_profile(profile: str) -> bool:
     return _PROFILE.fullmatch(profile) is not None
 
 
-def user_data(sharing: Sharing, model: GpuModel) -> str:
-    """Write the settings of a checked sharing, in base64 as a launch template holds them; "" for whole GPUs."""
+def user_data(sharing: Sharing, model: GpuModel, max_pods: int | None = None) -> str:
+    """Write the settings of a checked sharing, in base64 as a launch template holds them; "" when there are none."""
+    lines = _shared_lines(sharing, model)
+    if max_pods is not None:
+        lines += [*([""] if lines else []), f"[{'.'.join(_KUBELET)}]", f"{_PODS} = {max_pods}"]
+    return base64.b64encode(("\n".join(lines) + "\n").encode()).decode() if lines else ""
+
+
+def _shared_lines(sharing: Sharing, model: GpuModel) -> list[str]:
     head, tables = [], []
     if sharing.mig is not None:
         head.append('device-partitioning-strategy = "mig"')
@@ -52,19 +65,17 @@ def user_data(sharing: Sharing, model: GpuModel) -> str:
         if slicing.mode == "time-slicing":
             values["fail-requests-greater-than-one"] = _flag(on=bool(slicing.fail_requests_greater_than_one))
         tables.append((slicing.mode, values))
-    if not head:
-        return ""
-    lines = [f"[{_TABLE}]", *head]
+    lines = [f"[{_TABLE}]", *head] if head else []
     for name, values in tables:
         lines += ["", f"[{_TABLE}.{name}]", *(f"{key} = {value}" for key, value in values.items())]
-    return base64.b64encode(("\n".join(lines) + "\n").encode()).decode()
+    return lines
 
 
 def read_settings(encoded: str) -> dict[str, object]:
     """Read the comparable fields of user data; what is no TOML of Bottlerocket has none."""
     try:
         document = tomllib.loads(base64.b64decode(encoded, validate=True).decode())
-    except (binascii.Error, UnicodeDecodeError, tomllib.TOMLDecodeError):
+    except ValueError:  # no base64, no text, or no TOML
         return {}
     settings = _below(document, *_PATH)
     found: dict[str, object] = {}
@@ -74,6 +85,8 @@ def read_settings(encoded: str) -> dict[str, object]:
     mode = str(settings.get("device-sharing-strategy", "none"))
     if mode in _FIELDS:
         found |= _slicing_fields(mode, _below(settings, mode))
+    if isinstance(pods := _below(document, *_KUBELET).get(_PODS), int):
+        found["maxPodsPerNode"] = pods
     return found
 
 

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import PROTECT_LABEL, Request
+from gpukube.errors import SpecError
 from gpukube_eks.meanings import busy
 from gpukube_eks.native import EXCLUSIVE
 from gpukube_eks.observe import STATES, health_of
@@ -26,6 +27,7 @@ from gpukube_eks.refusals import moved, unchangeable
 from gpukube_eks.template import changed_data
 from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG, native_taint
 from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
+from gpukube_eks.upgrades import upgrade_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +37,12 @@ if TYPE_CHECKING:
 __all__ = ["require_unmoved", "translate_changes", "translate_scale"]
 
 _SIZES: Final = ("minSize", "maxSize", "desiredSize")
-_STRUCTURES: Final = ("updateConfig", "nodeRepairConfig")
-_BY_TEMPLATE: Final = ("disk.", "sharing.")
+_BY_TEMPLATE: Final = ("disk.", "sharing.", "capacity.", "maxPodsPerNode")
+_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "updateConfig": ("upgrade.",),
+    "nodeRepairConfig": ("eks.nodeRepairConfig.",),
+}
+"""Structure that is sent as a whole -> the fields that it holds."""
 _CUSTOM: Final = "CUSTOM"
 
 Json = Mapping[str, object]
@@ -49,6 +55,9 @@ def translate_changes(desired: Desired, observed: Observed, changes: Sequence[Ch
         desired: What is declared.
         observed: The live group.
         changes: In-place and disruptive ones; others are left out.
+
+    Raises:
+        SpecError: Nodes would have to be replaced in a Capacity Block that is in use.
     """
     cluster = desired.target.cluster
     made = [*_tag_requests(cluster, observed, changes)]
@@ -157,7 +166,7 @@ def _config_requests(desired: Desired, observed: Observed, changes: Sequence[Cha
         live = _mapping(observed.native.get("scalingConfig"))
         sizes = _scaling(desired.target.nodes, live)
         parts.append(({"scalingConfig": sizes}, {"scalingConfig": _sizes_read(sizes, live)}) if sizes else ({}, {}))
-    parts += [_structure(name, desired, observed) for name in _STRUCTURES if _has(fields, f"eks.{name}.")]
+    parts += [_structure(name, desired, observed) for name, held in _PARTS.items() if _has(fields, *held)]
     for members, read in parts:
         body |= members
         expects |= read
@@ -230,7 +239,9 @@ def _sizes_read(sent: Json, live: Json) -> dict[str, object]:
 
 
 def _structure(name: str, desired: Desired, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
-    given, live = _mapping(desired.target.native.get(name)), _mapping(observed.native.get(name))
+    target = desired.target
+    given = upgrade_members(target) if name == "updateConfig" else _mapping(target.native.get(name))
+    live = _mapping(observed.native.get(name))
     shut = {f"{name}.{key}" for key in given}
     excluded = {other for pair in EXCLUSIVE for one, other in (pair, pair[::-1]) if one in shut}
     kept = {key: value for key, value in live.items() if f"{name}.{key}" not in excluded and value is not None}
@@ -241,20 +252,23 @@ def _structure(name: str, desired: Desired, observed: Observed) -> tuple[dict[st
 
 
 def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
-    """Replace the nodes: by a new version of the launch template, another release, or both at once.
+    """Replace the nodes: by a new version of the launch template, another release, or all at once.
 
     EKS reads silence as "the newest": of the release, and even of the Kubernetes version (botocore eks
     UpdateNodegroupVersionRequest). So what shall stay is always sent as it is.
     """
     fields = {change.field for change in changes}
-    remade = _has(fields, *_BY_TEMPLATE)
-    if not remade and "eks.releaseVersion" not in fields:
+    remade, upgraded = _has(fields, *_BY_TEMPLATE), "kubernetesVersion" in fields
+    if not remade and not upgraded and "eks.releaseVersion" not in fields:
         return
+    _require_empty_block(desired, observed)
     native, template = observed.native, _mapping(observed.native.get("launchTemplate"))
     group: dict[str, object] = dict(_path(desired.target.cluster, observed))
     if native.get("amiType") != _CUSTOM:
-        release = desired.target.native.get("releaseVersion") or native.get("releaseVersion")
-        group |= {"version": native.get("version"), "releaseVersion": release}
+        # The live release is one of the live version: another version brings its newest, unless the spec says which.
+        release = desired.target.native.get("releaseVersion") or (None if upgraded else native.get("releaseVersion"))
+        group["version"] = desired.target.kubernetes_version if upgraded else native.get("version")
+        group |= {"releaseVersion": release} if release else {}
     params: dict[str, object] = {}
     if remade or template:
         version = {} if remade else {"version": template.get("version")}
@@ -268,6 +282,20 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     expects = {name: native.get(name) for name in ("version", "releaseVersion")}
     read = {"launchTemplate": {key: template.get(key) for key in ("id", "version")}}
     yield Request("eks", UPDATE_VERSION, {**params, "nodegroup": group, "expects": {**expects, **read}})
+
+
+def _require_empty_block(desired: Desired, observed: Observed) -> None:
+    """Nodes of a Capacity Block are not replaced one by one: its size must be 0 (docs: eks/capacity-blocks-mng)."""
+    target, live = desired.target, _mapping(observed.native.get("scalingConfig"))
+    size = {**live, **_scaling(target.nodes, live)}.get("desiredSize")
+    if observed.native.get("capacityType") == "CAPACITY_BLOCK" and size:
+        raise SpecError(
+            f"{target.where}: EKS replaces no nodes of a Capacity Block that is in use, and this change needs new ones",
+            where=target.locator.at("capacity.reserved.eks.capacityBlock"),
+            fix="apply nodes: {count: 0} with this change, and the old count after it; or take the change back",
+            why=f"the size of the node group must be 0, and it is {size} (docs: eks/capacity-blocks-mng)",
+            code="block-in-use",
+        )
 
 
 def _path(cluster: ClusterRef, observed: Observed) -> dict[str, object]:

@@ -55,14 +55,11 @@ _SCALING: Final = _rows(
     }
 )
 _UPDATE: Final = _rows(
-    dict.fromkeys(
-        (
-            "updateConfig.maxUnavailable",
-            "updateConfig.maxUnavailablePercentage",
-            "updateConfig.updateStrategy",
-        ),
-        "eks.updateConfig",
-    )
+    {
+        "updateConfig.maxUnavailable": "upgrade.maxUnavailable",
+        "updateConfig.maxUnavailablePercentage": "upgrade.maxUnavailable",
+        "updateConfig.updateStrategy": "upgrade.maxSurge",
+    }
 )
 _REPAIR: Final = _rows(
     dict.fromkeys(
@@ -98,6 +95,7 @@ _CREATE: Final[Mapping[str, Member]] = {
             "capacityType": "capacity.type",
             "subnets[]": "eks.subnets",
             "nodeRole": "eks.nodeRole",
+            "version": "kubernetesVersion",
             "releaseVersion": "eks.releaseVersion",
             "labels": "labels[*]",
             "tags": "tags[*]",
@@ -108,7 +106,6 @@ _CREATE: Final[Mapping[str, Member]] = {
             "diskSize": "EKS refuses it beside a launch template, which holds the disk",
             "remoteAccess": "EKS takes it on node groups without a launch template only",
             "launchTemplate": "every pool has a launch template of gpukube's own",
-            "version": "EKS takes the cluster's own version only, which is the default",
         }
     ),
 }
@@ -126,10 +123,15 @@ _UPDATE_CONFIG: Final[Mapping[str, Member]] = {
 
 _UPDATE_VERSION: Final[Mapping[str, Member]] = {
     **_PATH,
-    **_rows({"releaseVersion": "eks.releaseVersion", "launchTemplate.version": "disk.sizeGiB"}),
+    **_rows(
+        {
+            "version": "kubernetesVersion",
+            "releaseVersion": "eks.releaseVersion",
+            "launchTemplate.version": "disk.sizeGiB",
+        }
+    ),
     **_reasons(
         {
-            "version": "always the live one: EKS reads silence as the cluster's, which may be newer",
             "launchTemplate.id": "always the live one: a group keeps its template",
             "launchTemplate.name": "the id is sent, and EKS refuses both",
             "force": "would end pods against their disruption budgets",
@@ -145,6 +147,15 @@ _TEMPLATE_DATA: Final[Mapping[str, Member]] = {
             "TagSpecifications[].Tags[].Key": "tags[*]",
             "TagSpecifications[].Tags[].Value": "tags[*]",
             "UserData": "sharing.*",
+            "InstanceType": "instanceType",
+            "InstanceMarketOptions.MarketType": "capacity.type",
+            "CapacityReservationSpecification.CapacityReservationPreference": "capacity.type",
+            "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId": (
+                "capacity.capacityReservation"
+            ),
+            "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationResourceGroupArn": (
+                "capacity.capacityReservation"
+            ),
         }
     ),
     **_reasons(
@@ -160,14 +171,14 @@ _TEMPLATE_DATA: Final[Mapping[str, Member]] = {
             "TagSpecifications[].ResourceType": "machines and their disks, always",
             "MetadataOptions": "always tokens, and two hops so that pods reach them",
             "ImageId": "EKS stops managing images of a group whose template names one",
-            "InstanceType InstanceRequirements": "stands in the node group, and EKS refuses both",
+            "InstanceRequirements": "a pool has one instance type",
             "IamInstanceProfile NetworkInterfaces SecurityGroupIds SecurityGroups": (
                 "EKS gives role, subnets and security group, and refuses or stops doing so when a template has them"
             ),
             "HibernationOptions InstanceInitiatedShutdownBehavior DisableApiStop DisableApiTermination": (
                 "EKS ends machines itself"
             ),
-            "InstanceMarketOptions CapacityReservationSpecification": "capacity of the spec has no reservations yet",
+            "InstanceMarketOptions.SpotOptions": "EKS asks for Spot itself, and refuses a template that does",
             "KernelId RamDiskId ElasticGpuSpecifications ElasticInferenceAccelerators CreditSpecification": (
                 "not for machines with NVIDIA GPUs"
             ),

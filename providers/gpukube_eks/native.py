@@ -12,36 +12,65 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gpukube.errors import Diagnostic
+from gpukube_eks.upgrades import is_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.values import Target
 
-__all__ = ["EXCLUSIVE", "MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
+__all__ = [
+    "EXCLUSIVE",
+    "MANAGED",
+    "NATIVE",
+    "REFUSED",
+    "Leaf",
+    "Number",
+    "check_native",
+    "field_of",
+    "flatten_native",
+    "merge_native",
+]
 
-Leaf: TypeAlias = "Literal['bool', 'count', 'percent', 'str', 'strings', 'overrides'] | tuple[str, ...]"
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A whole number of at least 1; of at most `most` where that is not 0."""
+
+    most: int = 0
+
+
+Leaf: TypeAlias = "Literal['bool', 'str', 'strings', 'overrides'] | Number | tuple[str, ...]"
 """Of a member: a JSON type with its bounds, or the words it may hold."""
 
 NATIVE: Final[Mapping[str, Leaf]] = {
     "subnets": "strings",
     "nodeRole": "str",
     "releaseVersion": "str",
-    "updateConfig.maxUnavailable": "count",
-    "updateConfig.maxUnavailablePercentage": "percent",
+    "updateConfig.maxUnavailable": Number(100),
+    "updateConfig.maxUnavailablePercentage": Number(100),
     "updateConfig.updateStrategy": ("DEFAULT", "MINIMAL"),
     "nodeRepairConfig.enabled": "bool",
-    "nodeRepairConfig.maxUnhealthyNodeThresholdCount": "count",
-    "nodeRepairConfig.maxUnhealthyNodeThresholdPercentage": "percent",
-    "nodeRepairConfig.maxParallelNodesRepairedCount": "count",
-    "nodeRepairConfig.maxParallelNodesRepairedPercentage": "percent",
+    "nodeRepairConfig.maxUnhealthyNodeThresholdCount": Number(),
+    "nodeRepairConfig.maxUnhealthyNodeThresholdPercentage": Number(100),
+    "nodeRepairConfig.maxParallelNodesRepairedCount": Number(),
+    "nodeRepairConfig.maxParallelNodesRepairedPercentage": Number(100),
     "nodeRepairConfig.nodeRepairConfigOverrides": "overrides",
 }
-"""What `eks:` may hold, by path. Each has a row in `updates.NATIVE_ROWS`."""
+"""What `eks:` may hold, by path. Each has a row in `updates`, under its field (`field_of`). The most of maxUnavailable
+stands in the documentation of botocore eks NodegroupUpdateConfig only."""
+
+_FIELDS: Final[Mapping[str, str]] = {
+    "updateConfig.maxUnavailable": "upgrade.maxUnavailable",
+    "updateConfig.maxUnavailablePercentage": "upgrade.maxUnavailable",
+    "updateConfig.updateStrategy": "upgrade.maxSurge",
+}
+"""Members that the spec has portable fields for too (`upgrades`)."""
 
 MANAGED: Final[Mapping[str, str]] = {
     "clusterName": "clusters.*.name",
@@ -54,6 +83,7 @@ MANAGED: Final[Mapping[str, str]] = {
     "taints": "taints",
     "tags": "tags",
     "capacityType": "capacity.type",
+    "version": "kubernetesVersion",
 }
 """Members that gpukube sends itself -> the field of the spec to write instead."""
 
@@ -61,7 +91,6 @@ REFUSED: Final[Mapping[str, str]] = {
     "launchTemplate": "every pool has a launch template of gpukube's own",
     "remoteAccess": "EKS takes it on node groups without a launch template only",
     "clientRequestToken": "each attempt has its own",
-    "version": "EKS takes the cluster's own version only, which is the default",
     "warmPoolConfig": "what stopped GPU machines cost and show is not known to gpukube",
 }
 """Members that no GPU pool of gpukube carries -> why."""
@@ -73,7 +102,6 @@ EXCLUSIVE: Final = (
 )
 """Pairs of which only one may be there (botocore eks NodegroupUpdateConfig, NodeRepairConfig)."""
 
-_MOST: Final = 100
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _SUBNET: Final = re.compile(r"subnet-[0-9a-f]{8,17}")
 _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
@@ -83,13 +111,12 @@ _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
 _OVERRIDE: Final[Mapping[str, Leaf]] = {
     "nodeMonitoringCondition": "str",
     "nodeUnhealthyReason": "str",
-    "minRepairWaitTimeMins": "count",
+    "minRepairWaitTimeMins": Number(),
     "repairAction": ("Replace", "Reboot", "NoAction"),
 }
+_OVERRIDES: Final = "nodeRepairConfig.nodeRepairConfigOverrides"
 _WORDS: Final[Mapping[str, str]] = {
     "bool": "true or false",
-    "count": "a whole number of 1 or more",
-    "percent": "a whole number from 1 to 100",
     "str": "a text",
     "strings": "a list of texts",
     "overrides": f"a list of mappings with {', '.join(_OVERRIDE)}",
@@ -97,17 +124,29 @@ _WORDS: Final[Mapping[str, str]] = {
 _STRUCTURES: Final = frozenset(path.partition(".")[0] for path in NATIVE if "." in path)
 
 
+def field_of(path: str) -> str:
+    """Name the comparable field of a native member: "eks.nodeRole", "upgrade.maxUnavailable"."""
+    return _FIELDS.get(path, f"eks.{path}")
+
+
 def check_native(target: Target) -> list[Diagnostic]:
     """Check the `eks:` fields of a pool: known, not gpukube's own, of the right shape."""
     found = [finding for path, value in _walk("", target.native) for finding in _check(path, value, target)]
+    return [*found, *_excluded(target), *_said_twice(target)]
+
+
+def _excluded(target: Target) -> Iterator[Diagnostic]:
     given = {path for path, _ in _walk("", target.native)}
     for first, second in EXCLUSIVE:
         if {first, second} <= given:
             says = f"eks.{first} and eks.{second} exclude each other"
-            found.append(
-                Diagnostic("eks-native-value", target.locator.at(f"eks.{second}"), says, fix="keep one of them")
-            )
-    return found
+            yield Diagnostic("eks-native-value", target.locator.at(f"eks.{second}"), says, fix="keep one of them")
+
+
+def _said_twice(target: Target) -> Iterator[Diagnostic]:
+    if is_asked(target.upgrade) and "updateConfig" in target.native:
+        where, says = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade say the same"
+        yield Diagnostic("eks-native-managed", where, says, fix="write upgrade alone")
 
 
 def merge_native(body: Mapping[str, object], native: Mapping[str, object]) -> dict[str, object]:
@@ -116,11 +155,11 @@ def merge_native(body: Mapping[str, object], native: Mapping[str, object]) -> di
 
 
 def flatten_native(group: Mapping[str, object]) -> dict[str, object]:
-    """Flatten native members, of a spec or of a group as read: {"eks.updateConfig.maxUnavailable": 1}."""
+    """Flatten native members, of a spec or of a group as read: {"eks.nodeRepairConfig.enabled": True}."""
     return {
         f"eks.{path}": _comparable(path, value)
         for path, value in _walk("", group)
-        if path in NATIVE and value is not None
+        if path in NATIVE and path not in _FIELDS and value is not None
     }
 
 
@@ -152,38 +191,52 @@ def _check(path: str, value: object, target: Target) -> Iterator[Diagnostic]:
         yield Diagnostic("eks-native-value", where, says, fix=f"write a mapping with {inner}")
     elif path not in NATIVE:
         yield Diagnostic("eks-native-unknown", where, f'a node group has no member "{path}"', fix=_nearest(path))
-    elif fix := _wrong(path, value):
+    elif path == _OVERRIDES and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+        yield from _check_overrides(value, target)
+    elif fix := _wrong(NATIVE[path], _FORMS.get(path), value):
         says = f"{shown} is {json.dumps(value)}, which it cannot be"
         yield Diagnostic("eks-native-value", where, says, fix=f"write {fix}")
 
 
-def _wrong(path: str, value: object) -> str:
+def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Iterator[Diagnostic]:
+    for index, item in enumerate(items):
+        for name, value in item.items():
+            shown = f"eks.{_OVERRIDES}[{index}].{name}"
+            if name not in _OVERRIDE:
+                near = get_close_matches(name, _OVERRIDE, n=1, cutoff=0.7)
+                fix, says = f"write {near[0]}" if near else "take it away", f'a repair has no member "{name}"'
+                yield Diagnostic("eks-native-unknown", target.locator.at(shown), says, fix=fix)
+            elif fix := _wrong(_OVERRIDE[name], None, value):
+                says = f"{shown} is {json.dumps(value)}, which it cannot be"
+                yield Diagnostic("eks-native-value", target.locator.at(shown), says, fix=f"write {fix}")
+
+
+def _wrong(leaf: Leaf, form: tuple[re.Pattern[str], str] | None, value: object) -> str:
     """Say what to write in place of a value; "" when it is right."""
-    leaf = NATIVE[path]
-    form, words = _FORMS.get(path, (None, ""))
+    pattern, words = form or (None, "")
     if not _fits(value, leaf):
-        return f"one of {', '.join(leaf)}" if isinstance(leaf, tuple) else words or _WORDS[leaf]
+        return words or _wanted(leaf)
     texts = value if isinstance(value, list) else [value]
-    return words if form and not all(form.fullmatch(str(text)) for text in texts) else ""
+    return words if pattern and not all(pattern.fullmatch(str(text)) for text in texts) else ""
+
+
+def _wanted(leaf: Leaf) -> str:
+    if isinstance(leaf, Number):
+        return f"a whole number from 1 to {leaf.most}" if leaf.most else "a whole number of 1 or more"
+    return f"one of {', '.join(leaf)}" if isinstance(leaf, tuple) else _WORDS[leaf]
 
 
 def _fits(value: object, leaf: Leaf) -> bool:
     if isinstance(leaf, tuple):
         return value in leaf
-    if leaf in ("count", "percent"):
+    if isinstance(leaf, Number):
         is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-        return is_number and (leaf == "count" or int(str(value)) <= _MOST)
+        return is_number and not (leaf.most and int(str(value)) > leaf.most)
     if leaf == "strings":
         return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
-    if leaf == "overrides":
-        return isinstance(value, list) and all(_is_override(item) for item in value)
+    if leaf == "overrides":  # a list of mappings is looked into item by item
+        return False
     return isinstance(value, bool if leaf == "bool" else str)
-
-
-def _is_override(item: object) -> bool:
-    return isinstance(item, Mapping) and all(
-        name in _OVERRIDE and _fits(value, _OVERRIDE[name]) for name, value in item.items()
-    )
 
 
 def _nearest(path: str) -> str:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube_eks.native import flatten_native
+from gpukube_eks.purchase import read_capacity
 from gpukube_eks.template import GROUP_TAG, TEMPLATE_DATA, tags_of, template_fields
 from gpukube_eks.translate import EFFECTS, LEFTOVER, size_fields, tag_fields
+from gpukube_eks.upgrades import upgrade_fields
 
 if TYPE_CHECKING:
     from gpukube.core.values import PoolState, TaintEffect
@@ -35,7 +37,6 @@ made again.
 """
 
 _EFFECTS: Final[Mapping[str, str]] = {theirs: ours for ours, theirs in EFFECTS.items()}
-_CAPACITIES: Final = {"SPOT": "spot", "CAPACITY_BLOCK": "reserved"}
 _SYSTEM: Final = "eks.amazonaws.com/"
 
 
@@ -118,7 +119,8 @@ def _fields(
     fields: dict[str, object] = {
         "instanceType": instance_type_of(native, data) or None,
         "image": ami_type or None,
-        "capacity.type": _CAPACITIES.get(str(native.get("capacityType")), "on-demand"),
+        **read_capacity(native.get("capacityType"), data),
+        "kubernetesVersion": native.get("version"),
         "zones": _zones(native.get("subnets"), zones),
         "taints": tuple(sorted(str(_taint(taint)) for taint in _items(native.get("taints")))),
         "deletionProtection": labels.get(PROTECT_LABEL) == "true",
@@ -126,6 +128,7 @@ def _fields(
         **(size_fields(least, most) if least is not None and most is not None else {}),
         **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
         **tag_fields({key: text for key, text in _texts(native.get("tags")).items() if not key.startswith("aws:")}),
+        **upgrade_fields(native.get("updateConfig")),
         **flatten_native(native),
     }
     if fields["disk.sizeGiB"] is None:

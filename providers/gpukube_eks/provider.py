@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["EksProvider"]
 
 _EXACT: Final = Ability("exact")
-_NOT_YET: Final = Ability("missing", reason="gpukube does not set it there")
 _NO_FIELD: Final = "EKS has no field for it"
 _BY_TEMPLATE: Final = "the disk of the pool's launch template"
 
@@ -51,16 +50,24 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
             "EKS does not scale node groups by itself",
         ),
         "capacity.spot": Ability("emulated", "Spot without maxPrice", "EKS takes no highest price"),
-        "capacity.reserved": _NOT_YET,
+        "capacity.reserved": Ability(
+            "emulated", "the launch template's reservation, and capacityType for a Capacity Block", _NO_FIELD
+        ),
         "zones": Ability("emulated", "the cluster's subnets in these zones", _NO_FIELD),
         "disk.size": Ability("emulated", _BY_TEMPLATE, "EKS takes no disk beside a launch template"),
         "disk.type": Ability("emulated", _BY_TEMPLATE, _NO_FIELD),
         "image": _EXACT,
-        "kubernetesVersion": _NOT_YET,
-        "upgrade.maxSurge": _NOT_YET,
-        "upgrade.maxUnavailable": _NOT_YET,
-        "maxPodsPerNode": _NOT_YET,
-        "driver.version": _NOT_YET,
+        "kubernetesVersion": _EXACT,
+        "upgrade.maxSurge": Ability(
+            "emulated", "updateStrategy: MINIMAL for 0, else DEFAULT with as many nodes more as EKS likes", _NO_FIELD
+        ),
+        "upgrade.maxUnavailable": _EXACT,
+        "maxPodsPerNode": Ability("emulated", "the kubelet's limit, by the launch template's user data", _NO_FIELD),
+        "driver.version": Ability(
+            "missing",
+            "leave it out; eks: {releaseVersion: ...} pins the image with its driver",
+            "the driver is the one of the image",
+        ),
         "sharing.mig.single": Ability(
             "emulated", "the GPU Operator's MIG manager cuts; on Bottlerocket the node's own settings do", _NO_FIELD
         ),

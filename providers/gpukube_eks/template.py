@@ -3,8 +3,8 @@
 Lives here: its name, its content, its marks, and what a live one says. Must not live here: calls.
 
 A node group made without a template can never get one, and disk, metadata options and user data can only be changed
-through it (docs: eks/launch-templates). It holds no image, no instance type, no security group, no subnet and no role:
-EKS adds those, and refuses or stops managing them when a template has them.
+through it (docs: eks/launch-templates). It holds no image, no security group, no subnet and no role: EKS adds those,
+and refuses or stops managing them when a template has them. It holds an instance type for a Capacity Block only.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube_eks.ami import is_bottlerocket
 from gpukube_eks.bottlerocket import UNSHARED, read_settings, user_data
+from gpukube_eks.nodeadm import max_pods_data, read_max_pods
+from gpukube_eks.purchase import bought_data
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -87,11 +89,15 @@ def changed_data(target: Target, observed: Observed, fields: Collection[str]) ->
         fields: Names of the changed fields.
     """
     live = _mapping(observed.native.get(TEMPLATE_DATA))
+    rocket = is_bottlerocket(str(observed.native.get("amiType")))
     data: dict[str, object] = {}
     if any(field.startswith("disk.") for field in fields):
-        data["BlockDeviceMappings"] = _resized(target, live, is_bottlerocket(str(observed.native.get("amiType"))))
-    if any(field.startswith("sharing.") for field in fields):
-        data["UserData"] = user_data(target.sharing, target.machine.model) or UNSHARED
+        data["BlockDeviceMappings"] = _resized(target, live, rocket)
+    if any(field.startswith(("sharing.", "maxPodsPerNode")) for field in fields):
+        pods = target.max_pods or _number(observed.fields.get("maxPodsPerNode"))
+        data["UserData"] = _user_data(target, pods, bottlerocket=rocket) or UNSHARED
+    if any(field.startswith("capacity.") for field in fields):
+        data |= bought_data(target, afresh=False)
     if target.tags:
         data["TagSpecifications"] = _retagged(target.tags, live)
     return data
@@ -103,8 +109,14 @@ def template_fields(data: Mapping[str, object], ami_type: str) -> dict[str, obje
     for device in _items(data.get("BlockDeviceMappings")):
         if device.get("DeviceName") == _device(bottlerocket=is_bottlerocket(ami_type)):
             disk = _mapping(device.get("Ebs"))
-    sharing = read_settings(str(data.get("UserData") or "")) if is_bottlerocket(ami_type) else {}
-    return {"disk.sizeGiB": disk.get("VolumeSize"), "disk.type": disk.get("VolumeType"), **sharing}
+    text = str(data.get("UserData") or "")
+    said = read_settings(text) if is_bottlerocket(ami_type) else _node_fields(text)
+    return {"disk.sizeGiB": disk.get("VolumeSize"), "disk.type": disk.get("VolumeType"), **said}
+
+
+def _node_fields(text: str) -> dict[str, object]:
+    pods = read_max_pods(text)
+    return {} if pods is None else {"maxPodsPerNode": pods}
 
 
 def tags_of(template: Mapping[str, object]) -> dict[str, str]:
@@ -142,9 +154,15 @@ def _data(target: Target, image: Image) -> dict[str, object]:
     if target.tags:
         # Tags of a node group reach neither its machines nor their disks (docs: eks/eks-using-tags).
         data["TagSpecifications"] = [_tag(kind, target.tags) for kind in ("instance", "volume")]
-    if image.system == "bottlerocket" and (settings := user_data(target.sharing, target.machine.model)):
+    if settings := _user_data(target, target.max_pods, bottlerocket=image.system == "bottlerocket"):
         data["UserData"] = settings
-    return data
+    return data | bought_data(target)
+
+
+def _user_data(target: Target, pods: int | None, *, bottlerocket: bool) -> str:
+    if bottlerocket:
+        return user_data(target.sharing, target.machine.model, pods)
+    return "" if pods is None else max_pods_data(pods)
 
 
 def _resized(target: Target, live: Mapping[str, object], bottlerocket: bool) -> list[dict[str, object]]:  # noqa: FBT001
@@ -174,6 +192,10 @@ def _device(*, bottlerocket: bool) -> str:
 
 def _tag(kind: str, tags: Mapping[str, str]) -> dict[str, object]:
     return {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in sorted(tags.items())]}
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _items(value: object) -> list[Mapping[str, object]]:

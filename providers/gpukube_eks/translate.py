@@ -5,9 +5,9 @@ Lives here: the way from the spec to the wire. Must not live here: what EKS refu
 
 One creation is two calls, the launch template and the node group, and one request: the client makes or reuses the
 template first. Always sent, because the API's own answer to silence is another one: amiType (silence means an image
-without a driver), instanceTypes, capacityType, all three sizes, and updateConfig (silence starts new machines before it
-stops old ones, which scarce GPUs do not allow). nodeRole and subnets are required; where the spec leaves them open, the
-live cluster knows (`places`).
+without a driver), the instance type, capacityType, all three sizes, and updateConfig (silence starts new machines
+before it stops old ones, which scarce GPUs do not allow). nodeRole and subnets are required; where the spec leaves them
+open, the live cluster knows (`places`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired,
 from gpukube_eks.ami import is_bottlerocket, require_image
 from gpukube_eks.bottlerocket import sharing_fields
 from gpukube_eks.native import flatten_native, merge_native
+from gpukube_eks.purchase import capacity_fields, capacity_type, is_block
 from gpukube_eks.template import make_template, template_name
+from gpukube_eks.upgrades import update_config, upgrade_fields, upgrade_members
 
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Taint, Target
@@ -69,7 +71,6 @@ OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
 (NVIDIA/cloud-native-docs, gpu-operator/getting-started; bottlerocket-os/bottlerocket#4309)."""
 _VENDOR: Final = "nvidia.com/"
 _GPU: Final = "nvidia.com/gpu"
-_UPDATES: Final = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
 _FIRST_VERSION: Final = "1"
 _AUTOSCALER_NAMES: Final[Mapping[str, str]] = {
     "T4": "nvidia-tesla-t4",
@@ -183,11 +184,15 @@ def _body(target: Target, ami_type: str, labels: Mapping[str, str], tags: Mappin
         "scalingConfig": _sizes(target),
         "instanceTypes": [target.machine.name],
         "amiType": ami_type,
-        "capacityType": "SPOT" if target.capacity.type == "spot" else "ON_DEMAND",
+        "capacityType": capacity_type(target.capacity),
         "launchTemplate": template,
         "labels": dict(sorted(labels.items())),
-        "updateConfig": dict(_UPDATES),
+        "updateConfig": update_config(target),
     }
+    if is_block(target.capacity):
+        del body["instanceTypes"]  # EKS takes it in the launch template only (docs: eks/capacity-blocks-mng)
+    if target.kubernetes_version:
+        body["version"] = target.kubernetes_version
     if target.taints:
         body["taints"] = [native_taint(taint) for taint in sorted(target.taints)]
     if tags:
@@ -200,7 +205,9 @@ def _fields(target: Target, ami_type: str, labels: Mapping[str, str], tags: Mapp
     fields: dict[str, object] = {
         "instanceType": target.machine.name,
         "image": ami_type,
-        "capacity.type": target.capacity.type,
+        **capacity_fields(target.capacity),
+        "kubernetesVersion": target.kubernetes_version or None,
+        "maxPodsPerNode": target.max_pods,
         "zones": tuple(sorted(target.zones)) or None,
         "disk.sizeGiB": target.disk.size_gib,
         "disk.type": target.disk.type,
@@ -210,6 +217,7 @@ def _fields(target: Target, ami_type: str, labels: Mapping[str, str], tags: Mapp
         **size_fields(sizes["minSize"], sizes["maxSize"]),
         **{f"labels[{key}]": value for key, value in labels.items() if key != PROTECT_LABEL},
         **tag_fields(tags),
+        **upgrade_fields(upgrade_members(target)),
         **flatten_native(target.native),
     }
     return {name: value for name, value in sorted(fields.items()) if value is not None}

@@ -32,6 +32,7 @@ _SDK: Final = "botocore eks/2017-11-01 UpdateNodegroupConfigRequest"
 _TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
 _TEMPLATES: Final = "docs: eks/launch-templates"
 _ROLL: Final = "a new version of the launch template: EKS replaces every node, draining each"
+_NEXT: Final = "holds from the next update on"
 _BOUND: Final = "the Auto Scaling group keeps the new bound, and starts or ends nodes that it asks for"
 
 
@@ -42,11 +43,35 @@ def _rows(*rows: tuple[str, UpdateKind, str, str, str]) -> dict[str, UpdateRow]:
 INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
     ("instanceType", "replace", "the instance type is set at creation only", "", _TERRAFORM),
     ("image", "replace", "amiType is set at creation only", "", _TERRAFORM),
-    ("capacity.type", "replace", "Spot or on-demand is set at creation only", "", _TERRAFORM),
+    ("capacity.type", "replace", "Spot, on-demand or a Capacity Block is set at creation only", "", _TERRAFORM),
+    (
+        "capacity.capacityBlock",
+        "replace",
+        "a node group is for one Capacity Block, in its zone",
+        "",
+        "docs: eks/capacity-blocks-mng",
+    ),
+    (
+        "capacity.capacityReservation",
+        "disruptive",
+        _ROLL,
+        UPDATE_VERSION,
+        f"{_TEMPLATES}; EC2 CapacityReservationSpecification",
+    ),
     ("zones", "replace", "the subnets are set at creation only", "", _TERRAFORM),
     ("disk.sizeGiB", "disruptive", _ROLL, UPDATE_VERSION, _TEMPLATES),
     ("disk.type", "disruptive", _ROLL, UPDATE_VERSION, _TEMPLATES),
     ("sharing.*", "disruptive", _ROLL, UPDATE_VERSION, f"{_TEMPLATES} (Bottlerocket user data)"),
+    ("maxPodsPerNode", "disruptive", _ROLL, UPDATE_VERSION, f"{_TEMPLATES} (user data)"),
+    (
+        "kubernetesVersion",
+        "disruptive",
+        "EKS replaces every node by one of the newer version, draining each",
+        UPDATE_VERSION,
+        "docs: eks/update-managed-node-group",
+    ),
+    ("upgrade.maxSurge", "in-place", _NEXT, UPDATE_CONFIG, f"{_SDK}, NodegroupUpdateConfig"),
+    ("upgrade.maxUnavailable", "in-place", _NEXT, UPDATE_CONFIG, f"{_SDK}, NodegroupUpdateConfig"),
     ("nodes.count", "in-place", "EKS adds nodes", UPDATE_CONFIG, _SDK),
     ("nodes.autoscaling.min", "in-place", _BOUND, UPDATE_CONFIG, _SDK),
     ("nodes.autoscaling.max", "in-place", _BOUND, UPDATE_CONFIG, _SDK),
@@ -101,7 +126,6 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         UPDATE_VERSION,
         "docs: eks/update-managed-node-group",
     ),
-    ("eks.updateConfig", "in-place", "holds from the next update on", UPDATE_CONFIG, _SDK),
     ("eks.nodeRepairConfig", "in-place", "holds from the next fault on", UPDATE_CONFIG, "docs: eks/node-health"),
 )
 """Rows of the native members, by their first part."""
@@ -117,6 +141,8 @@ def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
     row = _row_of(change.field)
     if change.field == "nodes.count" and change.new is None:
         return _unfixed(change, beside, row)
+    if change.field == "capacity.type":
+        return _bought(change, beside, row)
     adjust = _BY_VALUE.get(row.field)
     return adjust(change, row) if adjust else row
 
@@ -135,6 +161,28 @@ def _row_of(field: str) -> UpdateRow:
     return UpdateRow(
         field, "refused", "what a change of this member does is not documented", "", "botocore eks/2017-11-01"
     )
+
+
+def _bought(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
+    """A reservation is bought on demand: the launch template names it, capacityType stays (unlike a block's)."""
+    block = any(other.field == "capacity.capacityBlock" for other in beside)
+    if block or {change.old, change.new} != {"on-demand", "reserved"}:
+        return row
+    return replace(INTENT_ROWS["capacity.capacityReservation"], field=change.field)
+
+
+def _version(change: Change, row: UpdateRow) -> UpdateRow:
+    """EKS takes the cluster's own version only, which never goes back (docs: eks/update-managed-node-group)."""
+    old, new = _minor(change.old), _minor(change.new)
+    if old and new and new < old:
+        sentence = f"a node group does not go back to an older version: {change.new} is before {change.old}"
+        return replace(row, kind="refused", sentence=sentence, call="")
+    return row
+
+
+def _minor(value: object) -> tuple[int, ...]:
+    found = re.fullmatch(r"(\d+)\.(\d+)", str(value))
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def _count(change: Change, row: UpdateRow) -> UpdateRow:
@@ -204,5 +252,6 @@ _BY_VALUE: Final = {
     "nodes.autoscaling.max": _most,
     f"labels[{ADVERTISER_LABEL}]": _advertiser,
     "taints": _taints,
+    "kubernetesVersion": _version,
     "eks.releaseVersion": _release,
 }

@@ -10,7 +10,7 @@ from botocore.model import ListShape, Shape, StructureShape
 
 from gpukube.core.values import Change
 from gpukube_eks.members import SHAPES
-from gpukube_eks.native import MANAGED, NATIVE, REFUSED, check_native
+from gpukube_eks.native import MANAGED, NATIVE, REFUSED, check_native, field_of
 from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.gpukube_eks.samples import eks_target
 
@@ -58,7 +58,8 @@ def test_members_when_read_have_either_a_row_or_a_reason(service: str, name: str
 
 
 def test_native_members_when_compared_are_those_with_a_native_row() -> None:
-    decided = {path.partition("[")[0] for path, member in CREATE.items() if member.row.startswith("eks.")}
+    rows = {*NATIVE_ROWS, "upgrade.maxSurge", "upgrade.maxUnavailable"}
+    decided = {path.partition("[")[0] for path, member in CREATE.items() if member.row in rows}
 
     assert decided == set(NATIVE)
 
@@ -80,7 +81,7 @@ def test_escape_hatch_when_a_member_has_no_row_refuses_it(path: str) -> None:
 
 @pytest.mark.parametrize("path", NATIVE)
 def test_escape_hatch_when_a_member_is_taken_says_what_a_change_does(path: str) -> None:
-    row = find_row(Change(f"eks.{path}", "a", "b"))
+    row = find_row(Change(field_of(path), "a", "b"))
 
     assert row.kind != "refused"
     assert row.sentence

@@ -13,7 +13,7 @@ from gpukube.gpu.catalogue import machines
 from gpukube_eks.ami import IMAGES, find_image
 from gpukube_eks.codes import FAILURE_CODES
 from gpukube_eks.meanings import Problem, error_of
-from gpukube_eks.native import MANAGED, NATIVE, REFUSED
+from gpukube_eks.native import MANAGED, NATIVE, REFUSED, field_of
 from gpukube_eks.translate import EFFECTS
 from gpukube_eks.updates import NATIVE_ROWS, find_row
 
@@ -55,8 +55,10 @@ def test_inner_members_when_counted_are_all_there(top: str, shape: str) -> None:
 
 
 def test_native_members_when_changed_have_a_row_each() -> None:
-    assert {path.partition(".")[0] for path in NATIVE} == {row.removeprefix("eks.") for row in NATIVE_ROWS}
-    assert all(find_row(Change(f"eks.{path}", 1, 2)).sentence for path in NATIVE)
+    fields = {field_of(path) for path in NATIVE}
+
+    assert {".".join(field.split(".")[:2]) for field in fields if field.startswith("eks.")} == NATIVE_ROWS.keys()
+    assert all(find_row(Change(field, 1, 2)).kind != "refused" for field in fields)
 
 
 def test_effects_when_counted_are_the_services() -> None:

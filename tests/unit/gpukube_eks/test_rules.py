@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.core.values import Capacity, Disk, Nodes, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks import EksProvider
 from tests.unit.gpukube_eks.samples import eks_target
@@ -100,9 +100,33 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, object]]] = {
     "no subnets": ("eks-native-value", "eks.subnets", "g4dn.xlarge", {"native": {"subnets": []}}),
     "an unknown repair": (
         "eks-native-value",
-        "eks.nodeRepairConfig.nodeRepairConfigOverrides",
+        "eks.nodeRepairConfig.nodeRepairConfigOverrides[0].repairAction",
         "g4dn.xlarge",
         {"native": {"nodeRepairConfig": {"nodeRepairConfigOverrides": [{"repairAction": "Pray"}]}}},
+    ),
+    "a member of a repair that there is none of": (
+        "eks-native-unknown",
+        "eks.nodeRepairConfig.nodeRepairConfigOverrides[0].repairActions",
+        "g4dn.xlarge",
+        {"native": {"nodeRepairConfig": {"nodeRepairConfigOverrides": [{"repairActions": "Reboot"}]}}},
+    ),
+    "repairs that are no mappings": (
+        "eks-native-value",
+        "eks.nodeRepairConfig.nodeRepairConfigOverrides",
+        "g4dn.xlarge",
+        {"native": {"nodeRepairConfig": {"nodeRepairConfigOverrides": ["Reboot"]}}},
+    ),
+    "101 nodes at a time": (
+        "eks-native-value",
+        "eks.updateConfig.maxUnavailable",
+        "g4dn.xlarge",
+        {"native": {"updateConfig": {"maxUnavailable": 101}}},
+    ),
+    "upgrade beside updateConfig": (
+        "eks-native-managed",
+        "eks.updateConfig",
+        "g4dn.xlarge",
+        {"native": {"updateConfig": {"maxUnavailable": 1}}, "upgrade": Upgrade("0")},
     ),
 }
 

@@ -170,7 +170,7 @@ def test_native_when_given_takes_the_place_of_the_default() -> None:
     desired = desired_of(eks_target(native={"updateConfig": {"maxUnavailablePercentage": 20}}))
 
     assert group_of(desired)["updateConfig"] == {"maxUnavailablePercentage": 20}
-    assert desired.fields["eks.updateConfig.maxUnavailablePercentage"] == 20
+    assert desired.fields["upgrade.maxUnavailable"] == "20%"
 
 
 def test_place_when_filled_in_changes_the_request_only() -> None:

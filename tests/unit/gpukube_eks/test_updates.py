@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.core.values import Capacity, Change, Disk, Nodes
+from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
@@ -35,7 +35,13 @@ CASES = [
     ("eks.subnets", (), ("subnet-a",), "replace"),
     ("eks.nodeRole", "a", "b", "replace"),
     ("eks.releaseVersion", "a", "b", "disruptive"),
-    ("eks.updateConfig.maxUnavailable", 1, 2, "in-place"),
+    ("upgrade.maxSurge", "0", "some", "in-place"),
+    ("upgrade.maxUnavailable", "1", "33%", "in-place"),
+    ("capacity.capacityBlock", "cr-1", "cr-2", "replace"),
+    ("capacity.capacityReservation", "cr-1", "cr-2", "disruptive"),
+    ("maxPodsPerNode", 110, 60, "disruptive"),
+    ("kubernetesVersion", "1.33", "1.34", "disruptive"),
+    ("kubernetesVersion", "1.34", "1.33", "refused"),
     ("eks.nodeRepairConfig.enabled", False, True, "in-place"),
     ("surprise", 1, 2, "refused"),
 ]
@@ -49,6 +55,27 @@ def test_change_when_looked_up_has_its_kind(field: str, old: object, new: object
     assert row.sentence
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "beside", "kind"),
+    [
+        ("on-demand", "reserved", "capacity.capacityReservation", "disruptive"),
+        ("reserved", "on-demand", "capacity.capacityReservation", "disruptive"),
+        ("on-demand", "reserved", "capacity.capacityBlock", "replace"),
+        ("reserved", "on-demand", "capacity.capacityBlock", "replace"),
+        ("spot", "reserved", "capacity.capacityReservation", "replace"),
+        ("reserved", "spot", "capacity.capacityReservation", "replace"),
+    ],
+)
+def test_capacity_when_changed_is_replaced_unless_only_the_template_says_it(
+    old: str, new: str, beside: str, kind: str
+) -> None:
+    change = Change("capacity.type", old, new)
+
+    row = find_row(change, (change, Change(beside, "cr-1", None)))
+
+    assert (row.field, row.kind) == ("capacity.type", kind)
+
+
 def test_rows_when_read_say_where_they_come_from() -> None:
     for row in (*INTENT_ROWS.values(), *NATIVE_ROWS.values()):
         assert row.source
@@ -58,7 +85,10 @@ def test_rows_when_read_say_where_they_come_from() -> None:
 def test_fields_when_a_pool_has_all_of_them_have_a_row_each() -> None:
     target = eks_target(
         nodes=Nodes(1, 1, 3, autoscaled=True),
-        capacity=Capacity("spot"),
+        capacity=Capacity("reserved", reservation=Reservation("capacityReservation", "cr-1")),
+        kubernetes_version="1.34",
+        max_pods=60,
+        upgrade=Upgrade("0", "33%"),
         zones=("us-east-1a",),
         disk=Disk(200, "gp3"),
         image="bottlerocket",

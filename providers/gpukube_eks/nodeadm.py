@@ -1,0 +1,71 @@
+"""User data of Amazon Linux 2023: what nodeadm, which starts the kubelet there, is told beyond what EKS tells it.
+
+Lives here: from settings to user data and back. Must not live here: the launch template that carries them.
+
+EKS puts its own part beside ours, and nodeadm merges all (docs: eks/launch-templates, MIME multi-part; eks/al2023;
+awslabs/amazon-eks-ami nodeadm/doc/examples.md; eksctl-io/eksctl#8037, pkg/nodebootstrap/al2023.go).
+"""
+
+from __future__ import annotations
+
+import base64
+import email
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["max_pods_data", "read_max_pods"]
+
+_KIND: Final = "application/node.eks.aws"
+_PATH: Final = ("spec", "kubelet", "config", "maxPods")
+_TEXT: Final = """MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="gpukube"
+
+--gpukube
+Content-Type: {kind}
+
+---
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  kubelet:
+    config:
+      maxPods: {pods}
+
+--gpukube--
+"""
+
+
+def max_pods_data(pods: int) -> str:
+    """Write user data that limits the pods of a node, in base64 as a launch template holds it."""
+    return base64.b64encode(_TEXT.format(kind=_KIND, pods=pods).encode()).decode()
+
+
+def read_max_pods(encoded: str) -> int | None:
+    """Read the most pods of a node; the last part that says something counts. None where none does."""
+    found = [text for config in _configs(encoded) if (text := str(_below(config))).isdecimal()]
+    return int(found[-1]) if found else None
+
+
+def _configs(encoded: str) -> Iterator[object]:
+    """The node configurations of user data, whoever wrote it, as texts; what cannot be read is none."""
+    try:
+        message = email.message_from_bytes(base64.b64decode(encoded, validate=True))
+    except ValueError:
+        return
+    for part in message.walk():
+        content = part.get_payload(decode=True)
+        if part.get_content_type() == _KIND and isinstance(content, bytes):
+            with suppress(yaml.YAMLError, UnicodeDecodeError, RecursionError):
+                yield from list(yaml.load_all(content, yaml.BaseLoader))
+
+
+def _below(value: object) -> object:
+    for key in _PATH:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value

@@ -1,0 +1,87 @@
+"""How the machines of a node group are bought: capacityType, and the parts of its launch template that go with it.
+
+Lives here: from the capacity of a spec to the wire and back. Must not live here: what EKS refuses of it
+(`reserved_rules`), what is known of a live reservation (`places`).
+
+A Capacity Block stands in the launch template together with its market and the one instance type, a reservation alone
+(docs: eks/capacity-blocks-mng; EC2 LaunchTemplateCapacityReservationSpecificationRequest). Without a target EC2 takes
+any open reservation that fits, which is the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Capacity, Reservation, Target
+
+__all__ = ["BLOCK", "RESERVATION", "bought_data", "capacity_fields", "capacity_type", "is_block", "read_capacity"]
+
+BLOCK: Final = "capacityBlock"
+RESERVATION: Final = "capacityReservation"
+
+_BLOCK_FIELD: Final = f"capacity.{BLOCK}"
+_RESERVATION_FIELD: Final = f"capacity.{RESERVATION}"
+_GROUP: Final = "CapacityReservationResourceGroupArn"
+_ID: Final = "CapacityReservationId"
+_SPECIFICATION: Final = "CapacityReservationSpecification"
+_OPEN: Final = {_SPECIFICATION: {"CapacityReservationPreference": "open"}}
+
+
+def capacity_type(capacity: Capacity) -> str:
+    """Name the capacityType; a reservation is bought on demand."""
+    return "CAPACITY_BLOCK" if is_block(capacity) else "SPOT" if capacity.type == "spot" else "ON_DEMAND"
+
+
+def is_block(capacity: Capacity) -> bool:
+    """Say whether it is a Capacity Block, whose instance type stands in the launch template."""
+    return capacity.reservation is not None and capacity.reservation.form == BLOCK
+
+
+def bought_data(target: Target, *, afresh: bool = True) -> dict[str, object]:
+    """Write the members of the launch template's data.
+
+    Args:
+        target: A checked pool.
+        afresh: Of a first version; a later one can replace a member and not drop it.
+    """
+    reservation = target.capacity.reservation
+    if reservation is None:
+        return {} if afresh else dict(_OPEN)
+    data: dict[str, object] = {_SPECIFICATION: {"CapacityReservationTarget": _target(reservation)}}
+    if is_block(target.capacity):
+        data |= {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "InstanceType": target.machine.name}
+    return data
+
+
+def capacity_fields(capacity: Capacity) -> dict[str, object]:
+    """Name the comparable fields of a wanted capacity."""
+    found: dict[str, object] = {"capacity.type": capacity.type}
+    if capacity.reservation is not None:
+        found[f"capacity.{capacity.reservation.form}"] = capacity.reservation.id
+    return found
+
+
+def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[str, object]:
+    """Read the comparable fields of a group.
+
+    Args:
+        native_type: Its capacityType.
+        data: Data of its launch template; empty without one.
+    """
+    target = _mapping(_mapping(data.get(_SPECIFICATION)).get("CapacityReservationTarget"))
+    identity = target.get(_ID) or target.get(_GROUP)
+    if native_type == "CAPACITY_BLOCK":
+        return {"capacity.type": "reserved", _BLOCK_FIELD: identity}
+    if identity:
+        return {"capacity.type": "reserved", _RESERVATION_FIELD: identity}
+    return {"capacity.type": "spot" if native_type == "SPOT" else "on-demand"}
+
+
+def _target(reservation: Reservation) -> dict[str, str]:
+    return {_GROUP if reservation.id.startswith("arn:") else _ID: reservation.id}
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,65 @@
+"""How many nodes an update takes away or adds at a time: `upgrade` of a spec <-> updateConfig of a node group.
+
+Lives here: both ways. Must not live here: what EKS refuses of it (`rules`), the calls.
+
+EKS counts nodes that it replaces at the same time, and knows two strategies: MINIMAL terminates before it launches,
+DEFAULT launches before it terminates, up to twice as many extra nodes as the group has zones, or as many as may be
+unavailable (botocore eks NodegroupUpdateConfig; docs: eks/managed-node-update-behavior). So a surge is yes or no. What
+`eks: {updateConfig: ...}` says is the same, and has the same fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Target, Upgrade
+
+__all__ = ["SURGE", "has_surge", "is_asked", "update_config", "upgrade_fields", "upgrade_members"]
+
+SURGE: Final = "some"
+"""Of upgrade.maxSurge as a field: EKS chooses how many."""
+
+_CALM: Final[Mapping[str, object]] = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
+"""Where the spec says nothing: scarce GPUs do not allow new machines before old ones have stopped."""
+_NO_SURGE: Final = "0"
+_COUNT, _SHARE, _STRATEGY = "maxUnavailable", "maxUnavailablePercentage", "updateStrategy"
+
+
+def is_asked(upgrade: Upgrade) -> bool:
+    """Say whether the spec has a word on updates."""
+    return upgrade.max_surge is not None or upgrade.max_unavailable is not None
+
+
+def has_surge(target: Target) -> bool:
+    """Say whether a pool asks for nodes beyond its size while it is updated."""
+    return upgrade_fields(upgrade_members(target)).get("upgrade.maxSurge") == SURGE
+
+
+def upgrade_members(target: Target) -> dict[str, object]:
+    """Write the members of updateConfig that a spec asks for, natively or not."""
+    native, upgrade = target.native.get("updateConfig"), target.upgrade
+    found: dict[str, object] = dict(native) if isinstance(native, Mapping) else {}
+    if (share := upgrade.max_unavailable) is not None:
+        found[_SHARE if share.endswith("%") else _COUNT] = int(share.rstrip("%"))
+    if upgrade.max_surge is not None:
+        found[_STRATEGY] = "MINIMAL" if upgrade.max_surge.rstrip("%") == _NO_SURGE else "DEFAULT"
+    return found
+
+
+def update_config(target: Target) -> dict[str, object]:
+    """Write updateConfig of a new group; one that is written natively takes its place whole (`native`)."""
+    asked = upgrade_members(target)
+    kept = {name: value for name, value in _CALM.items() if not (name == _COUNT and _SHARE in asked)}
+    return {**kept, **asked}
+
+
+def upgrade_fields(config: object) -> dict[str, object]:
+    """Name the comparable fields of an updateConfig: of a live group, or of what is asked for."""
+    given = config if isinstance(config, Mapping) else {}
+    count, share = given.get(_COUNT), given.get(_SHARE)
+    unavailable = f"{share}%" if share is not None else None if count is None else str(count)
+    surge = {"DEFAULT": SURGE, "MINIMAL": _NO_SURGE}.get(str(given.get(_STRATEGY)))
+    found = {"upgrade.maxSurge": surge, "upgrade.maxUnavailable": unavailable}
+    return {name: value for name, value in found.items() if value is not None}
