@@ -66,6 +66,20 @@ def _mixed(cloud: str) -> dict[str, tuple[Pool, Document]]:
     }
 
 
+def _layouts() -> dict[str, tuple[Pool, Document]]:
+    """Cut each GPU by a layout, which the operator's MIG manager knows by a config file of ours."""
+    machine = CUTTABLE["eks"]
+    first: Pool = {"layout": ["2g.20gb", "3g.40gb", "2g.20gb"], "strategy": "mixed"}
+    other: Pool = {"layout": ["4g.40gb", "1g.10gb", "1g.10gb", "1g.10gb"], "strategy": "mixed"}
+    return {
+        "miglayout": (one("miglayout", machine, sharing={"mig": first}), {"mig-2g.20gb": 2, "mig-3g.40gb": 1}),
+        "layoutsliced": (
+            one("layoutsliced", machine, sharing={"mig": other, "timeSlicing": {"replicas": 2}}),
+            {"mig-1g.10gb": 6, "mig-4g.40gb": 2},
+        ),
+    }
+
+
 def _rocket() -> dict[str, tuple[Pool, Document]]:
     machine = {**CUTTABLE["eks"], "image": "bottlerocket"}
     small = {**SMALL["eks"], "image": "bottlerocket"}
@@ -117,7 +131,10 @@ WARDS: Mapping[str, Ward] = {
     "eks-single": Ward("eks", _uncut("eks") | _single("eks"), "operator"),
     # Until the MIG manager has cut it, a node shows its whole GPU; the kubelet keeps that name, with 0 devices.
     "eks-mixed": Ward(
-        "eks", {"whole": _uncut("eks")["whole"], **_mixed("eks")}, "operator", usual=("stale-resource-names",)
+        "eks",
+        {"whole": _uncut("eks")["whole"], **_mixed("eks"), **_layouts()},
+        "operator",
+        usual=("stale-resource-names",),
     ),
     "gke": Ward("gke", _uncut("gke") | _single("gke"), ""),
 }
