@@ -17,6 +17,7 @@ GPUS: Final[dict[str, str]] = {
     "no-machine": "The cloud sells no instance type with so many GPUs of this model.",
     "mig-capable": "The GPU, or this machine's, cannot be cut with MIG.",
     "mig-profile": "The GPU has no such MIG profile.",
+    "mig-layout": "One GPU cannot hold these MIG instances together.",
     "mps-with-mig": "MPS and MIG do not go together.",
     "sharing-replicas": "A GPU cannot be shared by so many replicas, or by so few.",
 }

@@ -88,7 +88,9 @@ def resolve_pool(
         except _Refused as refused:
             found.append(refused.diagnostic)
             continue
-        problems = [_diagnostic(e, _sharing_path(pool), cluster, locator) for e in check_sharing(machine, sharing)]
+        problems = [
+            _diagnostic(e, _sharing_path(pool, e.code), cluster, locator) for e in check_sharing(machine, sharing)
+        ]
         found += problems
         if not any(p.severity == "error" for p in problems):
             targets.append(_target(loaded, pool, cluster, machine, locator))
@@ -164,10 +166,14 @@ def _diagnostic(error: CatalogueError, path: str, cluster: ClusterRef, locator: 
     return Diagnostic(error.code, locator.at(path), f"{error.message} (on {cluster.key})", fix=error.fix, why=error.why)
 
 
-def _sharing_path(pool: Pool) -> str:
-    if pool.sharing.mig is not None:
-        return "sharing.mig.profile"
-    return "sharing.mps.replicas" if pool.sharing.mps else "sharing"
+def _sharing_path(pool: Pool, code: str) -> str:
+    """Say which field a finding of the GPU room is about."""
+    shares = "sharing.mps" if pool.sharing.mps else "sharing.timeSlicing"
+    if code == "sharing-replicas":
+        return f"{shares}.replicas"
+    if code == "mps-with-mig" or pool.sharing.mig is None:
+        return shares
+    return "sharing.mig.layout" if pool.sharing.mig.layout else "sharing.mig.profile"
 
 
 def _sharing(pool: Pool) -> Sharing:
