@@ -8,6 +8,7 @@ broken rules of the others: what is right becomes a spec all the same, for those
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
@@ -16,6 +17,7 @@ from gpukube.spec.fields import keys_of
 from gpukube.spec.merge import merge_defaults
 from gpukube.spec.messages import Finding, empty_value, explain, not_a_mapping, unnamed_provider
 from gpukube.spec.model import (
+    CLUSTER_KEY,
     CLUSTER_MODELS,
     PROVIDERS,
     ClusterKey,
@@ -161,7 +163,7 @@ def _build_clusters(built: Built, root: PositionedDict) -> dict[str, SpecModel]:
         model = CLUSTER_MODELS.get(provider) if isinstance(provider, str) else None
         if model is None:
             built.add([Finding(unnamed_provider(provider, at), ("provider",))])
-        elif cluster := built.validate(model, value, at):
+        elif (cluster := built.validate(model, value, at)) and re.match(CLUSTER_KEY, key):  # the key: told by the frame
             clusters[key] = cluster
     return clusters
 

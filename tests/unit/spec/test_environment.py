@@ -11,7 +11,14 @@ from tests.unit.spec.samples import POOL, load_text, problems_of, spec_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-ENVIRON = {"TEAM": "vision", "NUMBER": "2", "YAML": "{a: b}", "NESTED": "${TEAM}", "SECRET": "hunter2 hunter2", "EMPTY": ""}
+ENVIRON = {
+    "TEAM": "vision",
+    "NUMBER": "2",
+    "YAML": "{a: b}",
+    "NESTED": "${TEAM}",
+    "SECRET": "hunter2 hunter2",
+    "EMPTY": "",
+}
 
 CASES = {
     "alone": ("${TEAM}", "vision"),
