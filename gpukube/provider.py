@@ -9,6 +9,7 @@ names one. It is loaded when a spec names its cloud, never to list what exists.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from gpukube.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.core.values import (
         Change,
@@ -47,6 +48,7 @@ __all__ = [
     "Ability",
     "Cloud",
     "Provider",
+    "importing_sdk",
     "load_provider",
     "provider_names",
 ]
@@ -248,3 +250,27 @@ def load_provider(name: str) -> Provider:
         fix=f"use one of the installed providers ({known}), or install the package that brings {name}",
         code="no-provider",
     )
+
+
+@contextmanager
+def importing_sdk(distributions: str, modules: tuple[str, ...], extra: str, where: str) -> Iterator[None]:
+    """Say what to install when the import of a provider's SDK in the body fails; other failures pass.
+
+    Args:
+        distributions: What is missing, as people name it: "boto3".
+        modules: How names of its modules begin.
+        extra: Of gpukube, that brings it.
+        where: The cluster that needs it.
+
+    Raises:
+        MissingExtra: One of the modules is not there.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith(modules):
+            raise
+        verb = "are" if " and " in distributions else "is"
+        raise MissingExtra(
+            f"{distributions} {verb} not installed", where=where, fix=f"pip install 'gpukube[{extra}]'"
+        ) from error

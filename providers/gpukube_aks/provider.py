@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import NodeStack
-from gpukube.errors import MissingExtra, SpecError
-from gpukube.provider import Ability
+from gpukube.errors import SpecError
+from gpukube.provider import Ability, importing_sdk
 from gpukube_aks.change import translate_recreate, translate_scale, translate_updates
 from gpukube_aks.rules import check_scale, check_target
 from gpukube_aks.translate import translate_delete, translate_pool
@@ -165,16 +165,8 @@ class AksProvider:
             MissingExtra: The Azure SDK is not installed.
             AccessError: The endpoint is one that credentials must not be sent to.
         """
-        try:
+        with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", cluster.key):
             from gpukube_aks.client import connect_cluster  # noqa: PLC0415 - the SDK costs 365 ms, planning needs none
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("azure"):
-                raise
-            raise MissingExtra(
-                "azure-mgmt-containerservice and azure-identity are not installed",
-                where=cluster.key,
-                fix="pip install 'gpukube[aks]'",
-            ) from error
         return connect_cluster(cluster, settings)
 
 

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import NodeStack
-from gpukube.errors import MissingExtra
-from gpukube.provider import Ability
+from gpukube.provider import Ability, importing_sdk
 from gpukube_eks.change import translate_changes, translate_scale
 from gpukube_eks.rules import check_target
 from gpukube_eks.translate import translate_delete, translate_pool, translate_recreate
@@ -181,16 +180,8 @@ class EksProvider:
             MissingExtra: AWS's SDK is not installed.
             AccessError: The endpoint is one that credentials must not be sent to.
         """
-        try:
+        with importing_sdk("boto3", ("boto3", "botocore"), "eks", cluster.key):
             from gpukube_eks.client import connect_cluster  # noqa: PLC0415 - the SDK costs 150 ms, planning needs none
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith(("boto3", "botocore")):
-                raise
-            raise MissingExtra(
-                "boto3 is not installed",
-                where=cluster.key,
-                fix="pip install 'gpukube[eks]'",
-            ) from error
         return connect_cluster(cluster, settings)
 
 

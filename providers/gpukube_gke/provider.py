@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import NodeStack
-from gpukube.errors import MissingExtra
-from gpukube.provider import Ability
+from gpukube.provider import Ability, importing_sdk
 from gpukube_gke.change import scale_pool, update_pool
 from gpukube_gke.rules import check_target
 from gpukube_gke.translate import OPT_OUT_LABEL, runs_own_plugin, translate_delete, translate_pool, translate_taint
@@ -170,16 +169,8 @@ class GkeProvider:
             MissingExtra: Google's SDK is not installed.
             AccessError: The endpoint is one that credentials must not be sent to.
         """
-        try:
+        with importing_sdk("google-cloud-container", ("google", "grpc"), "gke", cluster.key):
             from gpukube_gke.client import connect_cluster  # noqa: PLC0415 - the SDK costs 320 ms, planning needs none
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith(("google", "grpc")):
-                raise
-            raise MissingExtra(
-                "google-cloud-container is not installed",
-                where=cluster.key,
-                fix="pip install 'gpukube[gke]'",
-            ) from error
         return connect_cluster(cluster, settings)
 
 
