@@ -15,6 +15,7 @@ GROUP = (
     "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/ml"
     "/providers/Microsoft.Compute/capacityReservationGroups/a100"
 )
+A_GROUP = f"{{capacityReservationGroup: {GROUP}}}"
 
 # defaults, what the pool adds, what the pool is in the end (keys as in a spec)
 CASES: dict[str, tuple[str, str, dict[str, object]]] = {
@@ -75,7 +76,7 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
         {"capacity": {"type": "spot", "maxPrice": 3.0, "reserved": None}},
     ),
     "another form of reserved capacity drops the default one": (
-        f"{{capacity: {{type: reserved, reserved: {{gke: {{queued: {{}}}}, aks: {{capacityReservationGroup: {GROUP}}}}}}}}}",
+        "{capacity: {type: reserved, reserved: {gke: {queued: {}}, aks: " + A_GROUP + "}}}",
         "capacity: {reserved: {gke: {reservation: a100}}}",
         {
             "capacity": {
