@@ -63,6 +63,8 @@ class _Frame(_Head):
 
 
 _IN_DEFAULTS: Final = keys_of(PoolSettings)
+_FREE: Final = frozenset({*((provider,) for provider in PROVIDERS), ("devicePlugin", "values")})
+"""Fields of a pool, or of the defaults, below which nothing is ours."""
 _NOBODY: Final = Metadata(name="unknown")
 """Owner of what is right in a spec that does not say whose it is."""
 
@@ -141,11 +143,16 @@ def _check_empty(node: Data, positions: Positions, path: Path) -> Iterator[Findi
         yield Finding(empty_value(positions, path), path)
     elif isinstance(node, PositionedDict):
         for key, value in node.items():
-            if key not in PROVIDERS or path[:1] == ("clusters",):  # native fields may be null
+            if not _is_free((*path, key)):
                 yield from _check_empty(value, positions, (*path, key))
     elif isinstance(node, PositionedList):
         for index, value in enumerate(node):
             yield from _check_empty(value, positions, (*path, index))
+
+
+def _is_free(path: Path) -> bool:
+    """Say whether a mapping is somebody else's, where null has a meaning: native fields, values of a chart."""
+    return {"pools": path[2:], "defaults": path[1:]}.get(str(path[0])) in _FREE
 
 
 def _is_something_else(root: PositionedDict) -> bool:

@@ -22,7 +22,7 @@ from gpukube.spec.vocabulary import LISTS, TYPES, WORDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SCHEMA_ID", "Json", "Schema", "json_schema"]
+__all__ = ["SCHEMA_ID", "VARIABLE", "Json", "Schema", "json_schema"]
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Schema: TypeAlias = "dict[str, Json]"
@@ -37,7 +37,7 @@ _WHOLE: Final = frozenset(
 _PART: Final = "Part"
 """Suffix of the definitions that may be incomplete."""
 
-_VARIABLE: Final = r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"
+VARIABLE: Final = r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"
 _UNWANTED: Final = frozenset({"title", "discriminator"})
 
 # What rules.py refuses and a schema can say; merged into the complete definitions.
@@ -133,9 +133,9 @@ def _value(node: Schema) -> Schema:
 def _with_variables(node: Schema) -> Schema:
     """Let ${NAME} stand for a text that has to be of a form, or one of a few."""
     if isinstance(pattern := node.get("pattern"), str):
-        return node | {"pattern": f"{pattern}|{_VARIABLE}"}
+        return node | {"pattern": f"{pattern}|{VARIABLE}"}
     if isinstance(node.get("enum"), list) and node.get("type") == "string":
-        choices: list[Json] = [{"enum": node["enum"]}, {"pattern": _VARIABLE}]
+        choices: list[Json] = [{"enum": node["enum"]}, {"pattern": VARIABLE}]
         return _without(node, "enum") | {"anyOf": choices}
     return node
 
@@ -175,7 +175,7 @@ def _cluster() -> Schema:
     provider: Schema = {
         "type": "string",
         "description": f"The cloud: {', '.join(PROVIDERS)}.",
-        "anyOf": [{"enum": list(PROVIDERS)}, {"pattern": _VARIABLE}],
+        "anyOf": [{"enum": list(PROVIDERS)}, {"pattern": VARIABLE}],
     }
     forms: list[Json] = [
         {
