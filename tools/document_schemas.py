@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpukube.engine.documents.shapes import doctor, listing, parts, plan, report
+from gpukube.engine.documents.shapes import catalog, doctor, listing, parts, plan, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ __all__ = ["FOLDERS", "schemas"]
 
 ROOT: Final = Path(__file__).parent.parent
 FOLDERS: Final = (ROOT / "gpukube" / "engine" / "documents" / "schemas", ROOT / "docs" / "schemas")
-MODULES: Final[tuple[ModuleType, ...]] = (parts, plan, report, listing, doctor)
+MODULES: Final[tuple[ModuleType, ...]] = (parts, plan, report, listing, doctor, catalog)
 DOCUMENTS: Final[Mapping[str, tuple[type, tuple[str, ...]]]] = {
     "plan": (plan.PlanDocument, ("Plan",)),
     "diff": (plan.PlanDocument, ("Diff",)),
@@ -34,6 +34,11 @@ DOCUMENTS: Final[Mapping[str, tuple[type, tuple[str, ...]]]] = {
     "pool": (listing.PoolDocument, ()),
     "event": (report.EventDocument, ()),
     "doctor": (doctor.DoctorDocument, ()),
+    "catalog-list": (catalog.CatalogListDocument, ()),
+    "catalog-find": (catalog.CatalogFindDocument, ()),
+    "catalog-slices": (catalog.CatalogSlicesDocument, ()),
+    "catalog-type": (catalog.CatalogTypeDocument, ()),
+    "catalog-refresh": (catalog.CatalogRefreshDocument, ()),
     "validation": (report.ValidationDocument, ()),
 }
 """Name of the schema -> shape, and the kinds it is narrowed to where the shape serves several."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpukube import __version__
-from gpukube.cli import doctor, explain, pool, schema, spec
+from gpukube.cli import catalog, doctor, explain, pool, schema, spec
 from gpukube.cli import sandbox as sandbox_commands
 from gpukube.cli.options import Common
 from gpukube.errors import ExitCode, GpukubeError
@@ -35,6 +35,7 @@ app = typer.Typer(
     "5 access, 6 capacity or quota, 7 timed out while the cloud keeps working, 130 interrupted.",
 )
 app.add_typer(pool.app, name="pool")
+app.add_typer(catalog.app, name="catalog")
 app.add_typer(sandbox_commands.app, name="sandbox")
 app.add_typer(explain.app, name="explain")
 app.command("doctor")(doctor.doctor)

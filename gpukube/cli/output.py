@@ -19,6 +19,7 @@ from rich.text import Text
 from gpukube.cli.github import github_lines
 from gpukube.cli.junit import junit_lines
 from gpukube.cli.markdown import markdown
+from gpukube.cli.rendering.catalog import render_find, render_refresh, render_slices, render_type, render_types
 from gpukube.cli.rendering.doctor import render_doctor
 from gpukube.cli.rendering.lines import Hung, View, clean
 from gpukube.cli.rendering.listing import list_names, render_list, render_pool
@@ -50,6 +51,7 @@ LEAST_WIDTH: Final = 16
 """Columns that the body of a line gets at least, however narrow the terminal."""
 
 _DATA: Final = ("table", "json", "yaml")
+_WIDE: Final = ("table", "wide", "json", "yaml")
 _LISTED: Final = ("table", "wide", "json", "yaml", "name", "markdown")
 _REPORTED: Final = (*_DATA, "markdown")
 FORMATS: Final[Mapping[str, Sequence[str]]] = {
@@ -66,6 +68,11 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "Doctor": _REPORTED,
     "Validation": _DATA,
     "Sandbox": _DATA,
+    "CatalogList": _WIDE,
+    "CatalogFind": _WIDE,
+    "CatalogSlices": _WIDE,
+    "CatalogType": _WIDE,
+    "CatalogRefresh": _DATA,
 }
 """Kind of document -> formats it can be had in, the default first."""
 
@@ -83,6 +90,11 @@ RENDERERS: Final[Mapping[str, Callable[[Any, View], Iterable[Line]]]] = {  # eac
     "Doctor": render_doctor,
     "Validation": render_validation,
     "Sandbox": render_sandbox,
+    "CatalogList": render_types,
+    "CatalogFind": render_find,
+    "CatalogSlices": render_slices,
+    "CatalogType": render_type,
+    "CatalogRefresh": render_refresh,
 }
 """How each kind of document is shown to people."""
 

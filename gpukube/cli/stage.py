@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpukube.cli.options import Choices
     from gpukube.cli.progress import LiveRows, PlainLines
 
-__all__ = ["Job", "confirm", "open_job"]
+__all__ = ["Job", "confirm", "endpoints", "open_job"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _prepared(choices: Choices, saved: api.SavedPlan | None) -> tuple[tuple[api.
 
 
 def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.Run:
-    settings, chart, environ, pace = api.Settings(endpoints=_endpoints()), choices.chart, dict(os.environ), api.Pace()
+    settings, chart, environ, pace = api.Settings(endpoints=endpoints()), choices.chart, dict(os.environ), api.Pace()
     if choices.sandbox:
         from gpukube.cli import sandbox
 
@@ -109,7 +109,7 @@ def _following(choices: Choices) -> str:
     return shlex.join(words) if choices.files or choices.names else choices.command
 
 
-def _endpoints() -> dict[str, str]:
+def endpoints() -> dict[str, str]:
     """Read GPUKUBE_<PROVIDER>_ENDPOINT: private endpoints, or an emulator."""
     prefix, suffix = "GPUKUBE_", "_ENDPOINT"
     return {

@@ -6,6 +6,8 @@ they are kept in (gpukube.catalog), and the choice of a machine (selection.py).
 Live data wins: shape, price and generation of a type come from the newest answer that has them, each with its day and
 region. What an API does not say (MIG, how a share of a GPU is counted) stays as embedded. A type that the embedded
 table does not know is taken in when its GPU is known.
+
+Stocks are written to a file and read back into these types (gpukube.catalog), so their annotations exist at run time.
 """
 
 from __future__ import annotations
@@ -14,16 +16,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.gpu.attached import ATTACHED
-from gpukube.gpu.machines import Machine, catalogue_date, machines
+from gpukube.gpu.machines import Machine, Status, catalogue_date, machines
 from gpukube.gpu.mig import is_mig_model
-from gpukube.gpu.models import parse_model
+from gpukube.gpu.models import Arch, parse_model
 from gpukube.gpu.refusal import CatalogueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpukube.gpu.machines import Status
-    from gpukube.gpu.models import Arch, GpuModel
+    from gpukube.gpu.models import GpuModel
 
 __all__ = ["Entry", "Offer", "Stock", "lay_over"]
 

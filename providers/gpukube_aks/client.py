@@ -25,11 +25,12 @@ from azure.mgmt.core.tools import get_arm_endpoints
 from gpukube import __version__
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import Endpoint, choose_endpoint
-from gpukube.errors import AccessError, CloudError
+from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.kubeconfig import file_access
 from gpukube_aks.access import EmulatedIdentity, cloud_access, shared_credential
 from gpukube_aks.endpoint import is_same_origin
 from gpukube_aks.failures import explained
+from gpukube_aks.images import check_skew
 from gpukube_aks.meanings import canceled, error_of, read_problem
 from gpukube_aks.observe import STATES, observe_pool
 from gpukube_aks.translate import CREATE, DELETE
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
     from gpukube.provider import Cloud
+    from gpukube_aks.access import AzureCredential
     from gpukube_aks.sdk import AksSdk, Credential
 
-__all__ = ["AksCloud", "connect_cluster"]
+__all__ = ["PUBLIC_URL", "AksCloud", "connect_cluster", "connect_subscription"]
 
 # azure-identity warns about every kind of credential that is not set up; without any handler Python prints that.
 logging.getLogger("azure").addHandler(logging.NullHandler())
@@ -53,7 +55,7 @@ _AUTHORITIES: Final = {
     AzureClouds.AZURE_CHINA_CLOUD: AzureAuthorityHosts.AZURE_CHINA,
     AzureClouds.AZURE_US_GOVERNMENT: AzureAuthorityHosts.AZURE_GOVERNMENT,
 }
-_PUBLIC_URL: Final = "https://management.azure.com"
+PUBLIC_URL: Final = "https://management.azure.com"
 _CONDITIONS: Final = {
     "if-missing": MatchConditions.IfMissing,
     "if-not-modified": MatchConditions.IfNotModified,
@@ -76,27 +78,42 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
         AccessError: Real credentials must not go to the endpoint of the settings.
     """
     endpoint = choose_endpoint("aks", settings, cluster.key)
+    subscription = cluster.identity["subscription"]
     if endpoint.is_emulated:
-        emulated = _emulated_client(cluster, settings, endpoint)
+        emulated = _emulated_client(subscription, settings, endpoint)
         return AksCloud(cluster, settings, endpoint, emulated, EmulatedIdentity(emulated, endpoint.url))
     authority, scopes = _sign_in(endpoint)
     credential = shared_credential(cluster.identity.get("tenant", ""), authority)
-    client = ContainerServiceClient(
+    client = _real_client(subscription, settings, endpoint, credential, scopes)
+    return AksCloud(cluster, settings, endpoint, client, credential)
+
+
+def connect_subscription(subscription: str, settings: Settings, endpoint: Endpoint) -> AksSdk:
+    """Make a client of a subscription, without a cluster: in the name of whom Azure's own chain finds."""
+    if endpoint.is_emulated:
+        return _emulated_client(subscription, settings, endpoint)
+    authority, scopes = _sign_in(endpoint)
+    return _real_client(subscription, settings, endpoint, shared_credential("", authority), scopes)
+
+
+def _real_client(
+    subscription: str, settings: Settings, endpoint: Endpoint, credential: AzureCredential, scopes: list[str]
+) -> ContainerServiceClient:
+    return ContainerServiceClient(
         credential,
-        cluster.identity["subscription"],
-        endpoint.url or _PUBLIC_URL,
+        subscription,
+        endpoint.url or PUBLIC_URL,
         credential_scopes=scopes,
         retry_backoff_factor=_RETRY_FACTOR_S,
         **_session(settings),
     )
-    return AksCloud(cluster, settings, endpoint, client, credential)
 
 
-def _emulated_client(cluster: ClusterRef, settings: Settings, endpoint: Endpoint) -> ContainerServiceClient:
+def _emulated_client(subscription: str, settings: Settings, endpoint: Endpoint) -> ContainerServiceClient:
     """A client without credentials: proxies, netrc and certificates of the environment are not looked at either."""
     return ContainerServiceClient(
         cast("TokenCredential", _NoCredential()),
-        cluster.identity["subscription"],
+        subscription,
         endpoint.url,
         authentication_policy=SansIOHTTPPolicy[object, object](),
         use_env_settings=False,
@@ -138,9 +155,9 @@ def _sign_in(endpoint: Endpoint) -> tuple[str, list[str]]:
     """Find who signs in and for which scope: those of the cloud that the endpoint belongs to, else the public one's."""
     for cloud, authority in _AUTHORITIES.items():
         known = get_arm_endpoints(cloud)
-        if is_same_origin(endpoint.url or _PUBLIC_URL, known["resource_manager"]):
+        if is_same_origin(endpoint.url or PUBLIC_URL, known["resource_manager"]):
             return ("" if cloud is AzureClouds.AZURE_PUBLIC_CLOUD else authority), known["credential_scopes"]
-    return "", [f"{_PUBLIC_URL}/.default"]
+    return "", [f"{PUBLIC_URL}/.default"]
 
 
 class AksCloud:
@@ -164,10 +181,11 @@ class AksCloud:
     ) -> None:
         self._cluster = cluster
         self._settings = settings
-        self._base = endpoint.url or _PUBLIC_URL
+        self._base = endpoint.url or PUBLIC_URL
         self._sdk = sdk
         self._credential = credential
         self._path = (cluster.identity["resourceGroup"], cluster.name)
+        self._plane: str | None = None
 
     def identify(self) -> ClusterFacts:
         """Check subscription and tenant, and that the cluster is there."""
@@ -177,11 +195,10 @@ class AksCloud:
         self._check_place(str(native.get("id", "")), str(_mapping(native.get("identity")).get("tenantId") or ""))
         state = str(properties.get("provisioningState") or "Unknown")
         power = str(_mapping(properties.get("powerState")).get("code") or "Running")
+        self._plane = str(properties.get("currentKubernetesVersion") or properties.get("kubernetesVersion") or "")
         return ClusterFacts(
             location=str(native.get("location", "")),
-            kubernetes_version=str(
-                properties.get("currentKubernetesVersion") or properties.get("kubernetesVersion") or ""
-            ),
+            kubernetes_version=self._plane,
             ready=power == "Running" and state not in _NOT_READY,
             status=state if power == "Running" else power,
         )
@@ -198,7 +215,15 @@ class AksCloud:
         return None if native is None else observe_pool(native)
 
     def complete(self, desired: Desired) -> Desired:
-        """Nothing is left open: AKS fills in subnet, image and disk by itself, in ways that are no drift."""
+        """Nothing is left open: AKS fills in subnet, image and disk by itself, in ways that are no drift.
+
+        Raises:
+            SpecError: The cluster's control plane does not go with the Kubernetes version that is asked for.
+        """
+        if desired.target.kubernetes_version:
+            plane = self.identify().kubernetes_version if self._plane is None else self._plane
+            if problem := check_skew(desired.target, plane):
+                raise SpecError.of([problem])
         return desired
 
     def send(self, request: Request) -> Operation:

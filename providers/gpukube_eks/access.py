@@ -41,11 +41,13 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, KubeAccess, Settings
     from gpukube.endpoint import Endpoint
-    from gpukube_eks.sdk import Aws, Ec2Sdk, EksSdk, IamSdk, ServiceName, StsSdk
+    from gpukube_eks.sdk import Aws, Ec2Sdk, Ec2Types, EksSdk, IamSdk, PricingSdk, ServiceName, StsSdk
 
-__all__ = ["AwsClients", "Identity", "cloud_access", "connect_aws"]
+__all__ = ["AwsClients", "Identity", "cloud_access", "connect_aws", "connect_region"]
 
 _DUMMY_SECRET: Final = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - accepted by the sandbox only
+_DUMMY_ACCOUNT: Final = "000000000000"
+"""Whose keys are used with an emulated AWS where no cluster names an account."""
 _TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - the public beginning of every token
 _CLUSTER_HEADER: Final = "x-k8s-aws-id"
 _TOKEN_S: Final = 60
@@ -116,6 +118,16 @@ class AwsClients:
         """Roles."""
         return cast("IamSdk", self._client("iam"))
 
+    @property
+    def types(self) -> Ec2Types:
+        """Instance types and their spot prices."""
+        return cast("Ec2Types", self._client("ec2"))
+
+    @property
+    def pricing(self) -> PricingSdk:
+        """The price list."""
+        return cast("PricingSdk", self._client("pricing"))
+
     def cluster_token(self, cluster: str) -> str:
         """Presign GetCallerIdentity for one cluster.
 
@@ -174,6 +186,12 @@ def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> 
     )
     key = (settings.request_timeout_s, settings.connections)
     return _shared_clients(identity, written["region"], endpoint.url, key)
+
+
+def connect_region(region: str, endpoint: Endpoint, settings: Settings) -> AwsClients:
+    """Give the clients for a region without a cluster: in the name of whom AWS's own chain finds."""
+    identity = Identity(dummy=_DUMMY_ACCOUNT if endpoint.is_emulated else "")
+    return _shared_clients(identity, region, endpoint.url, (settings.request_timeout_s, settings.connections))
 
 
 def cloud_access(cluster: ClusterRef, native: Mapping[str, object], aws: Aws, *, emulated: bool) -> KubeAccess:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
-__all__ = ["Answer", "Aws", "Ec2Sdk", "EksSdk", "IamSdk", "ServiceName", "StsSdk"]
+__all__ = ["Answer", "Aws", "Ec2Sdk", "Ec2Types", "EksSdk", "IamSdk", "PricingSdk", "ServiceName", "StsSdk"]
 
 Answer = Mapping[str, object]
-ServiceName = Literal["eks", "ec2", "sts", "iam"]
+ServiceName = Literal["eks", "ec2", "sts", "iam", "pricing"]
 
 
 class EksSdk(Protocol):
@@ -74,6 +74,26 @@ class Ec2Sdk(Protocol):
 
     def describe_instance_type_offerings(self, **arguments: object) -> Answer:
         """List which zones offer an instance type."""
+
+    def describe_capacity_reservations(self, **arguments: object) -> Answer:
+        """List capacity reservations and Capacity Blocks by their ids."""
+
+
+class Ec2Types(Protocol):
+    """`client("ec2")`, for the catalogue."""
+
+    def describe_instance_types(self, **arguments: object) -> Answer:
+        """List instance types with what is in them, by pages with a NextToken."""
+
+    def describe_spot_price_history(self, **arguments: object) -> Answer:
+        """List spot prices, by pages with a NextToken."""
+
+
+class PricingSdk(Protocol):
+    """`client("pricing")`: AWS's price list, pricing/2017-10-15."""
+
+    def get_products(self, **arguments: object) -> Answer:
+        """List products with their prices, by pages with a NextToken."""
 
 
 class StsSdk(Protocol):

@@ -22,6 +22,11 @@ SCHEMA_NAMES: Final = {
     "Validation": "validation",
     "Event": "event",
     "Doctor": "doctor",
+    "CatalogList": "catalog-list",
+    "CatalogFind": "catalog-find",
+    "CatalogSlices": "catalog-slices",
+    "CatalogType": "catalog-type",
+    "CatalogRefresh": "catalog-refresh",
 }
 """Kind of a document -> name of its schema."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -17,12 +17,13 @@ from starlette.responses import Response
 
 from gpukube.sandbox.aks.answers import Refusal, front_door
 from gpukube.sandbox.aks.identity import check_authorization
+from gpukube.sandbox.aks.market import resource_skus, retail_prices
 from gpukube.sandbox.aks.preconditions import Preconditions
 from gpukube.sandbox.aks.service import Answer
 from gpukube.sandbox.aks.versions import require_api_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.types import Receive, Scope, Send
 
@@ -34,6 +35,7 @@ __all__ = ["ArmApp", "Call"]
 
 _PROVIDER = "microsoft.containerservice"
 _LOCATION = "eastus"
+_RETAIL = "/api/retail/prices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Call:
     Attributes:
         parts: Segments of the path that name things, in order.
         skip: Entries that the pages before this one had.
+        query: All of the query, for what takes filters.
     """
 
     method: str
@@ -51,6 +54,7 @@ class Call:
     api_version: str
     preconditions: Preconditions
     skip: int = 0
+    query: Mapping[str, str] = field(default_factory=dict)
 
 
 class ArmApp:
@@ -74,6 +78,8 @@ class ArmApp:
 
     async def _respond(self, request: Request) -> Response:
         base = f"{request.url.scheme}://{request.url.netloc}"
+        if request.url.path == _RETAIL:  # another service, which asks for no account
+            return _reply(200, retail_prices(request.query_params, f"{base}{_RETAIL}"), {})
         try:
             check_authorization(request.headers.get("authorization"), needed=self._token_needed)
             call = await _read(request)
@@ -126,7 +132,8 @@ async def _read(request: Request) -> Call:
     parts = tuple(part for part in request.url.path.split("/") if part)
     version = request.query_params.get("api-version", "")
     skip = request.query_params.get("$skiptoken", "0")
-    return Call(request.method, parts, body, version, preconditions, int(skip) if skip.isdigit() else 0)
+    pages = int(skip) if skip.isdigit() else 0
+    return Call(request.method, parts, body, version, preconditions, pages, dict(request.query_params))
 
 
 def _reply(status: int, body: object, headers: dict[str, str]) -> Response:
@@ -154,8 +161,8 @@ def _dispatch(service: AksService, call: Call) -> Answer:
             _require_any_version(call)
             service.require_group(_checked(call.parts[1]), call.parts[3])
             return Answer(200, _group(call.parts[1], call.parts[3]))
-        case ["subscriptions", _, "providers", provider, *_] if provider == _PROVIDER:
-            return _in_subscription(service, call, names[4:])
+        case ["subscriptions", _, "providers", *_]:
+            return _in_subscription(service, call, names[3:])
         case ["subscriptions", _, "resourcegroups", _, "providers", provider, "managedclusters", *_] if (
             provider == _PROVIDER
         ):
@@ -167,15 +174,18 @@ def _dispatch(service: AksService, call: Call) -> Answer:
 def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer:
     subscription = _checked(call.parts[1])
     match rest, call.method:
-        case ["managedclusters"], "GET":
+        case ["microsoft.compute", "skus"], "GET":
+            _require_any_version(call)
+            return Answer(200, resource_skus(call.query))
+        case ["microsoft.containerservice", "managedclusters"], "GET":
             require_api_version(call.api_version, "managedClusters", _LOCATION)
             service.throttle.take("list-clusters", subscription.lower())
             return service.list_clusters(subscription)
-        case ["locations", _, "operations", identity], "GET":
+        case ["microsoft.containerservice", "locations", _, "operations", identity], "GET":
             _require_any_version(call)
             service.throttle.take("get-operation", subscription.lower())
             return service.get_operation(identity)
-        case ["locations", _, "operationresults", identity], "GET":
+        case ["microsoft.containerservice", "locations", _, "operationresults", identity], "GET":
             _require_any_version(call)
             service.throttle.take("get-operation", subscription.lower())
             return service.get_operation_result(identity)

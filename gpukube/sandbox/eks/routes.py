@@ -1,4 +1,4 @@
-"""AWS over HTTP: one port for EKS, EC2, STS, IAM and Auto Scaling, told apart by what a request is signed for.
+"""AWS over HTTP: one port for all its services, told apart by what a request is signed for.
 
 Lives here: everything that is HTTP about them. Must not live here: rules or state.
 
@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gpukube.sandbox.eks import account, ec2
+from gpukube.sandbox.eks import account, ec2, market
 from gpukube.sandbox.eks.answers import Json, Refusal
 from gpukube.sandbox.eks.identity import Caller, check_presigned, read_caller
 from gpukube.sandbox.eks.query import xml_answer, xml_error
@@ -33,9 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["AwsApp", "worded_fault"]
 
-_QUERY = {"ec2": ec2.ACTIONS, "sts": account.STS, "iam": account.IAM, "autoscaling": account.AUTOSCALING}
+_QUERY = {
+    "ec2": {**ec2.ACTIONS, **market.ACTIONS},
+    "sts": account.STS,
+    "iam": account.IAM,
+    "autoscaling": account.AUTOSCALING,
+}
 _UNKNOWN_KEY = {"ec2": "AuthFailure", "sts": "InvalidClientTokenId", "iam": "InvalidClientTokenId"}
 _REST = "application/json"
+_PRICING = "pricing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,8 @@ class AwsApp:
                 result = self._query(service, caller, params)
                 content = xml_answer(service, params["Action"], result, identity)
                 return Response(content, 200, {"x-amzn-requestid": identity}, media_type="text/xml")
-            answer = self._eks(_read(request, caller, raw))
+            call = _read(request, caller, raw)
+            answer = _prices(request, call) if service == _PRICING else self._eks(call)
         except Refusal as refusal:
             return _refused(service, refusal, identity)
         return Response(json.dumps(answer), 200, {"x-amzn-requestid": identity}, media_type=_REST)
@@ -188,6 +195,15 @@ def _check_presigned(request: Request) -> None:
     check_presigned(str(request.url), headers)
 
 
+def _prices(request: Request, call: _Call) -> Json:
+    """The price list, whose operation is in a header (JSON 1.1)."""
+    operation = request.headers.get("x-amz-target", "").removeprefix(market.PRICE_LIST)
+    if operation != "GetProducts":
+        message = f"The gpukube sandbox does not emulate {operation} of the price list."
+        raise Refusal("UnknownOperationException", message)
+    return market.get_products(call.caller, call.body)
+
+
 def _not_emulated(call: _Call) -> Refusal:
     """What exists in the real service but not here; says so rather than inventing an answer."""
     message = f"The gpukube sandbox does not emulate {call.parts[0]} /{'/'.join(call.parts[1:])}."
@@ -203,8 +219,13 @@ def _refused(service: str, refusal: Refusal, identity: str) -> Response:
         headers = {"x-amzn-requestid": identity}
         return Response(content, refusal.status, headers, media_type="text/xml")
     headers = {"x-amzn-requestid": identity, "x-amzn-ErrorType": refusal.code}
-    body = {"message": refusal.message, **refusal.about}
+    body = {**_worded(service, refusal.code, refusal.message), **refusal.about}
     return Response(json.dumps(body), refusal.status, headers, media_type=_REST)
+
+
+def _worded(service: str, code: str, message: str) -> dict[str, str]:
+    """An error of a JSON service; where the operation is in a header, the code is in the body."""
+    return {**({"__type": code} if service == _PRICING else {}), "message": message}
 
 
 _FAULT_CODES: dict[int, str] = {
@@ -238,4 +259,4 @@ def worded_fault(fault: Fault, scope: Scope, body: bytes) -> tuple[dict[str, str
         content = xml_error(service, code, message, fault.status, identity)
         return {"content-type": "text/xml", "x-amzn-requestid": identity}, content
     headers = {"content-type": _REST, "x-amzn-requestid": identity, "x-amzn-ErrorType": code}
-    return headers, json.dumps(fault.body or {"message": message}).encode()
+    return headers, json.dumps(fault.body or _worded(service, code, message)).encode()

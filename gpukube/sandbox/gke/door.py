@@ -14,7 +14,8 @@ from starlette.responses import JSONResponse
 
 from gpukube.sandbox.gke.answers import Refusal
 from gpukube.sandbox.gke.contexts import add_context
-from gpukube.sandbox.gke.tokens import ACCESS_TOKEN, write_credentials
+from gpukube.sandbox.gke.market import answer_market, is_market
+from gpukube.sandbox.gke.tokens import ACCESS_TOKEN, check_authorization, write_credentials
 from gpukube.sandbox.gke.tunnel import Tunnel
 
 if TYPE_CHECKING:
@@ -148,6 +149,9 @@ class GkeDoor:
         if scope["path"] == _TOKEN_PATH:
             await _answer_token(scope, receive, send)
             return
+        if is_market(scope["path"]):
+            await _answer_market(scope, receive, send)
+            return
         if self._rest is None:
             try:
                 self.service()
@@ -170,3 +174,14 @@ async def _answer_token(scope: Scope, receive: Receive, send: Send) -> None:
     await Request(scope, receive).body()
     body: Json = {"access_token": ACCESS_TOKEN, "expires_in": _LIFETIME_S, "token_type": "Bearer"}
     await JSONResponse(body)(scope, receive, send)
+
+
+async def _answer_market(scope: Scope, receive: Receive, send: Send) -> None:
+    """What other services than GKE say of machines and prices."""
+    request = Request(scope, receive)
+    try:
+        check_authorization(request.headers.get("authorization"))
+        answer, status = answer_market(request.method, request.url.path, request.query_params), 200
+    except Refusal as refusal:
+        answer, status = refusal.body(), refusal.status
+    await JSONResponse(answer, status)(scope, receive, send)

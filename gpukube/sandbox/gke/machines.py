@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT_MACHINE", "Machine", "find_machine"]
+__all__ = ["DEFAULT_MACHINE", "Machine", "all_machines", "find_machine"]
 
 DEFAULT_MACHINE = "e2-medium"
 
@@ -104,6 +104,11 @@ _GIB_PER_VCPU = {
 }  # fmt: skip
 _USUAL_GIB = {"standard": 4.0, "highmem": 8.0, "highcpu": 1.0}
 _SIZES = frozenset({1, 2, 4, 8, 16, 22, 30, 32, 44, 48, 64, 80, 88, 96, 128, 176})
+
+
+def all_machines() -> tuple[Machine, ...]:
+    """All machine types but the general-purpose ones, which are read from their names."""
+    return tuple(_MACHINES.values())
 
 
 def find_machine(name: str) -> Machine | None:

@@ -1,0 +1,109 @@
+"""The file of refreshed data on this machine.
+
+Lives here: its place, reading and writing it. Must not live here: what is in it (gpukube.gpu.refreshed).
+
+The sandbox has a file of its own, so that invented prices never mix with real ones. A file that cannot be used is told
+about and passed over: the embedded data is always there.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+from platformdirs import user_cache_path
+
+from gpukube.errors import Diagnostic, Where
+from gpukube.gpu.refreshed import Stock  # noqa: TC001 - the file is read into these
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["CACHE_DIR", "Cached", "cache_file", "read_cache", "write_cache"]
+
+CACHE_DIR: Final = "GPUKUBE_CACHE_DIR"
+"""Environment variable that names another directory."""
+FORMAT: Final = 1
+_LARGEST: Final = 16 * 1024 * 1024
+_REFRESH: Final = "gpukube catalog refresh"
+
+
+class _Version(msgspec.Struct):
+    format: int
+
+
+class _File(msgspec.Struct):
+    format: Literal[1]
+    stocks: tuple[Stock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """What the file holds, and what is wrong with it.
+
+    Attributes:
+        stocks: One per provider and region.
+        findings: Why the file is passed over.
+    """
+
+    stocks: tuple[Stock, ...] = ()
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def cache_file(environ: Mapping[str, str], *, sandbox: bool) -> Path:
+    """Name the file: in the user's cache directory, or where GPUKUBE_CACHE_DIR says."""
+    directory = Path(environ[CACHE_DIR]) if environ.get(CACHE_DIR) else user_cache_path("gpukube")
+    return directory / ("catalogue-sandbox.json" if sandbox else "catalogue.json")
+
+
+def read_cache(path: Path) -> Cached:
+    """Read the file; nothing when it is not there."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)
+    except FileNotFoundError:
+        return Cached()
+    except OSError as error:
+        return _unusable(path, f"cannot be read ({(error.strerror or str(error)).lower()})")
+    if len(raw) > _LARGEST:
+        return _unusable(path, f"is larger than {_LARGEST // 1024**2} MiB")
+    try:
+        version = msgspec.json.decode(raw, type=_Version).format
+        if version != FORMAT:
+            return _unusable(path, f"is of format {version}, and this gpukube reads format {FORMAT}")
+        return Cached(msgspec.json.decode(raw, type=_File).stocks)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _unusable(path, "is not what gpukube wrote")
+
+
+def write_cache(path: Path, stocks: Iterable[Stock]) -> None:
+    """Replace the file as a whole, readable by its owner only.
+
+    Raises:
+        OSError: The place cannot be written.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ordered = tuple(sorted(stocks, key=lambda s: (s.provider, s.region)))
+    handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600 from the beginning
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(_File(FORMAT, ordered)), indent=1) + b"\n")
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+def _unusable(path: Path, why: str) -> Cached:
+    found = Diagnostic(
+        "catalogue-cache",
+        Where(str(path)),
+        f"the file of refreshed data {why}; the embedded data is used",
+        fix=f"{_REFRESH}, or remove the file",
+        severity="warning",
+    )
+    return Cached(findings=(found,))

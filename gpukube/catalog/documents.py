@@ -1,0 +1,252 @@
+"""The catalogue -> the documents of `gpukube catalog`.
+
+Lives here: one maker per document. Must not live here: how a document is shown (cli).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from gpukube.catalog.seam import catalogue_of, cuts_of
+from gpukube.engine.documents.parts import gpu_part
+from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
+from gpukube.gpu.attached import ATTACHED
+from gpukube.gpu.capacity import GPU_RESOURCE
+from gpukube.gpu.machines import catalogue_date
+from gpukube.gpu.mig import maximal_mixes, profiles, resource_name
+from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.selection import near_machines, resolve_machine
+from gpukube.gpu.sharing import max_mps_replicas
+from gpukube.gpu.slices import find_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gpukube.catalog.filters import Shown
+    from gpukube.engine.documents.shapes.catalog import (
+        CatalogFindDocument,
+        CatalogListDocument,
+        CatalogSlicesDocument,
+        CatalogTypeDocument,
+        FactPart,
+        FoundPart,
+        MachinePart,
+        PricePart,
+        ProfilePart,
+        SlicePart,
+        StockPart,
+    )
+    from gpukube.gpu.machines import Machine
+    from gpukube.gpu.mig import MigProfile
+    from gpukube.gpu.models import GpuModel
+    from gpukube.gpu.refreshed import Entry, Stock
+    from gpukube.gpu.slices import Slice
+
+__all__ = ["find_document", "list_document", "slices_document", "type_document"]
+
+
+def list_document(shown: Shown, stocks: Iterable[Stock], region: str) -> CatalogListDocument:
+    """Describe the types to show."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "CatalogList",
+        "embedded": catalogue_date(),
+        "refreshed": _stocks(stocks),
+        "region": region,
+        "machines": [_machine(entry) for entry in shown.entries],
+        "leftOut": shown.left_out,
+    }
+
+
+def find_document(
+    entries: Sequence[Entry],
+    stocks: Iterable[Stock],
+    asked: tuple[GpuModel, float],
+    providers: Sequence[str],
+    region: str = "",
+) -> CatalogFindDocument:
+    """Find the machine of each cloud.
+
+    Args:
+        entries: The catalogue in use.
+        stocks: Refreshed data in it.
+        asked: Model and GPUs per node.
+        providers: Clouds, in the order in which they are told.
+        region: A refreshed region; types that it does not offer are passed over.
+    """
+    model, count = asked
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "CatalogFind",
+        "embedded": catalogue_date(),
+        "refreshed": _stocks(stocks),
+        "asked": {"model": str(model), "count": count},
+        "clouds": [_found([e for e in entries if e.machine.provider == p], p, asked, region) for p in providers],
+    }
+
+
+def slices_document(
+    entries: Sequence[Entry], stocks: Iterable[Stock], at_least_gb: float, region: str = ""
+) -> CatalogSlicesDocument:
+    """Find the devices that are large enough."""
+    offered = [entry for entry in entries if not region or region not in entry.missing]
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "CatalogSlices",
+        "embedded": catalogue_date(),
+        "refreshed": _stocks(stocks),
+        "atLeastGB": at_least_gb,
+        "slices": [_slice(found) for found in find_slices(offered, at_least_gb, cuts_of)],
+    }
+
+
+def type_document(entries: Sequence[Entry], stocks: Iterable[Stock]) -> CatalogTypeDocument:
+    """Describe one type in full.
+
+    Args:
+        entries: The type; several of one name where GPUs are attached to a machine. At least one.
+        stocks: Refreshed data in the catalogue.
+    """
+    first = entries[0].machine
+    one = first if len(entries) == 1 else None
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "CatalogType",
+        "embedded": catalogue_date(),
+        "refreshed": _stocks(stocks),
+        "machines": [_machine(entry) for entry in entries],
+        "computeCapability": ".".join(map(str, first.model.compute_capability)) if one else "",
+        "resources": {GPU_RESOURCE: one.devices} if one else {},
+        "profiles": [_profile(one, profile) for profile in profiles(one.model)] if one else [],
+        "mixes": [list(mix) for mix in maximal_mixes(one.model)] if one else [],
+        "facts": _facts(first, shared=one is not None),
+    }
+
+
+def _found(entries: Sequence[Entry], provider: str, asked: tuple[GpuModel, float], region: str) -> FoundPart:
+    model, count = asked
+    by_machine = {(e.machine.name, e.machine.model, e.machine.gpus): e for e in entries}
+    barred = {e.machine: why for e in entries if (why := _bar(e, region))}
+    among = [e.machine for e in entries if e.machine not in barred]
+    others = [(m, why) for m, why in barred.items() if m.model == model and m.has_gpus(count) and m.status != "retired"]
+    try:
+        resolution = resolve_machine(provider, model, count, among)
+    except CatalogueError as error:
+        near = near_machines(model, count, among)
+        return {
+            "provider": provider,
+            "machine": None,
+            "why": error.why or error.message,
+            "rejected": [{"instanceType": m.name, "why": why} for m, why in others],
+            "candidates": [_machine(by_machine[m.name, m.model, m.gpus]) for m in near],
+        }
+    chosen = resolution.machine
+    entry = by_machine.get((chosen.name, chosen.model, chosen.gpus)) or by_machine[ATTACHED, chosen.model, chosen.gpus]
+    rejected = [*resolution.rejected, *others]
+    return {
+        "provider": provider,
+        "machine": _machine(entry, chosen),
+        "why": _why(asked, [why for _, why in rejected]),
+        "rejected": [{"instanceType": m.name, "why": why} for m, why in rejected],
+        "candidates": [],
+    }
+
+
+def _bar(entry: Entry, region: str) -> str:
+    """Say what keeps this account, or this region, from having a machine; "" for nothing."""
+    if region and region in entry.missing:
+        return f"is not offered in {region}"
+    return f"cannot be had by this account ({entry.restricted})" if entry.restricted else ""
+
+
+def _why(asked: tuple[GpuModel, float], reasons: Sequence[str]) -> str:
+    model, count = asked
+    if not reasons:
+        return f"the only one with {count:g} x {model}"
+    if any(reason.startswith(("costs", "has no known price")) for reason in reasons):
+        return "the lowest known price of those that are ordinary and current"
+    return "the only ordinary and current one"
+
+
+def _machine(entry: Entry, machine: Machine | None = None) -> MachinePart:
+    """Describe a machine; with `machine` one that its GPUs are attached to."""
+    shown = machine or entry.machine
+    return {
+        "provider": shown.provider,
+        "instanceType": shown.name,
+        "gpu": gpu_part(shown) or {"model": str(shown.model), "count": shown.gpus},
+        "gpuMemoryGiB": shown.gpu_memory_gib,
+        "vcpus": shown.vcpus,
+        "memoryGiB": shown.memory_gib,
+        "arch": shown.arch,
+        "mig": shown.mig_capable,
+        "accelerator": shown.accelerator,
+        "localSsdGiB": shown.local_ssd_gib,
+        "status": shown.status,
+        "notes": shown.notes,
+        "successor": shown.successor,
+        "price": _price(shown, shown.price_usd_h),
+        "spot": _price(shown, shown.spot_usd_h),
+        "source": entry.source,
+        "date": entry.as_of,
+        "regions": list(entry.regions),
+        "missing": list(entry.missing),
+        "restricted": entry.restricted,
+    }
+
+
+def _price(machine: Machine, usd: float | None) -> PricePart | None:
+    if usd is None:
+        return None
+    return {"usdPerHour": round(usd, 4), "region": machine.price_region, "date": machine.price_date}
+
+
+def _slice(found: Slice) -> SlicePart:
+    machine = found.entry.machine
+    return {
+        "kind": found.kind,
+        "profile": found.profile,
+        "memoryGB": found.memory_gb,
+        "perNode": found.per_node,
+        "resources": {"single": found.single, **({"mixed": found.mixed} if found.mixed else {})},
+        "confidence": found.confidence,
+        "price": _price(machine, found.price_usd_h),
+        "machine": _machine(found.entry),
+    }
+
+
+def _profile(machine: Machine, profile: MigProfile) -> ProfilePart:
+    cuts = cuts_of(machine)
+    available = profile.name in cuts.profiles
+    resources: dict[Literal["single", "mixed"], str] = {"single": GPU_RESOURCE} if available else {}
+    if available and cuts.mixed:
+        resources["mixed"] = resource_name(profile)
+    return {
+        "name": profile.name,
+        "memoryGB": profile.memory_gb,
+        "perGpu": profile.max_instances,
+        "perNode": profile.max_instances * machine.devices,
+        "available": available,
+        "resources": resources,
+        "confidence": profile.confidence,
+    }
+
+
+def _facts(machine: Machine, *, shared: bool) -> list[FactPart]:
+    catalogue = catalogue_of(machine.provider)
+    found: list[FactPart] = [
+        {"text": fact.text, "source": fact.source} for fact in (catalogue.facts(machine) if catalogue else ())
+    ]
+    if shared and not machine.is_fractional:
+        text = (
+            f"MPS shares a GPU among at most {max_mps_replicas(machine.model)} clients, time-slicing among any number"
+        )
+        found.append({"text": text, "source": "NVIDIA/k8s-device-plugin v0.20.0 README"})
+    return found
+
+
+def _stocks(stocks: Iterable[Stock]) -> list[StockPart]:
+    return [
+        {"provider": s.provider, "region": s.region, "date": s.day, "types": len(s.offers)}
+        for s in sorted(stocks, key=lambda s: (s.provider, s.region))
+    ]

@@ -1,0 +1,172 @@
+"""Refreshing the catalogue from the clouds' own APIs.
+
+Lives here: which regions are asked, asking them at the same time, what becomes of answers and failures, and the
+document of it. Must not live here: calls and what answers mean (the providers), the file (cache.py).
+
+One cloud's failure is its own: what was there before stays, and it is said why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.catalog.seam import Inquiry, catalogues
+from gpukube.engine.documents.parts import error_part
+from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
+from gpukube.engine.fanout import run_all
+from gpukube.errors import ExitCode, GpukubeError, SpecError, Where
+from gpukube.gpu.machines import machines
+from gpukube.gpu.refreshed import Stock
+from gpukube.gpu.refusal import nearest, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.catalog.seam import Account, CloudCatalogue, Findings
+    from gpukube.core.values import Settings
+    from gpukube.engine.documents.shapes.catalog import CatalogRefreshDocument, RefreshedPart
+    from gpukube.gpu.refreshed import Offer
+
+__all__ = ["Outcome", "choose_inquiries", "joined", "refresh", "refresh_document", "refresh_exit_code"]
+
+AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one inquiry.
+
+    Attributes:
+        inquiry: The question.
+        stock: The data that holds now: new, or that of before; None where there is neither.
+        error: Why it is not new.
+    """
+
+    inquiry: Inquiry
+    stock: Stock | None
+    error: GpukubeError | None = None
+
+
+def choose_inquiries(
+    providers: Sequence[str], regions: Sequence[str], account: Account, settings: Settings
+) -> tuple[Inquiry, ...]:
+    """Choose what to ask.
+
+    Args:
+        providers: Clouds; () for all, or, where regions are named, for those whose regions they are.
+        regions: () for the one that each cloud's embedded prices are of.
+        account: In whose name.
+        settings: Of the run.
+
+    Raises:
+        SpecError: No such cloud, or a region that is of none of them.
+    """
+    known = catalogues()
+    for name in providers:
+        if name not in known:
+            raise SpecError(
+                f'there is no catalogue of "{name}"',
+                where=Where("--provider"),
+                fix=f"write {one_of(nearest(name, known))}",
+                code="no-catalogue",
+            )
+    meant = {name: known[name] for name in (providers or known)}
+    found = [Inquiry(name, region, account, settings) for name in meant for region in _regions(meant[name], regions)]
+    for region in regions:
+        if not any(catalogue.has_region(region) for catalogue in meant.values()):
+            examples = (f"{catalogue.region_example} ({name})" for name, catalogue in meant.items())
+            raise SpecError(
+                f'"{region}" is no region of {one_of(meant)}',
+                where=Where("--region"),
+                fix=f"write a name such as {one_of(examples)}",
+                code="region",
+            )
+    return tuple({(inquiry.provider, inquiry.region): inquiry for inquiry in found}.values())
+
+
+def _regions(catalogue: CloudCatalogue, asked: Sequence[str]) -> Sequence[str]:
+    return [region for region in asked if catalogue.has_region(region)] if asked else (catalogue.home,)
+
+
+def refresh(inquiries: Sequence[Inquiry], former: Sequence[Stock], now: str) -> tuple[Outcome, ...]:
+    """Ask all at the same time.
+
+    Args:
+        inquiries: The questions.
+        former: Data of before.
+        now: ISO 8601 in UTC.
+    """
+    known = catalogues()
+    tasks = {(i.provider, i.region): partial(known[i.provider].fetch, i) for i in inquiries}
+    before = {(stock.provider, stock.region): stock for stock in former}
+    answers = run_all(tasks, AT_ONCE)
+    outcomes = []
+    for inquiry in inquiries:
+        key = (inquiry.provider, inquiry.region)
+        old, answer = before.get(key), answers[key]
+        if isinstance(answer, GpukubeError):
+            outcomes.append(Outcome(inquiry, old, answer))
+        else:
+            outcomes.append(Outcome(inquiry, _stock(inquiry, answer, old, now)))
+    return tuple(outcomes)
+
+
+def _stock(inquiry: Inquiry, found: Findings, old: Stock | None, now: str) -> Stock:
+    """Date the new prices; where none could be read, take over those of before with their own dates."""
+    dated = [replace(offer, price_date=now[:10]) if offer.price_usd_h is not None else offer for offer in found.offers]
+    if not found.priced and old is not None:
+        prices: Mapping[tuple[str, str, float], Offer] = {offer.key: offer for offer in old.offers}
+        dated = [_with_price_of(prices.get(offer.key), offer) for offer in dated]
+    offers = tuple(sorted(dated, key=lambda offer: offer.key))
+    return Stock(inquiry.provider, inquiry.region, now, offers, found.notes)
+
+
+def _with_price_of(old: Offer | None, offer: Offer) -> Offer:
+    if old is None or offer.price_usd_h is not None:
+        return offer
+    return replace(offer, price_usd_h=old.price_usd_h, spot_usd_h=old.spot_usd_h, price_date=old.price_date)
+
+
+def joined(former: Sequence[Stock], outcomes: Sequence[Outcome]) -> tuple[Stock, ...]:
+    """Give what is to be kept: everything of before, and the new in place of its own."""
+    kept = {(stock.provider, stock.region): stock for stock in former}
+    kept |= {(o.stock.provider, o.stock.region): o.stock for o in outcomes if o.stock is not None and o.error is None}
+    return tuple(kept.values())
+
+
+def refresh_exit_code(outcomes: Sequence[Outcome]) -> ExitCode:
+    """Choose the exit code: 0 all new, 3 some, and when none is, that of the first failure."""
+    failed = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if not failed:
+        return ExitCode.DONE
+    return failed[0].exit_code if len(failed) == len(outcomes) else ExitCode.PARTLY_DONE
+
+
+def refresh_document(outcomes: Sequence[Outcome], file: str) -> CatalogRefreshDocument:
+    """Describe what a refresh did."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "CatalogRefresh",
+        "exitCode": int(refresh_exit_code(outcomes)),
+        "file": file,
+        "clouds": [_part(outcome) for outcome in outcomes],
+    }
+
+
+def _part(outcome: Outcome) -> RefreshedPart:
+    stock, inquiry = outcome.stock, outcome.inquiry
+    offers = stock.offers if stock else ()
+    embedded = {m.name for m in machines(inquiry.provider)}
+    return {
+        "provider": inquiry.provider,
+        "region": inquiry.region,
+        "refreshed": outcome.error is None,
+        "types": len(offers),
+        "prices": sum(offer.price_usd_h is not None for offer in offers),
+        "added": sorted({offer.name for offer in offers} - embedded),
+        "notes": list(stock.notes) if stock and outcome.error is None else [],
+        "kept": stock.day if stock and outcome.error is not None else "",
+        "errors": error_part(outcome.error) or [],
+    }

@@ -1,0 +1,218 @@
+"""What the catalog commands do: read the cache, ask the room, show the document, choose the exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final, get_args
+
+import typer
+
+from gpukube.catalog.cache import Cached, cache_file, read_cache, write_cache
+from gpukube.catalog.documents import find_document, list_document, slices_document, type_document
+from gpukube.catalog.filters import Filters, choose_entries, find_models
+from gpukube.catalog.refreshing import choose_inquiries, joined, refresh, refresh_document, refresh_exit_code
+from gpukube.catalog.seam import Account
+from gpukube.catalog.types import find_type
+from gpukube.cli import output as out
+from gpukube.cli.stage import endpoints
+from gpukube.core.values import Settings
+from gpukube.endpoint import is_loopback
+from gpukube.errors import ExitCode, SpecError, Where
+from gpukube.gpu.catalogue import CatalogueError, machines, parse_model
+from gpukube.gpu.machines import Status
+from gpukube.gpu.models import Arch
+from gpukube.gpu.refreshed import lay_over
+from gpukube.gpu.refusal import nearest, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import TypeVar
+
+    from gpukube.cli.options import Choices
+    from gpukube.gpu.refreshed import Stock
+
+    T = TypeVar("T")
+
+__all__ = ["Asked", "Search", "find_machines", "refresh_catalogue", "show_list", "show_type"]
+
+_MEMORY: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:g|gb|gi|gib)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The filters of `catalog list`, as given."""
+
+    providers: tuple[str, ...]
+    models: tuple[str, ...]
+    memory: str
+    mig: bool | None
+    arch: str
+    max_price: float | None
+    statuses: tuple[str, ...]
+    region: str
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What `catalog find` shall find, as given."""
+
+    gpu: str
+    count: float
+    slice_memory: str
+    limit: int
+    providers: tuple[str, ...]
+    region: str
+
+
+def show_list(choices: Choices, asked: Asked) -> None:
+    """List types."""
+    out.require_format(choices.output, "CatalogList")
+    filters = Filters(
+        providers=_clouds(asked.providers),
+        models=tuple(model for text in asked.models for model in _told("--model", partial(find_models, text))),
+        gpu_memory_gib=_gib("--memory", asked.memory) if asked.memory else None,
+        mig=asked.mig,
+        arch=_one_word("--arch", asked.arch, get_args(Arch)),
+        max_price=asked.max_price,
+        statuses=tuple(_one_word("--status", status, get_args(Status)) for status in asked.statuses),
+        region=asked.region,
+    )
+    stocks = _stocks(choices, asked.region)
+    shown = choose_entries(lay_over(stocks, asked.region), filters)
+    out.show(list_document(shown, stocks, asked.region), choices.output, verbose=choices.verbose)
+
+
+def find_machines(choices: Choices, search: Search) -> None:
+    """Find a machine per cloud, or a slice."""
+    out.require_format(choices.output, "CatalogFind")
+    if bool(search.gpu) == bool(search.slice_memory):
+        said = "both --gpu and --slice-memory are given" if search.gpu else "nothing to find is given"
+        fix = "write --gpu A100-80GB --count 8, or --slice-memory 20GiB"
+        raise SpecError(said, where=Where("--gpu"), fix=fix, code="nothing-to-find")
+    if search.slice_memory:
+        _find_slices(choices, search)
+        return
+    model = _told("--gpu", partial(parse_model, search.gpu))
+    stocks = _stocks(choices, search.region)
+    providers = _clouds(search.providers) or tuple(sorted({m.provider for m in machines()}))
+    document = find_document(lay_over(stocks, search.region), stocks, (model, search.count), providers, search.region)
+    out.show(document, choices.output, verbose=choices.verbose)
+    found = any(cloud["machine"] for cloud in document["clouds"])
+    raise typer.Exit(ExitCode.DONE if found else ExitCode.BAD_INPUT)
+
+
+def _find_slices(choices: Choices, search: Search) -> None:
+    at_least = _gib("--slice-memory", search.slice_memory)
+    clouds, stocks = _clouds(search.providers), _stocks(choices, search.region)
+    entries = [e for e in lay_over(stocks, search.region) if not clouds or e.machine.provider in clouds]
+    document = slices_document(entries, stocks, at_least, search.region)
+    if not document["slices"]:
+        raise SpecError(
+            f"no GPU of the catalogue has {at_least:g} GB",
+            where=Where("--slice-memory"),
+            fix=f"write at most {max(e.machine.gpu_memory_gib for e in entries):g}",
+            code="no-slice",
+        )
+    total = len(document["slices"])
+    if search.limit and choices.output in ("table", "wide"):
+        document = {**document, "slices": document["slices"][: search.limit]}
+    out.show(document, choices.output, verbose=choices.verbose)
+    if len(document["slices"]) < total:
+        sys.stderr.write(f"{total - len(document['slices'])} more: --limit 0 shows all\n")
+
+
+def show_type(choices: Choices, name: str, region: str) -> None:
+    """Show one type."""
+    out.require_format(choices.output, "CatalogType")
+    stocks = _stocks(choices, region)
+    entries = _told("TYPE", partial(find_type, lay_over(stocks, region), name))
+    out.show(type_document(entries, stocks), choices.output, verbose=choices.verbose)
+
+
+def refresh_catalogue(
+    choices: Choices, providers: Sequence[str], regions: Sequence[str], account: tuple[str, str]
+) -> None:
+    """Ask the clouds, keep what they say."""
+    out.require_format(choices.output, "CatalogRefresh")
+    subscription, project = account
+    settings = Settings(endpoints=endpoints())
+    inquiries = choose_inquiries(providers, regions, Account(subscription, project), settings)
+    if choices.sandbox:
+        from gpukube.cli import sandbox
+
+        inquiries = tuple(replace(i, settings=shelter.settings) for shelter in [sandbox.enter()] for i in inquiries)
+    file = _file(choices)
+    outcomes = refresh(inquiries, _read(file).stocks, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
+    if any(outcome.error is None for outcome in outcomes):
+        write_cache(file, joined(read_cache(file).stocks, outcomes))  # read again: another run may have ended meanwhile
+    out.show(refresh_document(outcomes, str(file)), choices.output, verbose=choices.verbose)
+    raise typer.Exit(refresh_exit_code(outcomes))
+
+
+def _file(choices: Choices) -> Path:
+    """Name the file of refreshed data; an emulated cloud, however it was reached, has one of its own."""
+    emulated = choices.sandbox or any(is_loopback(url) for url in endpoints().values())
+    return cache_file(os.environ, sandbox=emulated)
+
+
+def _read(file: Path) -> Cached:
+    cached = read_cache(file)
+    out.warn(cached.findings)
+    return cached
+
+
+def _stocks(choices: Choices, region: str) -> tuple[Stock, ...]:
+    """Read the refreshed data.
+
+    Raises:
+        SpecError: A region is asked for that is in none of it.
+    """
+    stocks = _read(_file(choices)).stocks
+    known = sorted({stock.region for stock in stocks})
+    if region and region not in known:
+        raise SpecError(
+            f'nothing is known of the region "{region}"',
+            where=Where("--region"),
+            fix=f"gpukube catalog refresh --region {region}",
+            why=f"refreshed are {', '.join(known)}" if known else "nothing was refreshed yet",
+            code="region",
+        )
+    return stocks
+
+
+def _clouds(providers: Sequence[str]) -> tuple[str, ...]:
+    known = sorted({m.provider for m in machines()})
+    return tuple(_one_word("--provider", name, known) for name in providers)
+
+
+def _one_word(option: str, word: str, known: Sequence[str]) -> str:
+    if word and word not in known:
+        ordered = nearest(word, known)
+        raise SpecError(
+            f'"{word}" is none of the choices', where=Where(option), fix=f"write {one_of(ordered)}", code="choice"
+        )
+    return word
+
+
+def _gib(option: str, text: str) -> float:
+    """Read an amount of GPU memory; GB and GiB are one here, as they are in NVIDIA's names."""
+    found = _MEMORY.fullmatch(text.strip())
+    if found is None or not float(found[1]):
+        raise SpecError(
+            f'"{text}" is no amount of memory', where=Where(option), fix="write GiB as 20 or 20GiB", code="memory"
+        )
+    return float(found[1])
+
+
+def _told(option: str, find: Callable[[], T]) -> T:
+    """Let a refusal of the catalogue say which part of the command line it is about."""
+    try:
+        return find()
+    except CatalogueError as error:
+        raise SpecError(error.message, where=Where(option), fix=error.fix, why=error.why, code=error.code) from error

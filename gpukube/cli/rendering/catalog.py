@@ -1,0 +1,313 @@
+"""The catalogue for people: types in tables by the day and region of their prices, and what was found or refreshed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from gpukube.cli.rendering.lines import Hung, add_row, finding_lines, number, plural, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.engine.documents.shapes.catalog import (
+        CatalogFindDocument,
+        CatalogListDocument,
+        CatalogRefreshDocument,
+        CatalogSlicesDocument,
+        CatalogTypeDocument,
+        FoundPart,
+        MachinePart,
+        PricePart,
+        ProfilePart,
+        RefreshedPart,
+        SlicePart,
+        StockPart,
+    )
+
+    Column = tuple[str, Callable[[MachinePart], str]]
+    Group = tuple[str, str, str]
+
+__all__ = ["render_find", "render_refresh", "render_slices", "render_type", "render_types"]
+
+_FACT: Final = 11
+"""Width of the names of facts."""
+_REJECTED_SHOWN: Final = 3
+_ATTACHED: Final = "n1-"
+
+
+def render_types(document: CatalogListDocument, view: View) -> Iterator[Line]:
+    """Show types, a table for each cloud and each day and region that prices are of."""
+    for group, machines in _grouped(document["machines"]).items():
+        yield Text(_title(group), style="bold")
+        yield from _table(machines, view)
+        yield ""
+    if not document["machines"]:
+        yield "no GPU instance type fits"
+    yield from _footnotes(document)
+
+
+def render_find(document: CatalogFindDocument, view: View) -> Iterator[Line]:
+    """Show the machine of each cloud, why it is that one, and what comes nearest where there is none."""
+    asked = document["asked"]
+    yield Text(f"{number(asked['count'])} x {asked['model']}", style="bold")
+    for cloud in document["clouds"]:
+        yield from _found(cloud, view)
+    yield from _data(document["embedded"], document["refreshed"])
+
+
+def render_slices(document: CatalogSlicesDocument, view: View) -> Iterator[Line]:
+    """Show devices, two lines each: what it is and costs, and the machine it is cheapest on."""
+    del view
+    yield Text(f"at least {number(document['atLeastGB'])} GB, smallest first", style="bold")
+    heads = [_slice_head(found) for found in document["slices"]]
+    widths = [max(map(len, column)) for column in zip(*heads, strict=True)] if heads else []
+    for found, head in zip(document["slices"], heads, strict=True):
+        cells = (cell.ljust(width) for cell, width in zip(head, widths, strict=True))
+        yield Hung(Text("  "), Text(" ".join(cells).rstrip()))
+        yield Hung(Text(" " * 10), Text(_slice_place(found), style="dim"))
+    if any(found["machine"]["instanceType"].startswith(_ATTACHED) for found in document["slices"]):
+        yield Hung(Text(""), Text("+: the machine that the GPU is attached to is billed on top", style="dim"))
+    yield Hung(Text(""), Text("sizes are those in the names; usable memory is a little less", style="dim"))
+    yield from _data(document["embedded"], document["refreshed"])
+
+
+def render_type(document: CatalogTypeDocument, view: View) -> Iterator[Line]:
+    """Show one type in full."""
+    first = document["machines"][0]
+    yield Text(f"{first['provider']} {first['instanceType']}", style="bold")
+    if len(document["machines"]) > 1:
+        yield from _table(document["machines"], view)
+    else:
+        yield from _facts(document)
+        yield from _profiles(document["profiles"], view)
+        if document["mixes"]:
+            mixes = "; ".join(_counted(mix) for mix in document["mixes"])
+            yield Hung(Text(f"  {'mixes':<{_FACT}}"), Text(mixes))
+    for fact in document["facts"]:
+        source = f" ({fact['source']})" if view.verbose else ""
+        yield Hung(Text(f"  {'to know':<{_FACT}}"), Text(fact["text"] + source))
+    yield from _data(document["embedded"], document["refreshed"])
+
+
+def render_refresh(document: CatalogRefreshDocument, view: View) -> Iterator[Line]:
+    """Show what became of each region."""
+    del view
+    for cloud in document["clouds"]:
+        yield from _refreshed(cloud)
+    if any(cloud["refreshed"] for cloud in document["clouds"]):
+        yield Hung(Text(""), Text(f"kept in {document['file']}", style="dim"))
+
+
+def _grouped(machines: Sequence[MachinePart]) -> dict[Group, list[MachinePart]]:
+    """Group types by what their prices are of; types without a price stand with the largest group of their cloud."""
+    counts = Counter(group for machine in machines if (group := _own_group(machine)))
+    found: dict[Group, list[MachinePart]] = {}
+    for machine in machines:
+        near = [group for group in counts if group[0] == machine["provider"]]
+        usual = max(near, key=lambda group: counts[group]) if near else (machine["provider"], "", "")
+        found.setdefault(_own_group(machine) or usual, []).append(machine)
+    return dict(sorted(found.items()))
+
+
+def _own_group(machine: MachinePart) -> Group | None:
+    price = machine["price"]
+    return (machine["provider"], price["region"], price["date"]) if price else None
+
+
+def _title(group: Group) -> str:
+    provider, region, date = group
+    return f"{provider}  USD/h in {region} on {date}" if region else f"{provider}  no price is known"
+
+
+def _gpus(machine: MachinePart) -> str:
+    return f"{number(machine['gpu']['count'])}x {machine['gpu']['model']}"
+
+
+def _usd(price: PricePart | None) -> str:
+    return "-" if price is None else f"{price['usdPerHour']:.2f}"
+
+
+def _known(value: float | None) -> str:
+    return "-" if value is None else number(value)
+
+
+def _yes(value: bool | None) -> str:  # noqa: FBT001 - three answers, "-" is one of them
+    return {True: "yes", False: "no", None: "?"}[value]
+
+
+_ALWAYS: Final[tuple[Column, ...]] = (
+    ("TYPE", lambda m: m["instanceType"]),
+    ("GPUS", _gpus),
+    ("MIG", lambda m: _yes(m["mig"])),
+    ("STATUS", lambda m: m["status"]),
+    ("USD/H", lambda m: _usd(m["price"])),
+)
+_ROOMY: Final[tuple[Column, ...]] = (
+    ("VCPU", lambda m: _known(m["vcpus"])),
+    ("GIB", lambda m: "-" if m["memoryGiB"] is None else f"{m['memoryGiB']:.0f}"),
+    ("ARCH", lambda m: m["arch"]),
+    ("SPOT", lambda m: _usd(m["spot"])),
+)
+"""Shown one after the other as long as there is room."""
+_WIDE: Final[tuple[Column, ...]] = (
+    ("GPU GIB", lambda m: _known(m["gpuMemoryGiB"])),
+    ("SSD GIB", lambda m: _known(m["localSsdGiB"])),
+    ("ACCELERATOR", lambda m: m["accelerator"] or "-"),
+    ("OF", lambda m: f"{m['source']} {m['date']}"),
+    ("NOTES", lambda m: m["notes"] or "-"),
+)
+
+
+def _table(machines: Sequence[MachinePart], view: View) -> Iterator[Line]:
+    columns = list(_ALWAYS)
+    for column in (*_ROOMY, *(_WIDE if view.wide else ())):
+        if not view.width or view.wide or _width([*columns, column], machines) <= view.width:
+            columns.append(column)
+    table = table_of([title for title, _ in columns], padding=1)
+    for machine in machines:
+        style = "yellow" if machine["status"] in ("retired", "unknown") else ""
+        add_row(table, *(Text(cell(machine), style=style) for _, cell in columns))
+    yield table
+
+
+def _width(columns: Sequence[Column], machines: Sequence[MachinePart]) -> int:
+    return sum(1 + max(len(title), *(len(cell(m)) for m in machines)) for title, cell in columns)
+
+
+def _footnotes(document: CatalogListDocument) -> Iterator[Line]:
+    count = plural(len(document["machines"]), "type")
+    left = ", ".join(f"{number} {reason}" for reason, number in document["leftOut"].items())
+    yield Hung(Text(""), Text(count + (f"; left out: {left}" if left else "")))
+    yield from _data(document["embedded"], document["refreshed"])
+
+
+def _data(embedded: str, refreshed: Sequence[StockPart]) -> Iterator[Line]:
+    """Say which data this is."""
+    live = ", ".join(f"{s['provider']} {s['region']} of {s['date']}" for s in refreshed)
+    said = f"data: embedded table of {embedded}" + (f"; refreshed: {live}" if live else "")
+    yield Hung(Text(""), Text(said, style="dim"))
+
+
+def _found(cloud: FoundPart, view: View) -> Iterator[Line]:
+    machine = cloud["machine"]
+    if machine is None:
+        yield Hung(Text(f"  {cloud['provider']:<5}"), Text.assemble(("-  ", "red"), cloud["why"]))
+        for near in cloud["candidates"]:
+            yield Hung(Text(" " * 7 + "near: "), Text(f"{near['instanceType']}  {_gpus(near)}  {_price_words(near)}"))
+    else:
+        yield Hung(
+            Text(f"  {cloud['provider']:<5}"),
+            Text.assemble((machine["instanceType"], "green"), f"  {_price_words(machine)}"),
+        )
+        yield Hung(Text(" " * 7), Text(_shape(machine)))
+        yield Hung(Text(" " * 7 + "why: "), Text(cloud["why"]))
+    shown = cloud["rejected"] if view.verbose else cloud["rejected"][:_REJECTED_SHOWN]
+    for other in shown:
+        yield Hung(Text(" " * 7 + "not: "), Text(f"{other['instanceType']} {other['why']}", style="dim"))
+    if more := len(cloud["rejected"]) - len(shown):
+        yield Hung(Text(" " * 7), Text(f"and {more} more (-v shows all)", style="dim"))
+
+
+def _price_words(machine: MachinePart) -> str:
+    price = machine["price"]
+    if price is None:
+        return "no price is known"
+    alone = " for the GPUs alone" if machine["accelerator"] and machine["instanceType"].startswith(_ATTACHED) else ""
+    return f"{_usd(price)} USD/h{alone} ({price['region']}, {price['date']})"
+
+
+def _shape(machine: MachinePart) -> str:
+    parts = [
+        f"{_known(machine['vcpus'])} vCPU",
+        f"{_known(machine['memoryGiB'])} GiB",
+        machine["arch"],
+        {True: "MIG", False: "no MIG", None: "MIG is not confirmed"}[machine["mig"]],
+    ]
+    return ", ".join([*parts, *([machine["status"]] if machine["status"] != "current" else [])])
+
+
+def _slice_head(found: SlicePart) -> tuple[str, str, str, str, str]:
+    what = {"mig": found["profile"], "gpu": "whole GPU", "share": "share"}[found["kind"]]
+    alone = "+" if found["machine"]["instanceType"].startswith(_ATTACHED) else ""
+    price = f"{found['price']['usdPerHour']:.3f}{alone} USD/h" if found["price"] else "no known price"
+    machine = found["machine"]
+    return f"{number(found['memoryGB'])} GB", what, machine["gpu"]["model"], machine["provider"], price
+
+
+def _slice_place(found: SlicePart) -> str:
+    machine, price = found["machine"], found["price"]
+    asked = " or ".join(found["resources"].values())
+    told = f" ({price['region']}, {price['date']})" if price else ""
+    return f"{machine['instanceType']}: {found['perNode']} per node as {asked}{told}"
+
+
+def _facts(document: CatalogTypeDocument) -> Iterator[Line]:
+    (machine,) = document["machines"]
+    status = machine["status"] + (f": write {machine['successor']}" if machine["successor"] else "")
+    shown = ", ".join(f"{name}: {count}" for name, count in document["resources"].items())
+    spot = machine["spot"]
+    each = f"{number(machine['gpuMemoryGiB'])} GiB each, compute capability {document['computeCapability']}"
+    facts: Mapping[str, str] = {
+        "gpus": f"{number(machine['gpu']['count'])} x {machine['gpu']['model']}, {each}",
+        "machine": _shape(machine).removesuffix(f", {machine['status']}"),
+        "disks": f"{number(machine['localSsdGiB'])} GiB local" if machine["localSsdGiB"] else "",
+        "accelerator": machine["accelerator"],
+        "price": _price_words(machine),
+        "spot": f"{_usd(spot)} USD/h ({spot['region']}, {spot['date']})" if spot else "",
+        "status": status,
+        "shows": f"{shown} per node, neither cut nor shared",
+        "notes": machine["notes"],
+        "restricted": machine["restricted"],
+        "regions": _regions(machine),
+    }
+    for name, said in facts.items():
+        if said:
+            yield Hung(Text(f"  {name:<{_FACT}} "), Text(said))
+
+
+def _regions(machine: MachinePart) -> str:
+    missing = f"; not in {', '.join(machine['missing'])}" if machine["missing"] else ""
+    return f"{', '.join(machine['regions']) or 'none'}{missing}" if machine["regions"] or missing else ""
+
+
+def _profiles(profiles: Sequence[ProfilePart], view: View) -> Iterator[Line]:
+    """Show MIG profiles; those that the cloud does not make only when more is asked for."""
+    shown = [p for p in profiles if p["available"] or view.verbose]
+    if not shown:
+        if profiles:
+            yield Hung(Text(f"  {'mig':<{_FACT}} "), Text("this machine's GPUs cannot be cut here"))
+        return
+    yield ""
+    table = table_of(["PROFILE", "GB", "PER GPU", "PER NODE", "STRATEGY single", "mixed"], padding=1)
+    for profile in shown:
+        resources = profile["resources"]
+        cells = ("-", "-") if not profile["available"] else (resources["single"], resources.get("mixed", "-"))
+        counts = (profile["memoryGB"], profile["perGpu"], profile["perNode"])
+        add_row(table, profile["name"], *map(str, counts), *cells)
+    yield table
+    if hidden := len(profiles) - len(shown):
+        yield Text(f"{plural(hidden, 'profile')} of the GPU cannot be had here (-v shows all)", style="dim")
+    yield ""
+
+
+def _counted(mix: Sequence[str]) -> str:
+    return " + ".join(f"{mix.count(name)}x {name}" for name in dict.fromkeys(mix))
+
+
+def _refreshed(cloud: RefreshedPart) -> Iterator[Line]:
+    place = f"{cloud['provider']} {cloud['region']}"
+    if cloud["refreshed"]:
+        said = f"{plural(cloud['types'], 'GPU type')}, {plural(cloud['prices'], 'price')}"
+        yield Hung(Text(f"{place}  "), Text(said, style="green"))
+        if cloud["added"]:
+            yield Hung(Text("  new: "), Text(", ".join(cloud["added"])))
+    else:
+        kept = f"the data of {cloud['kept']} stays" if cloud["kept"] else "the embedded data stays"
+        yield Hung(Text(f"{place}  "), Text(f"not refreshed; {kept}", style="red"))
+    for note in cloud["notes"]:
+        yield Hung(Text("  note: "), Text(note))
+    yield from finding_lines(cloud["errors"])

@@ -1,0 +1,175 @@
+"""What EKS contributes to the catalogue.
+
+Lives here: MIG profiles, images and drivers per machine, and reading what EC2 and AWS's price list say. Must not live
+here: calls (`market`).
+
+Sources: EC2 DescribeInstanceTypes and DescribeSpotPriceHistory, AWS Price List GetProducts (botocore 1.44.5);
+docs: eks/ml-eks-optimized-ami.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from math import log
+from typing import TYPE_CHECKING, Final
+
+from gpukube.catalog.filters import find_models
+from gpukube.catalog.seam import CloudCatalogue, Fact
+from gpukube.gpu.catalogue import CatalogueError
+from gpukube.gpu.mig import profiles
+from gpukube.gpu.refreshed import Offer
+from gpukube_eks.ami import SYSTEMS, family_of, find_image
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube.catalog.seam import Findings, Inquiry
+    from gpukube.gpu.catalogue import Machine
+
+__all__ = ["CATALOGUE", "TYPE_FILTER", "price_filters", "priced", "read_price", "read_spot", "read_type"]
+
+TYPE_FILTER: Final = [{"Name": "instance-type", "Values": ["p*", "g*"]}]
+"""GPU types are of the families p and g; GpuInfo itself cannot be filtered by."""
+
+_IMAGES: Final = "docs: eks/ml-eks-optimized-ami"
+_MIB: Final = 1024
+
+
+def price_filters(region: str, *, bare_metal: bool) -> list[dict[str, str]]:
+    """Make the filters of GetProducts: Linux without licences, on demand, as used; bare metal is sold as dedicated."""
+    terms = {
+        "regionCode": region,
+        "operatingSystem": "Linux",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
+        "marketoption": "OnDemand",
+        "tenancy": "Dedicated" if bare_metal else "Shared",
+        "productFamily": "Compute Instance (bare metal)" if bare_metal else "Compute Instance",
+    }
+    return [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in terms.items()]
+
+
+def read_type(item: Mapping[str, object]) -> Offer | None:
+    """Read one type of DescribeInstanceTypes; None for one without GPUs of NVIDIA.
+
+    A fraction has Count 0, LogicalGpuCount 1 and a partition size, and its memory is the fraction's
+    (aws/karpenter-provider-aws#8324).
+    """
+    gpus = _items(_mapping(item.get("GpuInfo")).get("Gpus"))
+    if not gpus or str(gpus[0].get("Manufacturer")).upper() != "NVIDIA":
+        return None
+    gpu = gpus[0]
+    part = _number(gpu.get("GpuPartitionSize")) or 1.0
+    count = _number(gpu.get("Count")) or part * (_number(gpu.get("LogicalGpuCount")) or 1)
+    memory = _number(_mapping(item.get("MemoryInfo")).get("SizeInMiB"))
+    vcpus = _number(_mapping(item.get("VCpuInfo")).get("DefaultVCpus"))
+    architectures = _mapping(item.get("ProcessorInfo")).get("SupportedArchitectures")
+    return Offer(
+        name=str(item.get("InstanceType")),
+        model=_model(str(gpu.get("Name")), (_number(_mapping(gpu.get("MemoryInfo")).get("SizeInMiB")) or 0) / part),
+        gpus=count,
+        vcpus=None if vcpus is None else int(vcpus),
+        memory_gib=None if memory is None else memory / _MIB,
+        arch="arm64" if isinstance(architectures, list) and "arm64" in architectures else "amd64",
+        status="current" if item.get("CurrentGeneration", True) else "legacy",
+    )
+
+
+def read_price(text: str) -> tuple[str, float] | None:
+    """Read one product of GetProducts, JSON in a string: type and US dollars per hour; None without a price."""
+    product = _parsed(text)
+    name = _mapping(_mapping(product.get("product")).get("attributes")).get("instanceType")
+    terms = _mapping(_mapping(product.get("terms")).get("OnDemand"))
+    for term in terms.values():
+        for dimension in _mapping(_mapping(term).get("priceDimensions")).values():
+            price = _number(_mapping(_mapping(dimension).get("pricePerUnit")).get("USD"))
+            if name and price:
+                return str(name), price
+    return None
+
+
+def read_spot(items: Iterable[Mapping[str, object]]) -> dict[str, float]:
+    """Read DescribeSpotPriceHistory: the lowest price of a type over the zones."""
+    found: dict[str, float] = {}
+    for item in items:
+        name, price = str(item.get("InstanceType")), _number(item.get("SpotPrice"))
+        if price:
+            found[name] = min(price, found.get(name, price))
+    return found
+
+
+def priced(offers: Iterable[Offer], prices: Mapping[str, float], spot: Mapping[str, float]) -> tuple[Offer, ...]:
+    """Put prices to types."""
+    return tuple(replace(o, price_usd_h=prices.get(o.name), spot_usd_h=spot.get(o.name)) for o in offers)
+
+
+def _model(name: str, mib: float) -> str:
+    """Name the model by chip and memory: "A100" is two of them; what EC2 calls it where that is none of ours."""
+    try:
+        sizes = find_models(name)
+    except CatalogueError:
+        return name
+    if mib <= 0:
+        return name
+    return str(min(sizes, key=lambda model: abs(log(model.memory_gb * _MIB / mib))))
+
+
+def _profiles(machine: Machine) -> tuple[str, ...]:
+    """All of the GPU's: the GPU Operator's MIG manager makes any."""
+    return tuple(p.name for p in profiles(machine.model)) if machine.mig_capable else ()
+
+
+def _facts(machine: Machine) -> tuple[Fact, ...]:
+    images = [(system, image.name) for system in SYSTEMS if (image := find_image(system, machine))]
+    if not images:
+        text = f"EKS has no image with an NVIDIA driver for the family {family_of(machine.name)}"
+        return (Fact(text, _IMAGES),)
+    listed = ", ".join(f"{system} ({name})" for system, name in images)
+    facts = [Fact(f"image with the NVIDIA driver: {listed}", _IMAGES)]
+    if machine.mig_capable:
+        facts.append(
+            Fact("MIG on al2023 needs the GPU Operator, whose MIG manager cuts", "NVIDIA GPU Operator with MIG")
+        )
+    return tuple(facts)
+
+
+def _fetch(inquiry: Inquiry) -> Findings:
+    from gpukube_eks.market import fetch  # noqa: PLC0415 - loads the SDK
+
+    return fetch(inquiry)
+
+
+def _parsed(text: str) -> Mapping[str, object]:
+    try:
+        return _mapping(json.loads(text))
+    except ValueError:
+        return {}
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(value: object) -> list[Mapping[str, object]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+CATALOGUE: Final = CloudCatalogue(
+    home="us-east-1",
+    region_form=r"[a-z]{2,3}(-(gov|iso[a-z]?))?-[a-z]+-\d",
+    region_example="us-east-1",
+    profiles=_profiles,
+    facts=_facts,
+    fetch=_fetch,
+)

@@ -1,0 +1,129 @@
+"""What a machine of Google Cloud costs, put together from the SKUs of the Cloud Billing Catalog.
+
+Lives here: which SKU is a part of what, and the sum. Must not live here: calls (`market`), machines (`catalogue`).
+
+A machine is billed by its parts: vCPUs, GiB of memory, GPUs, and local SSDs, whose price is per month. A machine with a
+part that has no SKU in the region gets no price; neither do the families whose SKUs are not certain (A3 Mega and
+Ultra, A4, A4X, shares of a G4): they are left as they were.
+
+Sources: docs: billing/docs/reference/rest/v1/services.skus (descriptions and resource groups);
+skypilot-org/skypilot sky/catalog/data_fetchers/fetch_gcp.py; Cyclenerd/google-cloud-pricing-cost-calculator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.gpu.attached import ATTACHED
+from gpukube.gpu.catalogue import find_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube.gpu.refreshed import Offer
+
+__all__ = ["COMPUTE_ENGINE", "PriceBook", "price_offers", "read_skus"]
+
+COMPUTE_ENGINE: Final = "6F81-5844-456A"
+"""Id of the service in the catalog."""
+
+_SERIES: Final[Mapping[str, str]] = {
+    "a2-": "A2 Instance",
+    "a3-highgpu-": "A3 Instance",
+    "g2-": "G2 Instance",
+    "g4-": "G4 Instance",
+}
+"""Beginning of a machine's name -> beginning of the descriptions of its vCPUs and memory."""
+_GPUS: Final[Mapping[str, str]] = {
+    "nvidia-tesla-a100": "Nvidia Tesla A100 GPU",
+    "nvidia-a100-80gb": "Nvidia Tesla A100 80GB GPU",
+    "nvidia-h100-80gb": "Nvidia H100 80GB GPU",
+    "nvidia-l4": "Nvidia L4 GPU",
+    "nvidia-rtx-pro-6000": "RTX 6000 96GB",
+    "nvidia-tesla-t4": "Nvidia Tesla T4 GPU",
+    "nvidia-tesla-v100": "Nvidia Tesla V100 GPU",
+    "nvidia-tesla-p100": "Nvidia Tesla P100 GPU",
+    "nvidia-tesla-p4": "Nvidia Tesla P4 GPU",
+}
+"""Accelerator type -> beginning of the descriptions of its SKUs."""
+_SSD: Final = "SSD backed Local Storage"
+_SPOT_WORDS: Final = re.compile(r"^Spot Preemptible | attached to (Spot )?Preemptible VMs")
+_OTHER_DEALS: Final = re.compile(r"commitment|reserved|dws|custom|premium|sole tenancy", re.IGNORECASE)
+_PLACE: Final = re.compile(r"( running)? in .*$")
+_SSD_GIB: Final = 375
+_HOURS_OF_MONTH: Final = 730
+
+
+@dataclass(frozen=True, slots=True)
+class PriceBook:
+    """Unit prices of a region: (what, whether spot) -> US dollars per hour; of SSDs per GiB and month."""
+
+    units: dict[tuple[str, bool], float] = field(default_factory=dict)
+
+    def unit(self, what: str, *, spot: bool) -> float | None:
+        """Look up a part; None when the region has no SKU of it."""
+        return self.units.get((what, spot))
+
+
+def read_skus(items: Iterable[Mapping[str, object]], region: str) -> PriceBook:
+    """Read the SKUs that count: of the region, on demand or spot, of no other deal. The first of several wins."""
+    found: dict[tuple[str, bool], float] = {}
+    for item in items:
+        text, category = str(item.get("description")), _mapping(item.get("category"))
+        regions, usage = item.get("serviceRegions"), category.get("usageType")
+        if not isinstance(regions, list) or region not in regions or _OTHER_DEALS.search(text):
+            continue
+        if usage not in ("OnDemand", "Preemptible"):
+            continue
+        price = _unit_price(item)
+        spot = usage == "Preemptible" or bool(_SPOT_WORDS.search(text))  # spot SSDs are filed under OnDemand
+        what = _PLACE.sub("", _SPOT_WORDS.sub("", text))
+        if price:
+            found.setdefault((what, spot), price)
+    return PriceBook(found)
+
+
+def price_offers(offers: Iterable[Offer], ssds: Mapping[str, int], book: PriceBook) -> tuple[Offer, ...]:
+    """Put prices to machines whose parts all have one."""
+    return tuple(
+        replace(offer, price_usd_h=_sum(offer, ssds, book, spot=False), spot_usd_h=_sum(offer, ssds, book, spot=True))
+        for offer in offers
+    )
+
+
+def _sum(offer: Offer, ssds: Mapping[str, int], book: PriceBook, *, spot: bool) -> float | None:
+    gpu = book.unit(_GPUS.get(offer.accelerator, ""), spot=spot)
+    if gpu is None or not offer.gpus:
+        return None
+    if offer.name == ATTACHED:
+        return round(gpu * offer.gpus, 4)
+    series = next((words for start, words in _SERIES.items() if offer.name.startswith(start)), "")
+    cpu, ram = book.unit(f"{series} Core", spot=spot), book.unit(f"{series} Ram", spot=spot)
+    ssd = book.unit(_SSD, spot=spot) if ssds.get(offer.name) else 0.0
+    if cpu is None or ram is None or ssd is None or offer.vcpus is None or offer.memory_gib is None or _is_share(offer):
+        return None
+    disks = ssds.get(offer.name, 0) * _SSD_GIB * ssd / _HOURS_OF_MONTH
+    return round(cpu * offer.vcpus + ram * offer.memory_gib + gpu * offer.gpus + disks, 4)
+
+
+def _is_share(offer: Offer) -> bool:
+    machine = find_machine("gke", offer.name)
+    return machine is not None and machine.is_fractional
+
+
+def _unit_price(item: Mapping[str, object]) -> float:
+    infos = item.get("pricingInfo")
+    expression = _mapping(_mapping(infos[0] if isinstance(infos, list) and infos else {}).get("pricingExpression"))
+    rates = expression.get("tieredRates")
+    price = _mapping(_mapping(rates[-1] if isinstance(rates, list) and rates else {}).get("unitPrice"))
+    try:
+        return float(str(price.get("units") or 0)) + float(str(price.get("nanos") or 0)) / 1e9
+    except ValueError:
+        return 0.0
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
