@@ -127,6 +127,11 @@ COMMANDS: Final[dict[str, str]] = {
     "fixed-size": "Bounds are given for a pool without autoscaling.",
     "autoscaled": "A count is given for a pool that the autoscaler sizes.",
     "sandbox-cluster": "The sandbox cannot make a cluster that the spec names.",
+    "no-catalogue": "No installed package brings a catalogue of this cloud.",
+    "nothing-to-find": "`catalog find` is given neither a GPU nor a size of memory, or both.",
+    "no-slice": "No GPU of the catalogue has so much memory.",
+    "memory": "What is given is no amount of memory.",
+    "catalogue-cache": "The file of refreshed catalogue data cannot be used; the embedded data is.",
     "defect": "gpukube itself went wrong.",
     "system": "The machine that gpukube runs on refuses something: a full disk, a place that cannot be written.",
 }
