@@ -21,7 +21,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.operators import not_equal
 from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
-from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, ResourceQuota, Secret
+from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 from lightkube.types import PatchType
 
 from gpukube.cluster.jsontree import Tree, items, text, texts
@@ -116,9 +116,6 @@ class Kube(Protocol):
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
         """Read a namespace's labels; None when it does not exist."""
-
-    def priority_classes_limited(self, namespace: str) -> bool:
-        """Say whether a ResourceQuota of the namespace is scoped to priority classes."""
 
     def may(self, verb: str, resource: str, *, group: str = "", namespace: str = "") -> bool:
         """Ask whether we are allowed to do something (SelfSubjectAccessReview)."""
@@ -310,12 +307,6 @@ class LightKube(KubeCalls):
         """See Kube."""
         found = self._find(f"reading namespace {name}", lambda: self._client.get(Namespace, name))
         return None if found is None else texts(found.to_dict(), "metadata", "labels")
-
-    def priority_classes_limited(self, namespace: str) -> bool:
-        """See Kube."""
-        found = self._call("listing quotas", lambda: list(self._client.list(ResourceQuota, namespace=namespace)))
-        scopes = (items(quota.to_dict(), "spec", "scopeSelector", "matchExpressions") for quota in found)
-        return any(text(scope, "scopeName") == "PriorityClass" for listed in scopes for scope in listed)
 
     def may(self, verb: str, resource: str, *, group: str = "", namespace: str = "") -> bool:
         """See Kube."""

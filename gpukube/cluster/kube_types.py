@@ -15,7 +15,7 @@ from typing import Final
 from lightkube.core.decoders import decode_list, decode_status
 from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
-from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, ResourceQuota, Secret
+from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 
 __all__ = ["DECODED", "prepare_type", "prepare_types"]
 
@@ -26,7 +26,6 @@ DECODED: Final = (
     Namespace,
     Node,
     Pod,
-    ResourceQuota,
     Secret,
     SelfSubjectAccessReview,
 )

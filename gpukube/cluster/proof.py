@@ -87,11 +87,6 @@ class NodeProof:
     findings: tuple[Finding, ...]
     checks: tuple[Check, ...] = ()
 
-    @property
-    def proven(self) -> bool:
-        """Whether the node shows what was promised and nothing stands against it."""
-        return all(finding.weight == "note" for finding in self.findings)
-
 
 @dataclass(frozen=True, slots=True)
 class Probe:

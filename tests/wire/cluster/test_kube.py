@@ -81,10 +81,6 @@ def test_may_when_something_is_denied_then_false(kube: LightKube, live: Live) ->
     assert not kube.may("create", "daemonsets", group="apps", namespace=NAMESPACE)
 
 
-def test_quota_when_none_is_there_then_not_limited(kube: LightKube) -> None:
-    assert not kube.priority_classes_limited("default")
-
-
 # What goes wrong
 
 CALLS: dict[str, Callable[[Kube], object]] = {
