@@ -40,7 +40,7 @@ from gpukube.engine.documents import (
 from gpukube.engine.events import Event, Listener
 from gpukube.engine.fanout import run_all
 from gpukube.engine.planning import ClusterPlan, Scope, plan_clusters
-from gpukube.engine.prepare import Filters, Prepared, prepare, prepare_addresses
+from gpukube.engine.prepare import Filters, Prepared, examine, prepare, prepare_addresses
 from gpukube.engine.probing import Probing
 from gpukube.engine.proving import verify_pools
 from gpukube.engine.report import ClusterReport, PoolReport, exit_code
@@ -59,8 +59,8 @@ from gpukube.engine.scale import Scaling, Size, scale_pools
 from gpukube.engine.scale import plan_scaling as _plan_scaling
 from gpukube.engine.session import open_sessions
 from gpukube.engine.waiting import wait_for_pools
-from gpukube.errors import ExitCode, GpukubeError
-from gpukube.spec.load import LoadedSpec, load_specs
+from gpukube.errors import ExitCode, GpukubeError, SpecError
+from gpukube.spec.load import LoadedSpec, read_specs
 from gpukube.spec.schema import json_schema
 
 if TYPE_CHECKING:
@@ -126,12 +126,16 @@ __all__ = [
 def load(
     paths: Sequence[str], *, sets: Sequence[str] = (), environ: Mapping[str, str] | None = None
 ) -> tuple[LoadedSpec, ...]:
-    """Load specs from files, directories or "-" (stdin), with overrides `path=value`.
+    """Load specs from files, directories, patterns or "-" (stdin), with overrides `path=value`.
 
     Raises:
-        SpecError: Holds everything that is wrong in all files.
+        SpecError: Holds everything that is wrong in all files, also what the clouds refuse of the pools that are right
+            so far, so that one run tells it all.
     """
-    return load_specs(paths, stdin=sys.stdin, sets=sets, environ=os.environ if environ is None else environ)
+    reading = read_specs(paths, stdin=sys.stdin, sets=sets, environ=os.environ if environ is None else environ)
+    if reading.is_right:
+        return reading.specs
+    raise SpecError.of([*reading.problems, *examine(reading.specs).told])
 
 
 def schema() -> dict[str, object]:

@@ -34,6 +34,9 @@ POOLS: Final[dict[str, str]] = {
     "cluster-twice": "Two specs define one cluster key differently.",
     "name-twice": "Two pools of specs loaded one by one would have one name on one cluster.",
     "no-provider": "No installed package knows the cloud that a cluster names.",
+    "silence-rule": "A silence names no rule.",
+    "silence-error": "A silence names an error: only warnings and hints can be silenced.",
+    "silence-unused": "A silence meets no finding.",
     "no-match": "--cluster or --pool matches nothing in the spec.",
 }
 """What stands against pools on their clusters, before any call (`core.resolve`, `core.owners`, `engine.prepare`)."""

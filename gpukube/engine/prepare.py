@@ -1,15 +1,19 @@
-"""Specs -> desired pools per cluster, with every check that needs no call. Nothing here contacts anything."""
+"""Specs -> desired pools per cluster, with every check that needs no call. Nothing here contacts anything.
+
+`examine` says all that can be found about specs, right or wrong; `prepare` gives what right ones want.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.release_plan import check_settings
 from gpukube.core.owners import ReleaseChoice
-from gpukube.core.resolve import cluster_ref, cluster_refs, resolve_targets
+from gpukube.core.resolve import cluster_ref, cluster_refs, resolve_pool
 from gpukube.engine.owners import choose_releases, desire_pool, settle_owners
+from gpukube.engine.silence import Finding, Judged, judge
 from gpukube.errors import Diagnostic, SpecError, Where
 from gpukube.provider import load_provider
 from gpukube.spec.address import parse_addresses
@@ -19,10 +23,11 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, Desired, Target
     from gpukube.engine.owners import Settled
+    from gpukube.engine.silence import PoolKey, Silenced
     from gpukube.provider import Provider
     from gpukube.spec.load import LoadedSpec
 
-__all__ = ["Filters", "Prepared", "prepare", "prepare_addresses"]
+__all__ = ["Filters", "Prepared", "examine", "prepare", "prepare_addresses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,11 @@ class Prepared:
         owners: metadata.name of every spec.
         clusters: By key, those the filters take.
         desired: By cluster key; an empty tuple for a cluster without pools.
-        warnings: Findings that do not stop the run.
+        warnings: Findings that do not stop the run: warnings and hints.
         filters: What was left out.
         choices: By cluster key, the release that its pools need, those included that the filters leave out; as far as
             the specs tell. Nothing of a cluster where they ask for none in particular.
+        silenced: Findings that the specs accept.
     """
 
     owners: tuple[str, ...]
@@ -66,6 +72,7 @@ class Prepared:
     warnings: tuple[Diagnostic, ...]
     filters: Filters
     choices: Mapping[str, ReleaseChoice] = field(default_factory=dict)
+    silenced: tuple[Silenced, ...] = ()
 
     def settle(self, key: str, provider: Provider, *, operator_live: bool) -> Settled:
         """Give the pools of one cluster in view of what is there, as `settle_owners` does."""
@@ -73,43 +80,91 @@ class Prepared:
         return settle_owners(self.desired[key], asked, provider, operator_live=operator_live)
 
 
-def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters()) -> Prepared:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What specs come to, whatever is wrong with them."""
+
+    clusters: dict[str, ClusterRef]
+    targets: list[Target]
+    desired: dict[str, list[Desired]]
+    choices: Mapping[str, ReleaseChoice]
+    findings: list[Finding]
+
+
+def examine(specs: Sequence[LoadedSpec]) -> Judged:
+    """Say everything that can be found about specs without a call, and what of it they accept.
+
+    Args:
+        specs: Also such that hold only what is right of a wrong file (`gpukube.spec.load.Reading`).
+    """
+    return judge(_want(specs).findings, specs)
+
+
+def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict: bool = False) -> Prepared:
     """Resolve, check and translate all pools of all specs.
+
+    Args:
+        specs: As loaded.
+        filters: What is left out of the result.
+        strict: Take warnings for errors.
 
     Raises:
         SpecError: All errors of all pools, whatever the filters: a spec is right or wrong as a whole. Also when
             a filter matches nothing.
     """
-    found: list[Diagnostic] = []
-    clusters = _clusters(specs, found)
-    targets: list[Target] = []
-    for spec in specs:
-        resolved, problems = resolve_targets(spec)
-        targets += resolved
-        found += problems
-    choices = choose_releases(targets)
-    desired: dict[str, list[Desired]] = {key: [] for key in clusters}
-    for target in targets:
-        if wanted := desire_pool(target, found, choices.get(target.cluster.key, ReleaseChoice())):
-            desired[target.cluster.key].append(wanted)
-    found += _same_name_twice(desired)
-    found += [problem for pools in desired.values() for problem in check_settings(pools)]
+    wanted = _want(specs)
+    judged = judge(wanted.findings, specs)
+    found = [_strictly(one) for one in judged.told] if strict else list(judged.told)
     if any(d.severity == "error" for d in found):
-        raise SpecError.of(dict.fromkeys(found))
+        raise SpecError.of(found)
+    clusters, desired = wanted.clusters, wanted.desired
     chosen = {
-        key: tuple(wanted for wanted in pools if filters.takes_pool(wanted.target.pool))
+        key: tuple(pool for pool in pools if filters.takes_pool(pool.target.pool))
         for key, pools in desired.items()
         if filters.takes_cluster(key)
     }
-    _require_matches(filters, clusters, chosen, {target.pool for target in targets})
+    _require_matches(filters, clusters, chosen, {target.pool for target in wanted.targets})
     return Prepared(
         owners=tuple(dict.fromkeys(spec.spec.metadata.name for spec in specs)),
         clusters={key: clusters[key] for key in chosen},
         desired=chosen,
-        warnings=tuple(dict.fromkeys(found)),
+        warnings=tuple(found),
         filters=filters,
-        choices={key: choice for key, choice in choices.items() if key in chosen},
+        choices={key: choice for key, choice in wanted.choices.items() if key in chosen},
+        silenced=judged.silenced,
     )
+
+
+def _strictly(found: Diagnostic) -> Diagnostic:
+    return replace(found, severity="error") if found.severity == "warning" else found
+
+
+def _want(specs: Sequence[LoadedSpec]) -> _Wanted:
+    """Resolve and translate every pool, and keep what is found on the way with the pool it is about."""
+    apart: list[Diagnostic] = []
+    clusters = _clusters(specs, apart)
+    findings: list[Finding] = []
+    owners: dict[int, PoolKey] = {}
+    targets: list[Target] = []
+    for number, loaded in enumerate(specs):
+        findings += [Finding(None if index is None else (number, index), found) for index, found in loaded.remarks]
+        references = cluster_refs(loaded)
+        for index in range(len(loaded.spec.pools)):
+            resolved, problems = resolve_pool(loaded, index, references)
+            findings += [Finding((number, index), found) for found in problems]
+            owners.update((id(target), (number, index)) for target in resolved)
+            targets += resolved
+    choices = choose_releases(targets)
+    desired: dict[str, list[Desired]] = {key: [] for key in clusters}
+    for target in targets:
+        problems = []
+        if wanted := desire_pool(target, problems, choices.get(target.cluster.key, ReleaseChoice())):
+            desired[target.cluster.key].append(wanted)
+        findings += [Finding(owners[id(target)], found) for found in problems]
+    apart += _same_name_twice(desired)
+    apart += [found for pools in desired.values() for found in check_settings(pools)]
+    findings += [Finding(None, found) for found in apart]
+    return _Wanted(clusters, targets, desired, choices, findings)
 
 
 def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> Prepared:

@@ -64,13 +64,18 @@ class Reading:
     specs: tuple[LoadedSpec, ...]
     problems: tuple[Diagnostic, ...]
 
+    @property
+    def is_right(self) -> bool:
+        """Whether there is no error."""
+        return not _errors(self.problems)
+
     def require(self) -> tuple[LoadedSpec, ...]:
         """Give the specs.
 
         Raises:
             SpecError: There are errors; holds all problems and remarks.
         """
-        if _errors(self.problems):
+        if not self.is_right:
             raise SpecError.of([*self.problems, *(found for spec in self.specs for _, found in spec.remarks)])
         return self.specs
 

@@ -1,0 +1,134 @@
+"""Findings that the spec accepts, each with a reason: taken out of what is told, counted, and judged themselves. Pure.
+
+Lives here: which `silence` of which pool meets which finding. Must not live here: finding anything about pools.
+
+A silence says "we know": so one that names no rule is an error, one that would hide an error is an error, and one that
+meets nothing is a hint, because what it was written for is gone or was never there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpukube.errors import Diagnostic
+from gpukube.rule_ids import RULE_IDS, code_of, rule_label
+from gpukube.spec.wording import nearest, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.errors import Where
+    from gpukube.spec.load import LoadedSpec
+
+__all__ = ["Finding", "Judged", "PoolKey", "Silenced", "judge"]
+
+PoolKey = tuple[int, int]
+"""Which pool: number of its spec, index in that."""
+
+
+class Finding(NamedTuple):
+    """A diagnostic and the pool it is about; None where it is about no single one."""
+
+    pool: PoolKey | None
+    diagnostic: Diagnostic
+
+
+class Silenced(NamedTuple):
+    """A finding that is accepted, and why."""
+
+    diagnostic: Diagnostic
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is told and what is not.
+
+    Attributes:
+        told: What nobody silenced, and what is wrong with the silences; each once.
+        silenced: The rest, each once per reason.
+    """
+
+    told: tuple[Diagnostic, ...]
+    silenced: tuple[Silenced, ...]
+
+
+class _Entry(NamedTuple):
+    """One silence of one pool; those under defaults are entries of every pool, at one place."""
+
+    pool: PoolKey
+    rule: str
+    reason: str
+    path: str
+    where: Where
+
+
+def judge(findings: Sequence[Finding], specs: Sequence[LoadedSpec]) -> Judged:
+    """Take out what the pools silence.
+
+    Args:
+        findings: Of all pools.
+        specs: The specs that they are about, in the order that their keys count.
+    """
+    entries = list(_entries(specs))
+    told: list[Diagnostic] = []
+    silenced: list[Silenced] = []
+    met: set[Where] = set()
+    by_rule = {(entry.pool, code_of(entry.rule) or entry.rule): entry for entry in reversed(entries)}
+    for pool, found in findings:
+        entry = by_rule.get((pool, found.code)) if pool else None
+        if entry is None:
+            told.append(found)
+            continue
+        met.add(entry.where)
+        if found.severity == "error":
+            told += [found, _hides_error(entry, found)]
+        else:
+            silenced.append(Silenced(found, entry.reason))
+    told += _wrong(entries, met, findings)
+    return Judged(tuple(dict.fromkeys(told)), tuple(dict.fromkeys(silenced)))
+
+
+def _entries(specs: Sequence[LoadedSpec]) -> Iterator[_Entry]:
+    for number, loaded in enumerate(specs):
+        for index, (pool, at) in enumerate(zip(loaded.spec.pools, loaded.places, strict=True)):
+            for place, silence in enumerate(pool.silence):
+                path = ("silence", place, "rule")
+                yield _Entry((number, index), silence.rule, silence.reason, at.path(path), at.at(path))
+
+
+def _wrong(entries: Sequence[_Entry], met: set[Where], findings: Sequence[Finding]) -> Iterator[Diagnostic]:
+    """Find silences that name no rule or meet nothing, each place once.
+
+    What meets nothing is not told of a pool that errors keep from being looked at to the end.
+    """
+    names = {found.code for _, found in findings}
+    unseen = {pool for pool, found in findings if found.severity == "error"}
+    excused = met | {entry.where for entry in entries if entry.pool in unseen}
+    for entry in {entry.where: entry for entry in reversed(entries)}.values():
+        if not code_of(entry.rule) and entry.rule not in names:
+            yield _unknown(entry)
+        elif entry.where not in excused:
+            message = f"{entry.path} is {quoted(entry.rule)}, and nothing of that kind is found"
+            yield Diagnostic("silence-unused", entry.where, message, fix="remove it", severity="hint")
+
+
+def _hides_error(entry: _Entry, found: Diagnostic) -> Diagnostic:
+    return Diagnostic(
+        "silence-error",
+        entry.where,
+        f"{entry.path} is {quoted(entry.rule)}, which is an error here ({found.where})",
+        fix=f"mend {rule_label(found.code)} and remove this",
+        why="only warnings and hints can be accepted; what an error is about cannot work",
+    )
+
+
+def _unknown(entry: _Entry) -> Diagnostic:
+    near = nearest(entry.rule, [*RULE_IDS, *RULE_IDS.values()])
+    return Diagnostic(
+        "silence-rule",
+        entry.where,
+        f"{entry.path} is {quoted(entry.rule)}; no rule has this number or name",
+        fix=f"write {near}" if near else "write the number of the finding, as it stands in its message",
+    )
