@@ -29,6 +29,7 @@ __all__ = [
     "find_profile",
     "fits",
     "grid_units",
+    "hardest_first",
     "instances_per_gpu",
     "is_mig_model",
     "maximal_mixes",
@@ -171,7 +172,7 @@ def place_layout(model: GpuModel, layout: Sequence[str]) -> tuple[Placement, ...
     """Place profiles on one GPU.
 
     Returns:
-        Placements, largest first, as they should be created; None when they do not go together.
+        Placements in the order in which to create them (hardest_first); None when they do not go together.
 
     Raises:
         CatalogueError: As find_profile.
@@ -187,7 +188,7 @@ def place_beside(
     if sum(p.size for p in everything) > grid_units(model) or not media_fit(model, everything):
         return None
     taken = frozenset(unit for placement in live for unit in placement.units)
-    return _place(sorted(wanted, key=lambda p: (-p.size, p.name)), taken)
+    return _place(sorted(wanted, key=hardest_first), taken)
 
 
 def maximal_mixes(model: GpuModel) -> tuple[tuple[str, ...], ...]:
@@ -196,6 +197,11 @@ def maximal_mixes(model: GpuModel) -> tuple[tuple[str, ...], ...]:
         if row["name"] == model.name:
             return tuple(_mix(text) for text in row["mixes"])
     return ()
+
+
+def hardest_first(profile: MigProfile) -> tuple[int, int, str]:
+    """Order profiles for placing, a sort key: the largest first, of one size those with fewer places, 4g before 3g."""
+    return -profile.size, len(profile.starts), profile.name
 
 
 def grid_units(model: GpuModel) -> int:
@@ -221,16 +227,21 @@ def media_fit(model: GpuModel, wanted: Sequence[MigProfile]) -> bool:
     return all(sum(p.engines[kind] for p in wanted) <= limit for kind, limit in enumerate(whole))
 
 
-def _place(wanted: Sequence[MigProfile], taken: frozenset[int]) -> tuple[Placement, ...] | None:
+def _place(
+    wanted: Sequence[MigProfile], taken: frozenset[int], last: Placement | None = None
+) -> tuple[Placement, ...] | None:
+    """Try all places; of instances alike, which stand together, each comes behind the last one."""
     if not wanted:
         return ()
     first, *others = wanted
+    behind = last.start if last is not None and last.profile == first else -1
     for start, units in zip(first.starts, first.ranges, strict=True):
-        if units & taken:
+        if start <= behind or units & taken:
             continue
-        rest = _place(others, taken | units)
+        placed = Placement(first, start)
+        rest = _place(others, taken | units, placed)
         if rest is not None:
-            return (Placement(first, start), *rest)
+            return (placed, *rest)
     return None
 
 

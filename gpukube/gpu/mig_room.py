@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from gpukube.gpu.mig import Placement, find_profile, fits, grid_units, media_fit, place_beside, profiles
+from gpukube.gpu.mig import Placement, find_profile, fits, grid_units, hardest_first, media_fit, place_beside, profiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def largest_fit(model: GpuModel, layout: Sequence[str]) -> tuple[str, ...]:
         CatalogueError: As find_profile.
     """
     kept: tuple[str, ...] = ()
-    for profile in sorted((find_profile(model, name) for name in layout), key=lambda p: (-p.size, p.name)):
+    for profile in sorted((find_profile(model, name) for name in layout), key=hardest_first):
         if fits(model, (*kept, profile.name)):
             kept = (*kept, profile.name)
     return kept
@@ -120,6 +120,6 @@ def _too_large(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
 
 
 def _no_place(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
-    kinds = sorted(set(wanted), key=lambda p: (-p.size, p.name))
+    kinds = sorted(set(wanted), key=hardest_first)
     places = (f"{p.name} begins at {', '.join(map(str, p.starts))} and takes {p.size}" for p in kinds)
     return f"no places are free for all: of {grid_units(model)} units of memory, {'; '.join(places)}"

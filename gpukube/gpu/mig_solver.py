@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from gpukube.gpu.mig import find_profile, fits, profiles
+from gpukube.gpu.mig import find_profile, fits, hardest_first, profiles
 from gpukube.gpu.refusal import CatalogueError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Packing:
 
     Attributes:
         model: Which GPU.
-        layouts: Instances of one GPU, largest first, and how many GPUs are cut so.
+        layouts: Instances of one GPU, those hardest to place first, and how many GPUs are cut so.
     """
 
     model: str
@@ -108,7 +108,7 @@ def cut_alike(model: GpuModel, wanted: Mapping[str, int]) -> Packing:
 
 
 def _asked(model: GpuModel, wanted: Mapping[str, int]) -> tuple[MigProfile, ...]:
-    """Order the profiles that are wanted, largest first: the hardest to place."""
+    """Order the profiles that are wanted, the hardest to place first."""
     for name, count in wanted.items():
         find_profile(model, name)
         if not 0 <= count <= MOST_INSTANCES:
@@ -117,7 +117,7 @@ def _asked(model: GpuModel, wanted: Mapping[str, int]) -> tuple[MigProfile, ...]
                 fix=f"write a number from 0 to {MOST_INSTANCES}",
                 code="mig-layout",
             )
-    return tuple(p for p in sorted(profiles(model), key=lambda p: (-p.size, p.name)) if wanted.get(p.name))
+    return tuple(p for p in sorted(profiles(model), key=hardest_first) if wanted.get(p.name))
 
 
 def _named(asked: Sequence[MigProfile], mix: _Mix) -> tuple[str, ...]:
@@ -206,31 +206,29 @@ def _fractional(mixes: Sequence[_Mix], wanted: _Mix) -> tuple[list[Fraction], Fr
     """Cover what is wanted with fractions of mixes.
 
     The simplex method on the dual program, whose start is feasible: prices of instances, as high as they go with no mix
-    costing more than one GPU. Bland's rule keeps it from going round in circles.
+    costing more than one GPU. Bland's rule keeps it from going round in circles. Numbers stay whole: all of them are
+    over one scale (Bareiss).
 
     Returns:
         The share of each mix, and their sum.
     """
-    rows, columns = len(mixes), len(wanted)
-    units = [[Fraction(int(row == other)) for other in range(rows)] for row in range(rows)]
-    table = [[*map(Fraction, mix), *units[row], Fraction(1)] for row, mix in enumerate(mixes)]
-    goal = [*(Fraction(-count) for count in wanted), *(Fraction(0) for _ in range(rows + 1))]
+    rows, columns, scale = len(mixes), len(wanted), 1
+    table = [[*mix, *(int(row == other) for other in range(rows)), 1] for row, mix in enumerate(mixes)]
+    goal = [*(-count for count in wanted), *(0 for _ in range(rows + 1))]
     basis = list(range(columns, columns + rows))
-    while (enter := next((c for c, value in enumerate(goal[:-1]) if value < 0), None)) is not None:
+    while (enter := next((column for column, value in enumerate(goal[:-1]) if value < 0), None)) is not None:
         leave = min(
             (row for row in range(rows) if table[row][enter] > 0),
-            key=lambda row: (table[row][-1] / table[row][enter], basis[row]),
+            key=lambda row: (Fraction(table[row][-1], table[row][enter]), basis[row]),
         )
-        pivot = table[leave][enter]
-        table[leave] = [value / pivot for value in table[leave]]
-        for row in range(rows):
-            if row != leave:
-                table[row] = _cleared(table[row], table[leave], enter)
-        goal = _cleared(goal, table[leave], enter)
-        basis[leave] = enter
-    return goal[columns:-1], goal[-1]
+        pivot = table[leave]
+        table = [row if row is pivot else _cleared(row, pivot, enter, scale) for row in table]
+        goal = _cleared(goal, pivot, enter, scale)
+        basis[leave], scale = enter, pivot[enter]
+    return [Fraction(value, scale) for value in goal[columns:-1]], Fraction(goal[-1], scale)
 
 
-def _cleared(row: list[Fraction], pivot: list[Fraction], column: int) -> list[Fraction]:
-    factor = row[column]
-    return [value - factor * other for value, other in zip(row, pivot, strict=True)] if factor else row
+def _cleared(row: list[int], pivot: list[int], column: int, scale: int) -> list[int]:
+    """Take so much of the pivot's row from another that its number in the column is 0; over the new scale."""
+    factor, whole = row[column], pivot[column]
+    return [(value * whole - factor * other) // scale for value, other in zip(row, pivot, strict=True)]

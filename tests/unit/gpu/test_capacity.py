@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Literal
 
@@ -13,9 +14,13 @@ from gpukube.gpu.capacity import node_capacity, pool_capacity, shared_name, unsh
 from gpukube.gpu.catalogue import CatalogueError, Machine, machines, require_machine
 from gpukube.gpu.mig import profiles
 from gpukube.gpu.models import model_named
-from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube.gpu.sharing import MigCut, MigStrategy, Sharing, Slicing
+from tests.unit.gpu.geometry import GPUS, holds, most
 
 A100X8 = require_machine("aks", "Standard_ND96asr_v4")
+STRATEGIES: tuple[MigStrategy, ...] = ("single", "mixed")
+MACHINES = list({(m.provider, m.model, m.gpus): m for m in machines()}.values())
+"""One of each cloud, GPU and number of GPUs."""
 A30X4 = replace(A100X8, name="four-a30", model=model_named("A30-24GB"), gpus=4)
 
 
@@ -95,8 +100,7 @@ def test_pool_capacity_when_nodes_vary_then_fewest_and_most(low: int, high: int,
 def nodes(draw: st.DrawFn) -> tuple[Machine, Sharing]:
     machine = draw(st.sampled_from(machines()))
     known = profiles(machine.model) if machine.mig_capable else ()
-    strategies: tuple[Literal["single", "mixed"], ...] = ("single", "mixed")
-    cuts = [MigCut(p.name, s) for p in known for s in strategies]
+    cuts = [MigCut(p.name, s) for p in known for s in STRATEGIES]
     cut = draw(st.sampled_from([None, *cuts]))
     slicing = draw(
         st.none() | st.builds(Slicing, st.just("time-slicing"), st.integers(2, 48), st.none(), st.booleans())
@@ -117,3 +121,79 @@ def test_node_capacity_when_anything_legal_then_one_resource_and_a_multiple_of_t
     assert [name] == [shared_name(each, sharing) for each in unshared_resources(sharing)]
     assert name.endswith(".shared") == bool(sharing.slicing and sharing.slicing.rename)
     assert name.startswith("nvidia.com/mig-") == bool(sharing.mig and sharing.mig.strategy == "mixed")
+
+
+LAYOUTS: list[tuple[str, Machine, Sharing, dict[str, int]]] = [
+    (
+        "all-balanced",
+        A100X8,
+        Sharing(MigCut("", "mixed", ("1g.5gb", "1g.5gb", "2g.10gb", "3g.20gb"))),
+        {"nvidia.com/mig-1g.5gb": 16, "nvidia.com/mig-2g.10gb": 8, "nvidia.com/mig-3g.20gb": 8},
+    ),
+    (
+        "sliced and renamed",
+        A100X8,
+        Sharing(MigCut("", "mixed", ("3g.20gb", "1g.5gb+me")), sliced(2, rename=True)),
+        {"nvidia.com/mig-1g.5gb.me.shared": 16, "nvidia.com/mig-3g.20gb.shared": 16},
+    ),
+    ("of one profile, single", A100X8, Sharing(MigCut("", "single", ("2g.10gb",) * 2)), {"nvidia.com/gpu": 16}),
+    # GKE cluster autoscaler, PhysicalToAllocatable: GPUs x partitions x clients
+    (
+        "GKE, 4 x 2g.20gb x 5",
+        require_machine("gke", "a2-ultragpu-4g"),
+        Sharing(MigCut("2g.20gb", "single"), sliced(5)),
+        {"nvidia.com/gpu": 60},
+    ),
+    (
+        "GKE, 16 x 1g.5gb x 3, mps",
+        require_machine("gke", "a2-megagpu-16g"),
+        Sharing(SINGLE, sliced(3, mode="mps")),
+        {"nvidia.com/gpu": 336},
+    ),
+]
+
+
+@pytest.mark.parametrize(("machine", "sharing", "expected"), [c[1:] for c in LAYOUTS], ids=[c[0] for c in LAYOUTS])
+def test_node_capacity_when_laid_out_then_each_profile_under_its_name(
+    machine: Machine, sharing: Sharing, expected: dict[str, int]
+) -> None:
+    assert node_capacity(machine, sharing) == expected
+    assert sorted(expected) == [shared_name(name, sharing) for name in unshared_resources(sharing)]
+
+
+MODES: tuple[Literal["time-slicing", "mps"], ...] = ("time-slicing", "mps")
+SLICINGS = [
+    None,
+    *(Slicing(mode, replicas, rename=rename) for mode in MODES for replicas in (2, 7) for rename in (False, True)),
+]
+
+
+def enumerate_devices(machine: Machine, sharing: Sharing) -> dict[str, int]:
+    """Go through a node GPU by GPU, instance by instance, replica by replica, and name each device."""
+    shown: Counter[str] = Counter()
+    for _gpu in range(max(1, int(machine.gpus))):
+        instances: list[str] = ["gpu"]
+        if sharing.mig:
+            name = sharing.mig.profile
+            instances = list(sharing.mig.layout) or [name] * most(machine.model.name, name)
+        for instance in instances:
+            alike = sharing.mig is None or sharing.mig.strategy == "single"
+            name = "gpu" if alike else f"mig-{instance.replace('+', '.')}"
+            for _replica in range(sharing.slicing.replicas if sharing.slicing else 1):
+                suffix = ".shared" if sharing.slicing and sharing.slicing.rename else ""
+                shown[f"nvidia.com/{name}{suffix}"] += 1
+    return dict(shown)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{m.provider}-{m.model}-{m.gpus:g}")
+def test_node_capacity_when_every_sharing_of_every_gpu_is_tried_then_as_counting_devices_says(
+    machine: Machine,
+) -> None:
+    kinds = GPUS.get(machine.model.name, ()) if not machine.is_fractional else ()
+    cuts = [MigCut(kind.name, strategy) for kind in kinds for strategy in STRATEGIES]
+    pairs = [tuple(sorted({kinds[0].name, kind.name})) for kind in kinds[1:]]
+    mixes = [MigCut("", "mixed", pair) for pair in pairs if holds(machine.model.name, pair)]
+    for cut in [None, *cuts, *mixes]:
+        for slicing in SLICINGS:
+            sharing = Sharing(cut, slicing)
+            assert node_capacity(machine, sharing) == enumerate_devices(machine, sharing), sharing

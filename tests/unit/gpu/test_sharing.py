@@ -5,13 +5,32 @@ from __future__ import annotations
 import pytest
 
 from gpukube.gpu.catalogue import GpuModel, Machine, parse_model, require_machine
-from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing, max_mps_replicas
+from gpukube.gpu.sharing import (
+    MigCut,
+    Sharing,
+    Slicing,
+    check_sharing,
+    cut_instances,
+    layout_text,
+    max_mps_replicas,
+)
 
 A100 = parse_model("A100-40GB")
 T4 = parse_model("T4")
 V100 = parse_model("V100-16GB")
 ND96 = require_machine("aks", "Standard_ND96asr_v4")
 CUT = MigCut("1g.5gb", "single")
+
+
+def case(provider: str, name: str) -> Machine:
+    return require_machine(provider, name)
+
+
+def mix(*layout: str) -> MigCut:
+    return MigCut("", "mixed", layout)
+
+
+V100_GKE = require_machine("gke", "n1-standard-8", (V100, 1))
 
 ALLOWED: list[tuple[str, Machine | GpuModel, Sharing]] = [
     ("whole GPUs", ND96, Sharing()),
@@ -22,16 +41,19 @@ ALLOWED: list[tuple[str, Machine | GpuModel, Sharing]] = [
     ("mps 2", T4, Sharing(None, Slicing("mps", 2))),
     ("mps 48 from Turing on", T4, Sharing(None, Slicing("mps", 48))),
     ("mps 16 before", V100, Sharing(None, Slicing("mps", 16))),
+    ("a layout", ND96, Sharing(mix("3g.20gb", "2g.10gb", "2g.10gb"))),
+    ("a layout that leaves room", ND96, Sharing(mix("3g.20gb"))),
+    ("a layout of one profile, single", ND96, Sharing(MigCut("", "single", ("2g.10gb", "2g.10gb")))),
+    ("time-slicing of a layout", ND96, Sharing(mix("3g.20gb", "4g.20gb"), Slicing("time-slicing", 3))),
+    # docs: kubernetes-engine/how-to/nvidia-mps-gpus: MPS on partitions, 2 to 48 clients on any GPU
+    ("mps on MIG by GKE's plugin", case("gke", "a2-highgpu-1g"), Sharing(CUT, Slicing("mps", 48))),
+    ("mps 48 on V100 by GKE's plugin", V100_GKE, Sharing(None, Slicing("mps", 48))),
 ]
 
 
 @pytest.mark.parametrize(("carrier", "sharing"), [c[1:] for c in ALLOWED], ids=[c[0] for c in ALLOWED])
 def test_check_when_it_goes_together_then_nothing(carrier: Machine | GpuModel, sharing: Sharing) -> None:
     assert check_sharing(carrier, sharing) == []
-
-
-def case(provider: str, name: str) -> Machine:
-    return require_machine(provider, name)
 
 
 REFUSED: list[tuple[str, Machine | GpuModel, Sharing, list[str], str]] = [
@@ -70,6 +92,43 @@ REFUSED: list[tuple[str, Machine | GpuModel, Sharing, list[str], str]] = [
     ),
     ("mps 17 on V100", V100, Sharing(None, Slicing("mps", 17)), ["sharing-replicas"], "more than V100-16GB allows"),
     (
+        "a layout that is too much",
+        ND96,
+        Sharing(mix("3g.20gb", "1g.5gb", "3g.20gb")),
+        ["mig-layout"],
+        "2 x 3g.20gb + 1g.5gb does not go on one A100-40GB",
+    ),
+    (
+        "unknown profiles of a layout, each once",
+        ND96,
+        Sharing(mix("3g.40gb", "1g.5gb", "3g.40gb", "9g.5gb")),
+        ["mig-profile", "mig-profile"],
+        '"3g.40gb" is no MIG profile of A100-40GB',
+    ),
+    ("a layout without MIG", T4, Sharing(mix("3g.40gb", "1g.5gb")), ["mig-capable"], "T4-16GB cannot be cut"),
+    (
+        "a layout on a share",
+        case("gke", "g4-standard-6"),
+        Sharing(mix("4g.96gb", "1g.24gb")),
+        ["mig-capable", "mig-layout"],
+        "g4-standard-6 cannot be cut",
+    ),
+    (
+        "a layout of several profiles, single",
+        ND96,
+        Sharing(MigCut("", "single", ("3g.20gb", "1g.5gb"))),
+        ["mig-layout"],
+        "strategy single shows one kind of instance, and the layout has 2",
+    ),
+    ("mps on a layout", ND96, Sharing(mix("3g.20gb"), Slicing("mps", 2)), ["mps-with-mig"], "mps does not go"),
+    (
+        "one replica by GKE's plugin",
+        case("gke", "a2-highgpu-1g"),
+        Sharing(CUT, Slicing("mps", 1)),
+        ["sharing-replicas"],
+        "mps with 1 replicas shares nothing",
+    ),
+    (
         "everything at once",
         T4,
         Sharing(CUT, Slicing("mps", 1)),
@@ -98,3 +157,55 @@ def test_check_when_it_does_not_go_together_then_says_all(
 )
 def test_max_mps_when_before_turing_then_16(model: str, most: int) -> None:
     assert max_mps_replicas(parse_model(model)) == most
+
+
+def test_check_when_a_layout_does_not_fit_then_says_why_and_what_would() -> None:
+    [error] = check_sharing(ND96, Sharing(mix("3g.20gb", "1g.5gb", "3g.20gb")))
+    assert error.why == "together they take 9 units of memory, and one A100-40GB has 8"
+    assert error.fix == "write fewer or smaller ones: 2 x 3g.20gb fits"
+    [error] = check_sharing(ND96, Sharing(MigCut("", "single", ("3g.20gb", "1g.5gb"))))
+    assert error.fix == "write strategy: mixed, or one profile"
+    assert "exits" in error.why
+
+
+def test_check_when_something_is_refused_then_says_the_rule_and_the_way_out() -> None:
+    [mig, replicas] = check_sharing(ND96, Sharing(CUT, Slicing("mps", 1)))
+    assert mig.why == "the device plugin refuses MPS on MIG devices"
+    assert mig.fix == "drop one of them, or write timeSlicing in place of mps"
+    assert replicas.why == "the device plugin wants 2 replicas or more"
+    assert replicas.fix == "write replicas: 2 or more, or drop the block"
+    [many] = check_sharing(V100, Sharing(None, Slicing("mps", 17)))
+    assert many.why == "the device plugin allows 48 from compute capability 7.5 on, else 16"
+    assert many.fix == "write replicas: 16 or fewer"
+    [share] = check_sharing(case("gke", "g4-standard-6"), Sharing(MigCut("1g.24gb", "single")))
+    assert share.fix == "drop sharing.mig, or choose another instance type"
+    assert share.why == case("gke", "g4-standard-6").notes
+
+
+@pytest.mark.parametrize(
+    ("cut", "text", "profiles"),
+    [
+        (CUT, "1g.5gb", ("1g.5gb",)),
+        (mix("2g.10gb", "3g.20gb", "2g.10gb"), "2 x 2g.10gb + 3g.20gb", ("2g.10gb", "3g.20gb")),
+        (mix("3g.20gb"), "3g.20gb", ("3g.20gb",)),
+    ],
+)
+def test_cut_when_written_then_how_a_gpu_is_cut(cut: MigCut, text: str, profiles: tuple[str, ...]) -> None:
+    assert str(cut) == text
+    assert cut.profiles == profiles
+    assert layout_text(()) == ""
+
+
+@pytest.mark.parametrize(
+    ("cut", "counts"),
+    [
+        (CUT, [("1g.5gb", 7)]),
+        (MigCut("2g.10gb", "mixed"), [("2g.10gb", 3)]),
+        (mix("3g.20gb", "2g.10gb", "2g.10gb"), [("2g.10gb", 2), ("3g.20gb", 1)]),
+        (mix("1g.5gb", "1g.10gb", "1g.5gb+me"), [("1g.5gb", 1), ("1g.5gb+me", 1), ("1g.10gb", 1)]),
+    ],
+)
+def test_cut_instances_when_counted_then_per_gpu_and_the_smallest_first(
+    cut: MigCut, counts: list[tuple[str, int]]
+) -> None:
+    assert [(profile.name, count) for profile, count in cut_instances(A100, cut).items()] == counts
