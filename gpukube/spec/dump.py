@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.spec.model import GPUNodePools
 
-__all__ = ["dump_spec", "spec_data"]
+__all__ = ["SpecData", "dump_data", "dump_spec", "spec_data"]
 
 SpecData: TypeAlias = "dict[str, JsonValue]"
 
@@ -41,13 +41,13 @@ def spec_data(spec: GPUNodePools) -> SpecData:
 
 def dump_spec(spec: GPUNodePools) -> str:
     """Write a spec as one YAML document that loads as an equal spec."""
+    return dump_data(spec_data(spec))
+
+
+def dump_data(data: SpecData) -> str:
+    """Write plain data as one YAML document that the loader reads as the same data, right or wrong as a spec."""
     return yaml.dump(
-        _escaped(spec_data(spec)),
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=None,
-        width=_WIDTH,
+        _escaped(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
     )
 
 
