@@ -149,6 +149,16 @@ def _taints(properties: Properties, change: Change, _: Mapping[str, object]) -> 
     properties["nodeTaints"] = [*_items(change.new), *own]
 
 
+def _running(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
+    """The system, or the version that is asked for: AKS finds the patch of a minor one."""
+    properties[{"image": "osSKU", "kubernetesVersion": "orchestratorVersion"}[change.field]] = change.new
+
+
+def _setting(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
+    """How nodes are upgraded: one member of two, the other ones stay as read."""
+    _set_entry(properties, "upgradeSettings", change.field.removeprefix("upgrade."), change.new)
+
+
 def _native(properties: Properties, change: Change, native: Mapping[str, object]) -> None:
     """Set one leaf, in the spelling of the spec: `Change` compares ARM ids without case and lists as tuples."""
     *parents, leaf = change.field.split(".")[1:]
@@ -166,6 +176,9 @@ _APPLY: Mapping[str, Apply] = {
     "deletionProtection": _protection,
     "tags[": _tag,
     "taints": _taints,
+    "image": _running,
+    "kubernetesVersion": _running,
+    "upgrade.": _setting,
     "aks.": _native,
 }
 """Beginning of a field -> how it enters the pool."""

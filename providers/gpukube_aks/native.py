@@ -15,13 +15,28 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gpukube.errors import Diagnostic
+from gpukube_aks.limits import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.values import Locator, Target
+    from gpukube.errors import Where
 
-__all__ = ["MANAGED", "MANAGED_MEMBERS", "NATIVE", "REFUSED", "UNTESTED", "Shape", "check_native", "flatten_native"]
+__all__ = [
+    "MANAGED",
+    "MANAGED_MEMBERS",
+    "NATIVE",
+    "REFUSED",
+    "RESERVATION_FIELD",
+    "UNTESTED",
+    "Shape",
+    "check_native",
+    "flatten_native",
+]
+
+RESERVATION_FIELD = "capacity.reserved.aks.capacityReservationGroup"
+"""Normalised field of a pool's reservation group: an ARM id, in lower case."""
 
 Shape: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...] | Mapping[str, Shape]"
 """Of a property: a JSON type, the words it may hold, or its members."""
@@ -58,17 +73,11 @@ _SYSCTLS: Mapping[str, Shape] = {
 }
 
 NATIVE: Mapping[str, Shape] = {
-    # Windows has no MIG and no device-plugin chart; CBLMariner is deprecated (docs: aks/use-azure-linux).
-    "osSKU": ("Ubuntu", "Ubuntu2204", "Ubuntu2404", "AzureLinux", "AzureLinux3", "AzureContainerLinux"),
     "kubeletDiskType": ("OS", "Temporary"),
     "vnetSubnetID": "str",
     "podSubnetID": "str",
-    "maxPods": "int",
     "scaleDownMode": ("Delete", "Deallocate"),
-    "orchestratorVersion": "str",
     "upgradeSettings": {
-        "maxSurge": "str",
-        "maxUnavailable": "str",
         "drainTimeoutInMinutes": "int",
         "nodeSoakDurationInMinutes": "int",
         "undrainableNodeBehavior": ("Cordon", "Schedule"),
@@ -78,12 +87,12 @@ NATIVE: Mapping[str, Shape] = {
     "scaleSetEvictionPolicy": ("Delete", "Deallocate"),
     "proximityPlacementGroupID": "str",
     "kubeletConfig": {
-        "cpuManagerPolicy": "str",
+        "cpuManagerPolicy": ("none", "static"),
         "cpuCfsQuota": "bool",
         "cpuCfsQuotaPeriod": "str",
         "imageGcHighThreshold": "int",
         "imageGcLowThreshold": "int",
-        "topologyManagerPolicy": "str",
+        "topologyManagerPolicy": ("none", "best-effort", "restricted", "single-numa-node"),
         "allowedUnsafeSysctls": "strings",
         "failSwapOn": "bool",
         "containerLogMaxSizeMB": "int",
@@ -92,15 +101,14 @@ NATIVE: Mapping[str, Shape] = {
     },
     "linuxOSConfig": {
         "sysctls": _SYSCTLS,
-        "transparentHugePageEnabled": "str",
-        "transparentHugePageDefrag": "str",
+        "transparentHugePageEnabled": ("always", "madvise", "never"),
+        "transparentHugePageDefrag": ("always", "defer", "defer+madvise", "madvise", "never"),
         "swapFileSizeMB": "int",
     },
     "enableEncryptionAtHost": "bool",
     "enableUltraSSD": "bool",
     "enableFIPS": "bool",
     "creationData": {"sourceResourceId": "str"},
-    "capacityReservationGroupID": "str",
     "hostGroupID": "str",
     "securityProfile": {
         "enableVTPM": "bool",
@@ -108,7 +116,7 @@ NATIVE: Mapping[str, Shape] = {
         "sshAccess": ("LocalUser", "Disabled", "EntraId"),
     },
 }
-"""What `aks:` may hold. Each has a row in `updates.NATIVE_ROWS`."""
+"""What `aks:` may hold. Each has a row in `updates.NATIVE_ROWS`; ranges and forms of values are in `limits.LIMITS`."""
 
 MANAGED: Mapping[str, str] = {
     "count": "nodes.count",
@@ -126,12 +134,18 @@ MANAGED: Mapping[str, str] = {
     "nodeTaints": "taints",
     "gpuInstanceProfile": "sharing.mig.profile",
     "gpuProfile": "driver.owner or devicePlugin.owner",
+    "capacityReservationGroupID": "capacity.reserved.aks.capacityReservationGroup",
+    "osSKU": "image",
+    "orchestratorVersion": "kubernetesVersion",
+    "maxPods": "maxPodsPerNode",
 }
 """Properties that gpukube sends itself -> the field of the spec to write instead."""
 
 MANAGED_MEMBERS: Mapping[str, str] = {
     "gpuProfile.driver": "driver.owner",
     "gpuProfile.nvidia.managementMode": "devicePlugin.owner",
+    "upgradeSettings.maxSurge": "upgrade.maxSurge",
+    "upgradeSettings.maxUnavailable": "upgrade.maxUnavailable",
 }
 """The same, member by member, of those that have members: a member that is new to the SDK is nobody's."""
 
@@ -165,7 +179,7 @@ _JSON_TYPES: Mapping[str, tuple[type, str]] = {
 
 
 def check_native(target: Target) -> list[Diagnostic]:
-    """Check the `aks:` fields of a pool: known, not gpukube's own, of the right shape."""
+    """Check the `aks:` fields of a pool: known, not gpukube's own, of the right shape and range."""
     found: list[Diagnostic] = []
     for name, value in target.native.items():
         path = f"aks.{name}"
@@ -179,14 +193,16 @@ def check_native(target: Target) -> list[Diagnostic]:
 def _refusal(name: str, target: Target) -> Diagnostic:
     where = target.locator.at(f"aks.{name}")
     if name in MANAGED:
-        message = f"aks.{name} is set by gpukube itself"
-        return Diagnostic("aks-native-managed", where, message, fix=f"write {MANAGED[name]} instead")
+        return _managed(f"aks.{name}", MANAGED[name], where)
     if name in REFUSED or name in UNTESTED:
         why = REFUSED.get(name, "what a later change of it does to the nodes is not documented")
         return Diagnostic("aks-native-refused", where, f"aks.{name} cannot be set", fix="take it away", why=why)
-    return Diagnostic(
-        "aks-native-unknown", where, f'an agent pool has no property "{name}"', fix=_nearest(name, NATIVE)
-    )
+    says = f'an agent pool has no property "{name}"'
+    return Diagnostic("aks-native-unknown", where, says, fix=_nearest(name, NATIVE, MANAGED))
+
+
+def _managed(path: str, field: str, where: Where) -> Diagnostic:
+    return Diagnostic("aks-native-managed", where, f"{path} is set by gpukube itself", fix=f"write {field} instead")
 
 
 def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> Iterator[Diagnostic]:
@@ -200,6 +216,9 @@ def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> It
     elif not _fits(value, shape):
         says = f"{path} is {_shown(value)}; {_JSON_TYPES[shape][1]} is needed"
         yield Diagnostic("aks-native-value", locator.at(path), says, fix=_rewrite(value, shape))
+    elif (limit := LIMITS.get(path.removeprefix("aks."))) and not limit.allows(value):
+        says = f"{path} is {_shown(value)}, which AKS does not take"
+        yield Diagnostic("aks-native-value", locator.at(path), says, fix=f"write {limit.wanted}", why=limit.source)
 
 
 def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator: Locator) -> Iterator[Diagnostic]:
@@ -208,12 +227,15 @@ def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator
         fix = f"write a mapping with {_some(shape, 5)}"
         yield Diagnostic("aks-native-value", locator.at(path), says, fix=fix)
         return
+    fields = _members_of(MANAGED_MEMBERS, path.removeprefix("aks."))
     for name, member in value.items():
         inner = f"{path}.{name}"
         if name in shape:
             yield from _check_shape(inner, member, shape[name], locator)
+        elif name in fields:
+            yield _managed(inner, fields[name], locator.at(inner))
         else:
-            fix = _nearest(str(name), shape)
+            fix = _nearest(str(name), shape, fields)
             yield Diagnostic("aks-native-unknown", locator.at(inner), f'{path} has no property "{name}"', fix=fix)
 
 
@@ -226,9 +248,15 @@ def _fits(value: object, shape: str) -> bool:
     return isinstance(value, wanted)
 
 
-def _nearest(name: str, known: Mapping[str, Shape]) -> str:
-    near = get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"write {near[0]}" if near else f"write {_some(known, 12)}"
+def _members_of(table: Mapping[str, str], path: str) -> dict[str, str]:
+    """Give the rows of a table below a path, by the name that is left: "upgradeSettings" -> {"maxSurge": ...}."""
+    return {name.removeprefix(f"{path}."): field for name, field in table.items() if name.startswith(f"{path}.")}
+
+
+def _nearest(name: str, known: Mapping[str, Shape], fields: Mapping[str, str]) -> str:
+    """Name what was probably meant, or the field of the spec that stands for it."""
+    near = get_close_matches(name, (*known, *fields), n=1, cutoff=0.6)
+    return f"write {fields.get(near[0], near[0])}" if near else f"write {_some(known, 12)}"
 
 
 def _some(known: Mapping[str, Shape], most: int) -> str:
@@ -263,6 +291,8 @@ def flatten_native(properties: Mapping[str, object]) -> dict[str, object]:
 def _flat(prefix: str, members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for name, value in members.items():
         path = f"{prefix}.{name}"
+        if path.removeprefix("aks.") in MANAGED_MEMBERS:
+            continue
         if isinstance(value, Mapping):
             yield from _flat(path, value)
         elif value is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube.gpu.catalogue import machines
 from gpukube_aks.cuts import profile_name
-from gpukube_aks.native import flatten_native
+from gpukube_aks.native import RESERVATION_FIELD, flatten_native
 
 if TYPE_CHECKING:
     from gpukube.core.values import PoolState, TaintEffect
@@ -80,18 +80,21 @@ def pool_failure(properties: Mapping[str, object]) -> str:
 
 def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict[str, object]:
     spot = properties.get("scaleSetPriority") == "Spot"
+    group = str(properties.get("capacityReservationGroupID") or "").lower()
     price = properties.get("spotMaxPrice")
     gpu = _mapping(properties.get("gpuProfile"))
     managed = _mapping(gpu.get("nvidia")).get("managementMode") == "Managed"
     taints = _texts(properties.get("nodeTaints"))
     fields: dict[str, object] = {
         "instanceType": _size(properties),
-        "capacity.type": "spot" if spot else "on-demand",
+        "capacity.type": "spot" if spot else "reserved" if group else "on-demand",
         "capacity.maxPrice": price if spot and price != -1 else None,
+        RESERVATION_FIELD: group or None,
         "zones": tuple(sorted(_texts(properties.get("availabilityZones")))) or None,
         "disk.sizeGiB": properties.get("osDiskSizeGB"),
         "disk.type": properties.get("osDiskType"),
         "sharing.mig.profile": _profile(properties),
+        **_running(properties),
         "taints": tuple(sorted(text for text in taints if not text.startswith(_SYSTEM))),
         "deletionProtection": labels.get(PROTECT_LABEL) == "true",
         "driver": "none" if gpu.get("driver") == "None" and not managed else "cloud",
@@ -102,6 +105,18 @@ def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict
         **flatten_native(properties),
     }
     return {name: value for name, value in sorted(fields.items()) if value is not None}
+
+
+def _running(properties: Mapping[str, object]) -> dict[str, object]:
+    """What the nodes run, and how they get something newer; where the version asked for is a minor one, the patch."""
+    settings = _mapping(properties.get("upgradeSettings"))
+    return {
+        "image": properties.get("osSKU"),
+        "kubernetesVersion": properties.get("currentOrchestratorVersion") or properties.get("orchestratorVersion"),
+        "maxPodsPerNode": properties.get("maxPods"),
+        "upgrade.maxSurge": settings.get("maxSurge"),
+        "upgrade.maxUnavailable": settings.get("maxUnavailable"),
+    }
 
 
 def _is_system(label: str) -> bool:

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["AksProvider"]
 
 _EXACT: Final = Ability("exact")
-_NOT_YET: Final = Ability("missing", reason="gpukube does not set it there")
 _NO_FIELD: Final = "AKS has no field for it"
 
 _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
@@ -47,16 +46,20 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "nodes.count": _EXACT,
         "nodes.autoscaling": _EXACT,
         "capacity.spot": _EXACT,
-        "capacity.reserved": _NOT_YET,
+        "capacity.reserved": _EXACT,
         "zones": _EXACT,
         "disk.size": _EXACT,
         "disk.type": _EXACT,
         "image": _EXACT,
-        "kubernetesVersion": _NOT_YET,
-        "upgrade.maxSurge": _NOT_YET,
-        "upgrade.maxUnavailable": _NOT_YET,
-        "maxPodsPerNode": _NOT_YET,
-        "driver.version": _NOT_YET,
+        "kubernetesVersion": _EXACT,
+        "upgrade.maxSurge": _EXACT,
+        "upgrade.maxUnavailable": _EXACT,
+        "maxPodsPerNode": _EXACT,
+        "driver.version": Ability(
+            "missing",
+            "leave driver.version out; another image (node image of AKS) brings another driver",
+            "AKS chooses the driver of Linux nodes by their VM size, and none of its fields can say otherwise",
+        ),
         "sharing.mig.single": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is single", _NO_FIELD),
         "sharing.mig.mixed": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is mixed", _NO_FIELD),
         "sharing.mig.layout": Ability(
@@ -109,7 +112,7 @@ class AksProvider:
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: always the driver, the plugin on AKS-managed nodes only."""
         managed = target.plugin_owner == "cloud"
-        system = str(target.native.get("osSKU", "Ubuntu"))
+        system = target.image or "Ubuntu"
         return NodeStack(
             driver="cloud",
             advertiser="cloud" if managed else "none",

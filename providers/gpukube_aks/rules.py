@@ -1,7 +1,8 @@
 """What AKS refuses, found before any call: names, limits, combinations.
 
-Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Must not live
-here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native properties (`native`).
+Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`; larger subjects
+have a module each (`keys`, `images`, `buying`, `upgrades`, `combinations`). Must not live here: what holds on every
+cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native properties (`native`).
 
 Where the service itself would take something that cannot work (mixed MIG scaled from zero), the rule is ours and its
 `why` says so.
@@ -9,51 +10,39 @@ Where the service itself would take something that cannot work (mixed MIG scaled
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
 from gpukube.errors import Diagnostic, Where
+from gpukube.gpu.capacity import node_capacity
+from gpukube_aks.buying import check_reservation, check_spot
+from gpukube_aks.combinations import check_combinations
 from gpukube_aks.cuts import CUTS, can_cut, cut_value
+from gpukube_aks.images import check_image, check_version, minor_of
+from gpukube_aks.keys import check_labels, check_tags, check_taints
 from gpukube_aks.native import check_native
+from gpukube_aks.upgrades import MOST_NODES, check_upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpukube.core.values import Nodes, Target
 
-__all__ = ["SYSTEM_PREFIX", "check_scale", "check_target"]
-
-SYSTEM_PREFIX = "kubernetes.azure.com"
-"""Prefix of the labels and taints that AKS keeps for itself (docs: aks/use-labels)."""
+__all__ = ["check_scale", "check_target"]
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,11}")  # docs: aks/create-node-pools
 _NAME_WITH_SUFFIX = 10
-_MOST_NODES = 1000  # docs: aks/upgrade-aks-node-pools-rolling
 _LEAST_DISK_GIB = 30  # azure-cli: az aks nodepool add --node-osdisk-size
-_MOST_PODS = 250  # docs: aks/quotas-skus-regions
-_PRICE_DECIMALS = 5  # docs: aks/spot-node-pool
-_DEEPEST_DISCOUNT = 0.9  # docs: virtual-machines/spot-vms, "up to 90 %"
+_LEAST_PODS, _MOST_PODS = 10, 250  # docs: aks/concepts-network-ip-address-planning
+_PODS_OF_A_POOL = 30  # the same page: what system pods of a cluster need in every pool
 _ZONES = ("1", "2", "3")
 _DISK_TYPES = ("Managed", "Ephemeral")
-_KUBERNETES_LABELS = ("kubelet.kubernetes.io", "node.kubernetes.io", "node-role.kubernetes.io")
-_DRIVER_TAGS = {
-    "skipgpudriverinstall": "AKS refuses the old skip tag since 2025-08-14 (Azure/AKS#4925)",
-    "enablemanagedgpuexperience": "AKS reads it from the machine's tags when a node starts (Azure/AgentBaker)",
-}
-_RESERVATION = re.compile(
-    r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Compute/capacityReservationGroups/[^/]+",
-    re.IGNORECASE,
-)
+_MANAGED_FROM = 34  # docs: aks/aks-managed-gpu-nodes
 
 
 def check_target(target: Target) -> list[Diagnostic]:
     """Find everything that AKS would refuse, or take and never make work; empty when all is well."""
     return [finding for check in _CHECKS for finding in check(target)] + check_native(target)
-
-
-def _at(target: Target, mapping: str, key: str) -> Where:
-    return target.locator.at(f"{mapping}[{json.dumps(key)}]")
 
 
 def _name(target: Target) -> Iterator[Diagnostic]:
@@ -80,12 +69,12 @@ def _name(target: Target) -> Iterator[Diagnostic]:
 
 def check_scale(nodes: Nodes, source: str) -> list[Diagnostic]:
     """Check the size that a live pool shall get; `source` is the pool as a resource."""
-    return [_too_many(Where(source), path, count) for path, count in _largest(nodes) if count > _MOST_NODES]
+    return [_too_many(Where(source), path, count) for path, count in _largest(nodes) if count > MOST_NODES]
 
 
 def _nodes(target: Target) -> Iterator[Diagnostic]:
     for path, count in _largest(target.nodes):
-        if count > _MOST_NODES:
+        if count > MOST_NODES:
             yield _too_many(target.locator.at(path), path, count)
 
 
@@ -94,7 +83,7 @@ def _largest(nodes: Nodes) -> tuple[tuple[str, int], ...]:
 
 
 def _too_many(where: Where, path: str, count: int) -> Diagnostic:
-    fix = f"write at most {_MOST_NODES}, or split the pool"
+    fix = f"write at most {MOST_NODES}, or split the pool"
     return Diagnostic("aks-node-count", where, f"{path} is {count}, more than a pool can have", fix=fix)
 
 
@@ -104,17 +93,6 @@ def _zones(target: Target) -> Iterator[Diagnostic]:
             says = f'"{zone}" is not a zone of Azure'
             fix = 'write zones as "1", "2" or "3", without the region'
             yield Diagnostic("aks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
-
-
-def _image(target: Target) -> Iterator[Diagnostic]:
-    if target.image:
-        yield Diagnostic(
-            "aks-image",
-            target.locator.at("image"),
-            f'AKS has no image families to choose from, and image is "{target.image}"',
-            why="a pool's operating system is its property osSKU",
-            fix="write aks: {osSKU: AzureLinux}, or leave image out",
-        )
 
 
 def _disk(target: Target) -> Iterator[Diagnostic]:
@@ -127,6 +105,38 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
         fix = f"write {' or '.join(_DISK_TYPES)}"
         says = f'disk.type is "{kind}", which AKS does not have'
         yield Diagnostic("aks-disk-type", target.locator.at("disk.type"), says, fix=fix)
+
+
+def _pods(target: Target) -> Iterator[Diagnostic]:
+    pods, where = target.max_pods, target.locator.at("maxPodsPerNode")
+    if pods is None:
+        return
+    if not _LEAST_PODS <= pods <= _MOST_PODS:
+        says = f"maxPodsPerNode is {pods}, which AKS does not take"
+        fix = f"write a number from {_LEAST_PODS} to {_MOST_PODS}"
+        why = "learn.microsoft.com/azure/aks/concepts-network-ip-address-planning"
+        yield Diagnostic("aks-pods", where, says, fix=fix, why=why)
+        return
+    devices = sum(node_capacity(target.machine, target.sharing).values())
+    if devices >= pods:
+        yield Diagnostic(
+            "aks-few-pods",
+            where,
+            f"maxPodsPerNode is {pods}, and a node has {devices} devices: some of them never get a pod",
+            fix=f"write {min(devices + _PODS_OF_A_POOL, _MOST_PODS)}, or fewer replicas",
+            why="pods of the system count too",
+            severity="warning",
+        )
+    elif 0 < pods * max(target.nodes.minimum, 1) < _PODS_OF_A_POOL:
+        yield Diagnostic(
+            "aks-few-pods",
+            where,
+            f"maxPodsPerNode is {pods}, and the nodes of the pool have room for fewer than {_PODS_OF_A_POOL} pods",
+            fix=f"write {_PODS_OF_A_POOL} or more",
+            why="AKS wants that room in every pool "
+            "(learn.microsoft.com/azure/aks/concepts-network-ip-address-planning)",
+            severity="warning",
+        )
 
 
 def _mig(target: Target) -> Iterator[Diagnostic]:
@@ -203,97 +213,6 @@ def _unready(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _spot(target: Target) -> Iterator[Diagnostic]:
-    price, policy = target.capacity.max_price, target.native.get("scaleSetEvictionPolicy")
-    if target.capacity.type != "spot":
-        if policy is not None:
-            yield Diagnostic(
-                "aks-eviction-policy",
-                target.locator.at("aks.scaleSetEvictionPolicy"),
-                "aks.scaleSetEvictionPolicy is set on a pool that is not Spot",
-                fix="take it away, or write capacity: {type: spot}",
-            )
-        return
-    if price is None or price == -1:
-        return
-    where, on_demand = target.locator.at("capacity.maxPrice"), target.machine.price_usd_h
-    if price <= 0 or round(price, _PRICE_DECIMALS) != price:
-        fix = f"write a number above 0 with at most {_PRICE_DECIMALS} decimals, or leave it out"
-        says = f"capacity.maxPrice is {price}, which is not a price AKS takes"
-        yield Diagnostic("aks-spot-price", where, says, fix=fix)
-    elif on_demand is not None and price < on_demand * (1 - _DEEPEST_DISCOUNT):
-        yield Diagnostic(
-            "aks-spot-floor",
-            where,
-            f"capacity.maxPrice is {price:g}, less than a tenth of the on-demand price ({on_demand:g} USD per hour)",
-            fix="leave it out to pay the Spot price of the day, up to the on-demand price",
-            why="AKS takes a hopeless price and the pool never gets a node (Azure/AKS#4404)",
-            severity="warning",
-        )
-
-
-def _labels(target: Target) -> Iterator[Diagnostic]:
-    for key in target.labels:
-        prefix, _, name = key.rpartition("/")
-        reason = _label_reason(prefix, name)
-        if reason:
-            fix = f"choose a prefix of your own, such as example.com/{name}"
-            where = _at(target, "labels", key)
-            yield Diagnostic("aks-label", where, f'AKS refuses the label "{key}"', fix=fix, why=reason)
-
-
-def _label_reason(prefix: str, name: str) -> str:
-    if _within(prefix, SYSTEM_PREFIX):
-        return "kubernetes.azure.com/ is kept for the labels of AKS (learn.microsoft.com/azure/aks/use-labels)"
-    if (_within(prefix, "kubernetes.io") or _within(prefix, "k8s.io")) and prefix not in _KUBERNETES_LABELS:
-        return "of kubernetes.io and k8s.io only kubelet., node. and node-role.kubernetes.io are free (Azure/AKS#2866)"
-    if not prefix and name == "agentpool":
-        return "AKS writes agentpool itself (hashicorp/terraform-provider-azurerm#28636)"
-    return ""
-
-
-def _within(prefix: str, domain: str) -> bool:
-    return prefix == domain or prefix.endswith(f".{domain}")
-
-
-def _taints(target: Target) -> Iterator[Diagnostic]:
-    keys = [taint.key for taint in target.taints]
-    for index, taint in enumerate(target.taints):
-        # The GPU taint is first and never wrong by itself, so what is written begins one further on.
-        where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
-        if not taint.value:
-            yield Diagnostic(
-                "aks-taint-value",
-                where,
-                f'the taint "{taint.key}" has no value',
-                fix='add one, such as value: "true"',
-                why="az and the cluster autoscaler take key=value:Effect only",
-            )
-        if _within(taint.key.rpartition("/")[0], SYSTEM_PREFIX):
-            says = f'AKS refuses the taint "{taint.key}"'
-            why = "kubernetes.azure.com/ is kept for the taints of AKS; a Spot pool gets its own by itself"
-            fix = "take it away, or choose a prefix of your own, such as example.com/NAME"
-            yield Diagnostic("aks-taint", where, says, fix=fix, why=why)
-        if taint.key in keys[:index]:
-            says = f'two taints have the key "{taint.key}"'
-            fix = "keep one of them" + (
-                ", or write gpuTaint: false" if target.gpu_taint and taint.key == keys[0] else ""
-            )
-            yield Diagnostic("aks-taint-twice", where, says, fix=fix, why="AKS refuses it (Azure/AKS#1412)")
-
-
-def _tags(target: Target) -> Iterator[Diagnostic]:
-    for key in target.tags:
-        if why := _DRIVER_TAGS.get(key.lower()):
-            yield Diagnostic(
-                "aks-tag",
-                _at(target, "tags", key),
-                f'the tag "{key}" decides on the driver behind the back of the pool',
-                fix="take it away; driver.owner and devicePlugin.owner say who installs what",
-                why=why,
-            )
-
-
 def _driver(target: Target) -> Iterator[Diagnostic]:
     if target.driver_owner in ("operator", "none"):
         yield Diagnostic(
@@ -310,7 +229,9 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
     if target.plugin_owner != "cloud":
         return
     where, sharing, slicing = target.locator.at("devicePlugin.owner"), target.sharing, target.sharing.slicing
+    minor = minor_of(target.kubernetes_version)
     excluded = {
+        f"Kubernetes before 1.{_MANAGED_FROM}": minor is not None and minor < _MANAGED_FROM,
         "nodes.autoscaling": target.nodes.autoscaled,
         "sharing.timeSlicing": slicing is not None and slicing.mode == "time-slicing",
         "sharing.mps": slicing is not None and slicing.mode == "mps",
@@ -337,36 +258,24 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
     )
 
 
-def _native_values(target: Target) -> Iterator[Diagnostic]:
-    pods, group = target.native.get("maxPods"), target.native.get("capacityReservationGroupID")
-    if isinstance(pods, int) and pods > _MOST_PODS:
-        where = target.locator.at("aks.maxPods")
-        says = f"aks.maxPods is {pods}, more than AKS allows"
-        yield Diagnostic("aks-native-value", where, says, fix=f"write at most {_MOST_PODS}")
-    if isinstance(group, str) and not _RESERVATION.fullmatch(group):
-        yield Diagnostic(
-            "aks-native-value",
-            target.locator.at("aks.capacityReservationGroupID"),
-            f'aks.capacityReservationGroupID is "{group}"; an ARM id is needed',
-            fix="write /subscriptions/ID/resourceGroups/NAME/providers/Microsoft.Compute/"
-            "capacityReservationGroups/NAME",
-        )
-
-
 _CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
     _name,
     _nodes,
     _zones,
-    _image,
+    check_image,
+    check_version,
     _disk,
+    _pods,
     _mig,
     _autoscaling,
     _unready,
-    _spot,
-    _labels,
-    _taints,
-    _tags,
+    check_spot,
+    check_reservation,
+    check_upgrade,
+    check_labels,
+    check_taints,
+    check_tags,
     _driver,
     _managed,
-    _native_values,
+    check_combinations,
 )

@@ -11,15 +11,14 @@ other values cannot carry what gpukube promises.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
 from gpukube_aks.cuts import cut_value
-from gpukube_aks.native import flatten_native
+from gpukube_aks.native import RESERVATION_FIELD, flatten_native
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
 
 __all__ = [
@@ -29,6 +28,7 @@ __all__ = [
     "SPOT_TAINT",
     "etag_guard",
     "pool_path",
+    "reservation_of",
     "translate_delete",
     "translate_pool",
 ]
@@ -38,6 +38,8 @@ DELETE = "agent_pools.begin_delete"
 SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = Taint(SPOT_KEY, "spot", "NoSchedule")
 """AKS puts this label and this taint on every node of a Spot pool (docs: aks/spot-node-pool)."""
+
+_SETTINGS = "upgradeSettings"
 
 
 def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
@@ -90,13 +92,23 @@ def _body(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         **_buying(target),
         **_gpu(target),
         **_placing(target),
+        **_running(target),
         "nodeLabels": dict(sorted(labels.items())),
     }
     if target.taints:
         properties["nodeTaints"] = sorted(str(taint) for taint in target.taints)
     if target.tags:
         properties["tags"] = dict(sorted(target.tags.items()))
-    return {"properties": {**properties, **target.native}}
+    return {"properties": _merged(properties, target.native)}
+
+
+def _merged(properties: Mapping[str, object], native: Mapping[str, object]) -> dict[str, object]:
+    """Add the native properties; upgradeSettings has members of both (see `native.MANAGED_MEMBERS`)."""
+    merged = {**properties, **native}
+    ours, theirs = properties.get(_SETTINGS), native.get(_SETTINGS)
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        merged[_SETTINGS] = {**ours, **theirs}
+    return merged
 
 
 def _scaling(target: Target) -> dict[str, object]:
@@ -106,10 +118,18 @@ def _scaling(target: Target) -> dict[str, object]:
 
 
 def _buying(target: Target) -> dict[str, object]:
+    if group := reservation_of(target):
+        return {"capacityReservationGroupID": group}
     if target.capacity.type != "spot":
         return {}
     price = _price(target.capacity.max_price)
     return {"scaleSetPriority": "Spot", **({} if price is None else {"spotMaxPrice": price})}
+
+
+def reservation_of(target: Target) -> str:
+    """Give the capacity reservation group that the machines come from, as written; "" for none."""
+    capacity = target.capacity
+    return capacity.reservation.id if capacity.type == "reserved" and capacity.reservation else ""
 
 
 def _price(price: float | None) -> float | None:
@@ -137,14 +157,32 @@ def _placing(target: Target) -> dict[str, object]:
     return found
 
 
+def _running(target: Target) -> dict[str, object]:
+    """What the nodes run, and how they get something newer."""
+    settings = {"maxSurge": target.upgrade.max_surge, "maxUnavailable": target.upgrade.max_unavailable}
+    found: dict[str, object] = {
+        "osSKU": target.image or None,
+        "orchestratorVersion": target.kubernetes_version or None,
+        "maxPods": target.max_pods,
+        _SETTINGS: {name: value for name, value in settings.items() if value is not None} or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
     fields: dict[str, object] = {
         "instanceType": target.machine.name,
         "capacity.type": target.capacity.type,
         "capacity.maxPrice": _price(target.capacity.max_price) if target.capacity.type == "spot" else None,
+        RESERVATION_FIELD: reservation_of(target).lower() or None,
         "zones": tuple(sorted(target.zones)) or None,
         "disk.sizeGiB": target.disk.size_gib,
         "disk.type": target.disk.type,
+        "image": target.image or None,
+        "kubernetesVersion": target.kubernetes_version or None,
+        "maxPodsPerNode": target.max_pods,
+        "upgrade.maxSurge": target.upgrade.max_surge,
+        "upgrade.maxUnavailable": target.upgrade.max_unavailable,
         "sharing.mig.profile": target.sharing.mig.profile if target.sharing.mig else None,
         "taints": tuple(sorted(str(taint) for taint in target.taints)),
         "deletionProtection": target.protect,

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.core.values import UpdateRow
+from gpukube_aks.native import RESERVATION_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ _PUT = "agent_pools.begin_create_or_update"
 _CONFIG_LABEL = "labels[nvidia.com/device-plugin.config]"
 _ADVERTISER_LABEL = "labels[gpukube.io/advertiser]"
 
-ROLLING = ("aks.osSKU", "aks.orchestratorVersion")
+ROLLING = ("image", "kubernetesVersion")
 """Fields whose change rolls the nodes, in the order in which they are sent, one call each.
 
 The commands of az change one of them at a time too (nodepool update --os-sku, nodepool upgrade). The system goes first:
@@ -52,9 +53,35 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
     ("nodes.autoscaling.max", "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
     ("capacity.type", "replace", "Spot or regular is set at creation only", "docs: aks/spot-node-pool, azurerm"),
     ("capacity.maxPrice", "replace", "the Spot price is set at creation only", "docs: aks/spot-node-pool, azurerm"),
+    (
+        RESERVATION_FIELD,
+        "replace",
+        "a reservation group is set at creation only, outside preview versions of the API",
+        "docs: aks/use-capacity-reservation-groups",
+    ),
     ("zones", "replace", "zones are set at creation only", "azurerm"),
     ("disk.sizeGiB", "replace", "the node disk is set at creation only", "azurerm"),
     ("disk.type", "replace", "the node disk is set at creation only", "azurerm"),
+    ("image", "replace", "another family of operating system needs new nodes", "azurerm"),
+    (
+        "kubernetesVersion",
+        "disruptive",
+        "AKS upgrades the nodes one surge at a time, draining each",
+        "docs: aks/upgrade-aks-node-pools-rolling",
+    ),
+    (
+        "maxPodsPerNode",
+        "replace",
+        "the number of pods of a node is set at creation only",
+        "docs: aks/create-node-pools",
+    ),
+    ("upgrade.maxSurge", "in-place", "holds from the next upgrade on", "docs: aks/upgrade-aks-node-pools-rolling"),
+    (
+        "upgrade.maxUnavailable",
+        "in-place",
+        "holds from the next upgrade on",
+        "docs: aks/upgrade-aks-node-pools-rolling",
+    ),
     (
         "sharing.mig.profile",
         "replace",
@@ -93,18 +120,10 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
 """Rows of the portable fields of `Desired.fields`."""
 
 NATIVE_ROWS: Mapping[str, UpdateRow] = _rows(
-    ("aks.osSKU", "replace", "another family of operating system needs new nodes", "azurerm"),
     ("aks.kubeletDiskType", "replace", "set at creation only", "azurerm"),
     ("aks.vnetSubnetID", "replace", "set at creation only", "azurerm"),
     ("aks.podSubnetID", "replace", "set at creation only", "azurerm"),
-    ("aks.maxPods", "replace", "set at creation only", "azurerm"),
     ("aks.scaleDownMode", "in-place", "holds from the next scale-down on", "docs: aks/scale-down-mode"),
-    (
-        "aks.orchestratorVersion",
-        "disruptive",
-        "AKS upgrades the nodes one surge at a time, draining each",
-        "docs: aks/upgrade-aks-node-pools-rolling",
-    ),
     ("aks.upgradeSettings", "in-place", "holds from the next upgrade on", "docs: aks/upgrade-aks-cluster"),
     ("aks.enableNodePublicIP", "replace", "set at creation only", "azurerm"),
     ("aks.nodePublicIPPrefixID", "replace", "set at creation only", "azurerm"),
@@ -117,12 +136,6 @@ NATIVE_ROWS: Mapping[str, UpdateRow] = _rows(
     # `az aks nodepool update` changes it in place, azurerm replaces: the careful one of the two.
     ("aks.enableFIPS", "replace", "another node image, made with the pool", "azurerm"),
     ("aks.creationData", "replace", "set at creation only", "azurerm"),
-    (
-        "aks.capacityReservationGroupID",
-        "replace",
-        "set at creation only outside preview",
-        "docs: aks/use-capacity-reservation-groups",
-    ),
     ("aks.hostGroupID", "replace", "set at creation only", "azurerm"),
     (
         "aks.securityProfile",
@@ -173,7 +186,7 @@ def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _version(change: Change, row: UpdateRow) -> UpdateRow:
-    """A minor version alone, "1.34", is no step back from a patch of it."""
+    """A step back is none that AKS takes; a minor version alone, "1.34", is no step back from a patch of it."""
     old, new = _numbers(change.old), _numbers(change.new)
     if new < old[: len(new)]:
         sentence = "AKS takes no node back to an older version; a new pool can have one"
@@ -212,7 +225,7 @@ BY_VALUE: Mapping[str, Callable[[Change, UpdateRow], UpdateRow]] = {
     "nodes.count": _count,
     "taints": _taints,
     _ADVERTISER_LABEL: _advertiser,
-    "aks.osSKU": _os,
-    "aks.orchestratorVersion": _version,
+    "image": _os,
+    "kubernetesVersion": _version,
 }
 """Rows where the old and the new value decide as well -> how."""

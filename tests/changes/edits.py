@@ -277,6 +277,14 @@ _NC24: Pool = {
     "nodes": {"count": 1},
     "sharing": {"mig": {"profile": "1g.10gb"}},
 }
+
+
+def _group(name: str) -> Pool:
+    group = f"/subscriptions/{'1' * 8}-2222-3333-4444-{'5' * 12}/resourceGroups/ml/providers/Microsoft.Compute"
+    form = {"capacityReservationGroup": f"{group}/capacityReservationGroups/{name}"}
+    return {"type": "reserved", "reserved": {"aks": form}}
+
+
 _AKS_KINDS: dict[str, UpdateKind] = {
     path: aks.NATIVE_ROWS[f"aks.{path.partition('.')[0]}"].kind for path in NATIVE_OF["aks"]
 }
@@ -331,26 +339,27 @@ _AKS = [
     Edit({**_NC4, "gpuTaint": False}, {"gpuTaint": True}, {"taints": I}),
     Edit({**_NC4, "tags": {"cost": "1"}}, {"tags": {"cost": "2"}}, {"tags[cost]": I}),
     Edit(_NC4, {"tags": {"a b": "c d"}}, {"tags[a b]": I}),
-    Edit({**_NC4, "aks": {"osSKU": "Ubuntu2204"}}, {"aks": {"osSKU": "Ubuntu2404"}}, {"aks.osSKU": D}),
-    Edit({**_NC4, "aks": {"osSKU": "Ubuntu2204"}}, {"aks": {"osSKU": "AzureLinux"}}, {"aks.osSKU": R}),
     Edit(
-        {**_NC4, "aks": {"orchestratorVersion": "1.33.5"}},
-        {"aks": {"orchestratorVersion": "1.34.2"}},
-        {"aks.orchestratorVersion": D},
+        {**_NC4, "capacity": _group("a")},
+        {"capacity": _group("b")},
+        {"capacity.reserved.aks.capacityReservationGroup": R},
     ),
+    Edit({**_NC4, "image": "Ubuntu2204"}, {"image": "Ubuntu2404"}, {"image": D}),
+    Edit({**_NC4, "image": "Ubuntu2204"}, {"image": "AzureLinux"}, {"image": R}),
+    Edit({**_NC4, "kubernetesVersion": "1.33.5"}, {"kubernetesVersion": "1.34.2"}, {"kubernetesVersion": D}),
+    Edit({**_NC4, "kubernetesVersion": "1.34.2"}, {"kubernetesVersion": "1.33.5"}, {"kubernetesVersion": R}),
+    Edit({**_NC4, "kubernetesVersion": "1.34.2"}, {"kubernetesVersion": "1.34"}, {}),
+    Edit({**_NC4, "upgrade": {"maxSurge": 1}}, {"upgrade": {"maxSurge": "33%"}}, {"upgrade.maxSurge": I}),
     Edit(
-        {**_NC4, "aks": {"orchestratorVersion": "1.34.2"}},
-        {"aks": {"orchestratorVersion": "1.33.5"}},
-        {"aks.orchestratorVersion": R},
+        {**_NC4, "upgrade": {"maxSurge": 0, "maxUnavailable": 1}},
+        {"upgrade": {"maxSurge": 0, "maxUnavailable": 2}},
+        {"upgrade.maxUnavailable": I},
     ),
+    Edit({**_NC4, "maxPodsPerNode": 60}, {"maxPodsPerNode": 110}, {"maxPodsPerNode": R}),
     *_natives(
         "aks",
         _NC4,
-        {
-            path: kind
-            for path, kind in _AKS_KINDS.items()
-            if path not in ("osSKU", "orchestratorVersion") and (kind != "replace" or path in _FIRST_OF.values())
-        },
+        {path: kind for path, kind in _AKS_KINDS.items() if kind != "replace" or path in _FIRST_OF.values()},
     ),
 ]
 

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 from gpukube.errors import SpecError
+from gpukube_aks.limits import LIMITS as AKS_LIMITS
 from gpukube_aks.native import NATIVE as AKS_NATIVE
 from gpukube_eks.native import NATIVE as EKS_NATIVE
 from gpukube_gke.native import NATIVE as GKE_NATIVE
@@ -160,7 +161,7 @@ AKS = Choices(
     names=("p{}", "gpupool{}", "z0z0z0z0{}", "abcdefghi{}"),
     zones=(("1",), ("2", "1")),
     disks=({"sizeGiB": 30}, {"sizeGiB": 512, "type": "Managed"}, {"sizeGiB": 128, "type": "Ephemeral"}),
-    images=(),
+    images=("Ubuntu", "Ubuntu2204", "Ubuntu2404", "AzureLinux", "AzureLinux3", "AzureContainerLinux"),
     labels={**LABELS, "node.kubernetes.io/purpose": ("gpu",), "empty": ("",)},
     tags=TAGS,
     taints=TAINTS,
@@ -244,15 +245,7 @@ SKIPPED_NATIVE: Mapping[str, Mapping[str, str]] = {
 }
 """Cloud -> native field that no drawn spec holds -> why."""
 
-VALUES: Mapping[str, tuple[object, ...]] = {
-    "aks:orchestratorVersion": ("1.34.2", "1.33"),
-    "aks:maxPods": (30, 250),
-    "aks:capacityReservationGroupID": (
-        "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/capacityReservationGroups/c",
-    ),
-    "aks:upgradeSettings.maxSurge": ("1", "33%"),
-    "aks:upgradeSettings.maxUnavailable": ("1", "10%"),
-}
+VALUES: Mapping[str, tuple[object, ...]] = {f"aks:{path}": (limit.example,) for path, limit in AKS_LIMITS.items()}
 
 
 def native_paths(cloud: str) -> Mapping[str, tuple[object, ...]]:
@@ -423,6 +416,7 @@ def _native(rng: Random, cloud: str, native: list[tuple[str, tuple[object, ...]]
 
 
 WITH: Mapping[str, Mapping[str, object]] = {
+    "aks:nodePublicIPPrefixID": {"enableNodePublicIP": True},
     "gke:config.fastSocket.enabled": {"config.gvnic.enabled": True},
     "gke:config.flexStart": {
         "management.autoRepair": False,

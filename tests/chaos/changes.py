@@ -62,9 +62,9 @@ CLOUDS = {
         "t4shared",
         {"nodepool1": 1},
         (("PUT", "/agentPools/"), ("DELETE", "/agentPools/")),
-        rolled={"aks": {"orchestratorVersion": "1.34.2"}},
+        rolled={"kubernetesVersion": "1.34.2"},
         replaced={"instanceType": "Standard_NC8as_T4_v3"},
-        older={"aks": {"orchestratorVersion": "1.33.5"}},
+        older={"kubernetesVersion": "1.33.5"},
     ),
     "eks": Cloud(
         "eks-timeslicing",

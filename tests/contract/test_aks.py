@@ -11,7 +11,7 @@ import pytest
 from azure.mgmt.containerservice.models import AgentPool
 
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Nodes, Request, Settings, Taint
+from gpukube.core.values import Nodes, Request, Settings, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
@@ -106,13 +106,15 @@ class AksHarness:
             "protected": replace(plain, protect=True),
             "tag": replace(plain, tags={"cost": "1"}),
             "native setting": replace(plain, native={"scaleDownMode": "Deallocate"}),
-            "nested native setting": replace(plain, native={"upgradeSettings": {"maxSurge": "1"}}),
-            "other image": replace(plain, native={"osSKU": "Ubuntu2204"}),
+            "nested native setting": replace(plain, native={"upgradeSettings": {"drainTimeoutInMinutes": 60}}),
+            "other image": replace(plain, image="Ubuntu2204"),
+            "upgrade": replace(plain, upgrade=Upgrade("0", "1")),
             "many at once": replace(
                 plain,
                 nodes=Nodes(2, 2, 2, autoscaled=False),
                 labels={"tier": "b"},
-                native={"osSKU": "Ubuntu2404", "upgradeSettings": {"maxSurge": "2"}},
+                image="Ubuntu2404",
+                upgrade=Upgrade("2"),
             ),
         }
 

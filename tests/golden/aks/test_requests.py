@@ -14,7 +14,7 @@ from azure.mgmt.containerservice.models import AgentPool
 
 from gpukube.core.owners import solve_ownership
 from gpukube.core.resolve import promise_of, resolve_targets
-from gpukube.core.values import Capacity, Disk, Nodes, Ownership, Promise, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Ownership, Promise, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.spec.load import load_specs
 from gpukube_aks import AksProvider
@@ -92,6 +92,7 @@ AZ_ALWAYS: dict[str, object] = {
     "scaleDownMode": "Delete",
 }
 T4 = "Standard_NC4as_T4_v3"
+GROUP = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/capacityReservationGroups/c"
 AZ_MIG = AZ_ALWAYS | {"vmSize": "Standard_ND96asr_v4", "gpuInstanceProfile": "MIG1g"}
 AZ_AUTOSCALED = AZ_ALWAYS | {
     "vmSize": T4,
@@ -116,6 +117,7 @@ AZ_OPTIONS = AZ_ALWAYS | {
     "upgradeSettings": {"maxSurge": "1", "undrainableNodeBehavior": "Schedule"},
     "availabilityZones": ["1", "2"],
     "maxPods": 60,
+    "capacityReservationGroupID": GROUP,
 }
 
 LEFT_TO_THE_SERVICE = {
@@ -157,11 +159,11 @@ LIKE_POOLS: dict[str, tuple[dict[str, object], Target]] = {
             tags={"cost": "research"},
             disk=Disk(256, "Ephemeral"),
             zones=("2", "1"),
-            native={
-                "osSKU": "Ubuntu2404",
-                "maxPods": 60,
-                "upgradeSettings": {"maxSurge": "1", "undrainableNodeBehavior": "Schedule"},
-            },
+            image="Ubuntu2404",
+            max_pods=60,
+            upgrade=Upgrade(max_surge="1"),
+            capacity=Capacity("reserved", reservation=Reservation("capacityReservationGroup", GROUP)),
+            native={"upgradeSettings": {"undrainableNodeBehavior": "Schedule"}},
             **PLAIN,
         ),
     ),

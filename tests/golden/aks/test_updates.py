@@ -15,7 +15,7 @@ from azure.mgmt.containerservice.models import AgentPool
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Capacity, Nodes, Ownership, Promise, Taint
+from gpukube.core.values import Capacity, Nodes, Ownership, Promise, Taint, Upgrade
 from gpukube_aks import AksProvider
 from gpukube_aks.observe import observe_pool
 from tests.builders import CLUSTER, make_target
@@ -48,7 +48,8 @@ EDITS: Mapping[str, Target] = {
     "protect": replace(SAME, protect=True),
     "upgrade-with-settings": replace(
         SAME,
-        native={"orchestratorVersion": "1.34.2", "upgradeSettings": {"maxSurge": "0", "maxUnavailable": "1"}},
+        kubernetes_version="1.34.2",
+        upgrade=Upgrade("0", "1"),
     ),
 }
 

@@ -29,7 +29,7 @@ STACKS: Final[tuple[tuple[str, Target], ...]] = (
     ("", eks_target(sharing=CUT)),
     ("", eks_target(sharing=CUT, image="bottlerocket")),
     ("", make_target(sharing=CUT)),
-    ("", make_target(sharing=CUT, native={"osSKU": "AzureContainerLinux"})),
+    ("", make_target(sharing=CUT, image="AzureContainerLinux")),
     ("devicePlugin.owner: cloud", make_target(plugin_owner="cloud")),
     ("", gke_target(sharing=CUT)),
     ("driver.owner: none", gke_target(sharing=CUT, driver_owner="none")),

@@ -39,7 +39,7 @@ IMAGES: dict[str, Callable[..., Target]] = {
     "eks al2023": eks_target,
     "eks bottlerocket": lambda **changes: eks_target(image="bottlerocket", **changes),
     "aks ubuntu": make_target,
-    "aks container linux": lambda **changes: make_target(native={"osSKU": "AzureContainerLinux"}, **changes),
+    "aks container linux": lambda **changes: make_target(image="AzureContainerLinux", **changes),
     "gke cos": gke_target,
     "gke ubuntu": lambda **changes: gke_target(image="UBUNTU_CONTAINERD", **changes),
 }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Capacity, Change, Nodes, Ownership, Promise, Taint
+from gpukube.core.values import Capacity, Change, Nodes, Ownership, Promise, Taint, Upgrade
 from gpukube.errors import SpecError
 from gpukube_aks import AksProvider
 from gpukube_aks.change import NOT_SENT
@@ -134,13 +134,18 @@ EDITS: dict[str, tuple[Observed, Target, dict[str, object]]] = {
     ),
     "one upgrade setting": (
         live(PLAIN),
-        replace(PLAIN, native={"upgradeSettings": {"maxSurge": "1"}}),
+        replace(PLAIN, upgrade=Upgrade(max_surge="1")),
         {"upgradeSettings": {"maxSurge": "1", "maxUnavailable": "0"}},
     ),
     "version": (
-        live(PLAIN, orchestratorVersion="1.33.5"),
-        replace(PLAIN, native={"orchestratorVersion": "1.34.2"}),
+        live(PLAIN, orchestratorVersion="1.33.5", currentOrchestratorVersion="1.33.5"),
+        replace(PLAIN, kubernetes_version="1.34.2"),
         {"orchestratorVersion": "1.34.2"},
+    ),
+    "native upgrade setting beside ours": (
+        live(PLAIN),
+        replace(PLAIN, upgrade=Upgrade("1"), native={"upgradeSettings": {"drainTimeoutInMinutes": 60}}),
+        {"upgradeSettings": {"maxSurge": "1", "maxUnavailable": "0", "drainTimeoutInMinutes": 60}},
     ),
 }
 
@@ -171,19 +176,20 @@ def test_update_when_aks_answers_nulls_then_they_are_left_out() -> None:
 
 def test_update_when_made_then_the_pool_as_read_is_left_alone() -> None:
     before = live(PLAIN)
-    update(before, replace(PLAIN, labels={}, native={"upgradeSettings": {"maxSurge": "1"}}))
+    update(before, replace(PLAIN, labels={}, upgrade=Upgrade(max_surge="1")))
 
     assert before == live(PLAIN)
 
 
 def test_update_when_nodes_roll_then_each_roll_comes_alone_after_everything_else() -> None:
-    before = live(PLAIN, orchestratorVersion="1.33.5", osSKU="Ubuntu2204")
-    native = {"orchestratorVersion": "1.34.2", "osSKU": "Ubuntu2404", "upgradeSettings": {"maxSurge": "1"}}
-    first, second, third = update(before, replace(PLAIN, nodes=Nodes(2, 2, 2, autoscaled=False), native=native))
+    old = {"orchestratorVersion": "1.33.5", "currentOrchestratorVersion": "1.33.5"}
+    before = live(PLAIN, osSKU="Ubuntu2204", **old)
+    after = replace(PLAIN, kubernetes_version="1.34", image="Ubuntu2404", upgrade=Upgrade(max_surge="1"))
+    first, second, third = update(before, replace(after, nodes=Nodes(2, 2, 2, autoscaled=False)))
 
     assert moved(before, first) == {"count": 2, "upgradeSettings": {"maxSurge": "1", "maxUnavailable": "0"}}
     assert moved(before, second) == {**moved(before, first), "osSKU": "Ubuntu2404"}
-    assert moved(before, third) == {**moved(before, second), "orchestratorVersion": "1.34.2"}
+    assert moved(before, third) == {**moved(before, second), "orchestratorVersion": "1.34"}
 
 
 def test_update_when_the_value_is_an_arm_id_or_a_list_then_sent_as_written() -> None:

@@ -29,8 +29,8 @@ SHADES: tuple[tuple[str, Change], ...] = (
     ("nodes.autoscaling instead of a count", Change("nodes.count", 1, None)),
     ("taints, a new one with NoExecute", Change("taints", (), ("a=b:NoExecute",))),
     ("labels[gpukube.io/advertiser], another or none", Change("labels[gpukube.io/advertiser]", "chart", None)),
-    ("aks.osSKU, of the same family", Change("aks.osSKU", "Ubuntu", "Ubuntu2404")),
-    ("aks.orchestratorVersion, older", Change("aks.orchestratorVersion", "1.34.2", "1.33.5")),
+    ("image, of the same family", Change("image", "Ubuntu", "Ubuntu2404")),
+    ("kubernetesVersion, older", Change("kubernetesVersion", "1.34.2", "1.33.5")),
 )
 """Changes whose class is not that of their row, by what the page calls them."""
 

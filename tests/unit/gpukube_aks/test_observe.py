@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from gpukube.core.diff import diff_fields
-from gpukube.core.values import Capacity, Disk, Nodes, Ownership, Promise, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Ownership, Promise, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_aks import AksProvider
 from gpukube_aks.observe import observe_pool, pool_failure
@@ -66,6 +66,12 @@ def answer(desired: Desired, **properties: object) -> dict[str, object]:
     return {"id": "/subscriptions/s", "name": desired.target.name, "type": "t", "properties": live}
 
 
+GROUP = Reservation(
+    "capacityReservationGroup",
+    "/subscriptions/S/resourceGroups/R/providers/Microsoft.Compute/capacityReservationGroups/G",
+)
+RESERVED = "capacity.reserved.aks.capacityReservationGroup"
+
 TARGETS: dict[str, Target] = {
     "plain": make_target(T4),
     "MIG": make_target(sharing=Sharing(MigCut("1g.5gb", "mixed"))),
@@ -81,11 +87,14 @@ TARGETS: dict[str, Target] = {
     "labels and tags": make_target(T4, labels={"a": "b"}, tags={"cost": "1"}),
     "protected": make_target(T4, protect=True),
     "managed by AKS": make_target(T4, plugin_owner="cloud"),
+    "reserved": make_target(T4, capacity=Capacity("reserved", reservation=GROUP)),
+    "chosen software": make_target(
+        T4, image="AzureLinux", kubernetes_version="1.34", max_pods=30, upgrade=Upgrade("0", "1")
+    ),
     "native": make_target(
         T4,
         native={
-            "osSKU": "AzureLinux",
-            "upgradeSettings": {"maxSurge": "0", "maxUnavailable": "1"},
+            "upgradeSettings": {"drainTimeoutInMinutes": 60},
             "vnetSubnetID": "/subscriptions/S/resourceGroups/RG/subnets/x",
         },
     ),
@@ -121,7 +130,18 @@ CHANGES = [
     ("plain", {"vmSize": "Standard_NC8as_T4_v3"}, {"instanceType"}),
     ("plain", {"tags": {"added": "by policy"}}, set()),
     ("labels and tags", {"tags": {}}, {"tags[cost]"}),
-    ("native", {"upgradeSettings": {"maxSurge": "1", "maxUnavailable": "1"}}, {"aks.upgradeSettings.maxSurge"}),
+    ("native", {"upgradeSettings": {"drainTimeoutInMinutes": 5}}, {"aks.upgradeSettings.drainTimeoutInMinutes"}),
+    ("plain", {"upgradeSettings": {"maxSurge": "1"}, "osSKU": "AzureLinux", "maxPods": 60}, set()),
+    ("chosen software", {"upgradeSettings": {"maxSurge": "1", "maxUnavailable": "1"}}, {"upgrade.maxSurge"}),
+    ("chosen software", {"upgradeSettings": None}, {"upgrade.maxSurge", "upgrade.maxUnavailable"}),
+    ("chosen software", {"osSKU": "Ubuntu"}, {"image"}),
+    ("chosen software", {"maxPods": 60}, {"maxPodsPerNode"}),
+    ("chosen software", {"currentOrchestratorVersion": "1.34.9"}, set()),
+    ("chosen software", {"currentOrchestratorVersion": "1.33.5"}, {"kubernetesVersion"}),
+    ("plain", {"capacityReservationGroupID": GROUP.id}, {"capacity.type", RESERVED}),
+    ("reserved", {"capacityReservationGroupID": GROUP.id.upper()}, set()),
+    ("reserved", {"capacityReservationGroupID": f"{GROUP.id}2"}, {RESERVED}),
+    ("reserved", {"capacityReservationGroupID": None}, {"capacity.type", RESERVED}),
     ("native", {"vnetSubnetID": "/subscriptions/s/resourcegroups/rg/subnets/X"}, set()),
 ]
 

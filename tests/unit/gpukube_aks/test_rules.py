@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.core.values import Capacity, Disk, Nodes, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_aks import AksProvider
 from gpukube_aks.codes import CODES
+from gpukube_aks.images import IMAGES
+from gpukube_aks.limits import LIMITS
 from tests.builders import make_target
 
 if TYPE_CHECKING:
@@ -23,7 +25,20 @@ SLICED = Sharing(slicing=Slicing("time-slicing", 4))
 RENAMED = Sharing(slicing=Slicing("time-slicing", 4, rename=True))
 FROM_ZERO = Nodes(0, 0, 5, autoscaled=True)
 FROM_ONE = Nodes(1, 1, 5, autoscaled=True)
+GB200 = "Standard_ND128isr_NDR_GB200_v6"
+GROUP = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Compute/capacityReservationGroups/g"
+PLACEMENT = LIMITS["proximityPlacementGroupID"].example
+DEALLOCATE = {"scaleDownMode": "Deallocate"}
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
+
+
+def reserved(group: str = GROUP) -> Capacity:
+    return Capacity("reserved", reservation=Reservation("capacityReservationGroup", group))
+
+
+def nested(path: str) -> dict[str, object]:
+    head, _, rest = path.partition(".")
+    return {head: {rest: "1"} if rest else "1"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +83,291 @@ BROKEN = (
         "1001",
         changes={"nodes": Nodes(1, 1, 1001, autoscaled=True)},
     ),
-    Case("an image family", "aks-image", "image", '"bottlerocket"', changes={"image": "bottlerocket"}),
+    Case("an image of another cloud", "aks-image", "image", '"bottlerocket"', changes={"image": "bottlerocket"}),
+    Case("Windows", "aks-image", "image", "no MIG", changes={"image": "Windows2022"}),
+    Case("an image in lower case", "aks-image", "image", "write AzureLinux3", changes={"image": "azurelinux3"}),
+    Case("a deprecated image", "aks-image", "image", "successor", changes={"image": "CBLMariner"}),
+    Case("an image without a driver", "aks-image", "image", "Flatcar", changes={"image": "Flatcar"}),
+    Case(
+        "Container Linux on arm64",
+        "aks-image-machine",
+        "image",
+        "amd64 only",
+        machine=GB200,
+        changes={"image": "AzureContainerLinux"},
+    ),
+    Case(
+        "RTX PRO on Azure Linux",
+        "aks-image-machine",
+        "image",
+        "Ubuntu only",
+        machine="Standard_NC144ds_xl_RTXPRO6000BSE_v6",
+        changes={"image": "AzureLinux"},
+    ),
+    Case(
+        "Ubuntu 22.04 with a newer Kubernetes",
+        "aks-image-version",
+        "image",
+        "image: Ubuntu,",
+        changes={"image": "Ubuntu2204", "kubernetes_version": "1.34"},
+    ),
+    Case(
+        "Ubuntu 24.04 with an older Kubernetes",
+        "aks-image-version",
+        "image",
+        "1.32 to 1.38",
+        changes={"image": "Ubuntu2404", "kubernetes_version": "1.31.5"},
+    ),
+    Case(
+        "Azure Linux 3 with a newer Kubernetes",
+        "aks-image-version",
+        "image",
+        "image: AzureLinux,",
+        changes={"image": "AzureLinux3", "kubernetes_version": "1.37"},
+    ),
+    Case(
+        "version of GKE",
+        "aks-version",
+        "kubernetesVersion",
+        'write "1.34.1"',
+        changes={"kubernetes_version": "1.34.1-gke.1829000"},
+    ),
+    Case("9 pods", "aks-pods", "maxPodsPerNode", "from 10", changes={"max_pods": 9}),
+    Case("251 pods", "aks-pods", "maxPodsPerNode", "to 250", changes={"max_pods": 251}),
+    Case(
+        "fewer pods than devices",
+        "aks-few-pods",
+        "maxPodsPerNode",
+        "56 devices",
+        machine="Standard_ND96asr_v4",
+        severity="warning",
+        changes={"max_pods": 56, "sharing": Sharing(MigCut("1g.5gb", "single"))},
+    ),
+    Case(
+        "fewer pods than a pool needs",
+        "aks-few-pods",
+        "maxPodsPerNode",
+        "fewer than 30",
+        severity="warning",
+        changes={"max_pods": 29},
+    ),
+    Case(
+        "both ways of an upgrade",
+        "aks-upgrade-both",
+        "upgrade",
+        "1 node would be added",
+        severity="warning",
+        changes={"upgrade": Upgrade("1", "1")},
+    ),
+    Case(
+        "one way of an upgrade and the default of the other",
+        "aks-upgrade-both",
+        "upgrade",
+        "10% of the nodes",
+        severity="warning",
+        changes={"upgrade": Upgrade(None, "50%")},
+    ),
+    Case(
+        "surge of Spot nodes",
+        "aks-spot-surge",
+        "upgrade.maxSurge",
+        "adds no nodes",
+        severity="warning",
+        changes={"capacity": Capacity("spot"), "upgrade": Upgrade("1")},
+    ),
+    Case(
+        "surge beyond a pool",
+        "aks-surge-limit",
+        "upgrade",
+        "2 nodes",
+        severity="warning",
+        changes={"nodes": Nodes(999, 999, 999, autoscaled=False), "upgrade": Upgrade("2")},
+    ),
+    Case(
+        "surge of a share beyond a pool",
+        "aks-surge-limit",
+        "nodes",
+        "10% of the nodes",
+        severity="warning",
+        changes={"nodes": Nodes(1, 1, 910, autoscaled=True)},
+    ),
+    Case(
+        "fixed number of Spot nodes",
+        "aks-spot-fixed",
+        "nodes.count",
+        "nobody replaces",
+        severity="hint",
+        changes={"capacity": Capacity("spot")},
+    ),
+    Case(
+        "reservation of ND machines",
+        "aks-reservation-size",
+        "capacity.reserved.aks.capacityReservationGroup",
+        "ND96asr",
+        machine="Standard_ND96asr_v4",
+        severity="warning",
+        changes={"capacity": reserved()},
+    ),
+    Case(
+        "reservation of H100 NVL machines",
+        "aks-reservation-size",
+        "capacity.reserved.aks.capacityReservationGroup",
+        "NC80adis",
+        machine="Standard_NC80adis_H100_v5",
+        severity="warning",
+        changes={"capacity": reserved()},
+    ),
+    Case(
+        "reservation without room for an upgrade",
+        "aks-reservation-surge",
+        "capacity.type",
+        "10% of the nodes",
+        severity="hint",
+        changes={"capacity": reserved()},
+    ),
+    Case(
+        "reservation with an upgrade that adds nodes",
+        "aks-reservation-surge",
+        "upgrade",
+        "2 nodes",
+        severity="hint",
+        changes={"capacity": reserved(), "upgrade": Upgrade("2", "0")},
+    ),
+    *(
+        Case(
+            f"reservation with {name}",
+            "aks-reservation-excludes",
+            f"aks.{name}",
+            "reserv",
+            changes={"capacity": reserved(), "native": {name: value}},
+        )
+        for name, value in (
+            ("proximityPlacementGroupID", PLACEMENT),
+            ("hostGroupID", LIMITS["hostGroupID"].example),
+            ("enableUltraSSD", True),
+        )
+    ),
+    Case(
+        "placement group over zones",
+        "aks-placement-zones",
+        "aks.proximityPlacementGroupID",
+        "in one zone",
+        changes={"zones": ("1", "2"), "native": {"proximityPlacementGroupID": PLACEMENT}},
+    ),
+    Case(
+        "placement group",
+        "aks-placement",
+        "aks.proximityPlacementGroupID",
+        "scarce",
+        severity="hint",
+        changes={"native": {"proximityPlacementGroupID": PLACEMENT}},
+    ),
+    Case(
+        "Spot machines that stay",
+        "aks-spot-deallocate",
+        "aks.scaleSetEvictionPolicy",
+        "quota",
+        severity="warning",
+        changes={"capacity": Capacity("spot"), "native": {"scaleSetEvictionPolicy": "Deallocate"}},
+    ),
+    Case(
+        "ephemeral disks that stay",
+        "aks-deallocate-disk",
+        "aks.scaleDownMode",
+        "ephemeral",
+        changes={"disk": Disk(128, "Ephemeral"), "native": DEALLOCATE},
+    ),
+    Case(
+        "disks of AKS's choice that stay",
+        "aks-deallocate-disk",
+        "aks.scaleDownMode",
+        "type: Managed",
+        severity="warning",
+        changes={"native": DEALLOCATE},
+    ),
+    Case(
+        "machines of the operator that stop",
+        "aks-deallocate",
+        "aks.scaleDownMode",
+        "#729",
+        severity="warning",
+        changes={"disk": Disk(128, "Managed"), "plugin_owner": "operator", "native": DEALLOCATE},
+    ),
+    Case(
+        "FIPS on arm64",
+        "aks-image-features",
+        "aks.enableFIPS",
+        "arm64",
+        machine=GB200,
+        changes={"native": {"enableFIPS": True}},
+    ),
+    Case(
+        "FIPS and trusted launch",
+        "aks-image-features",
+        "aks.enableFIPS",
+        "two images",
+        changes={"native": {"enableFIPS": True, "securityProfile": {"enableVTPM": True}}},
+    ),
+    Case(
+        "FIPS on Ubuntu 24.04",
+        "aks-image-features",
+        "aks.enableFIPS",
+        "24.04",
+        changes={"image": "Ubuntu2404", "native": {"enableFIPS": True}},
+    ),
+    Case(
+        "trusted launch on arm64",
+        "aks-image-features",
+        "aks.securityProfile",
+        "arm64",
+        machine=GB200,
+        changes={"native": {"securityProfile": {"enableVTPM": True}}},
+    ),
+    Case(
+        "trusted launch of a confidential machine",
+        "aks-image-features",
+        "aks.securityProfile",
+        "confidential",
+        machine="Standard_NCC40ads_H100_v5",
+        changes={"native": {"securityProfile": {"enableVTPM": True}}},
+    ),
+    Case(
+        "Secure Boot on Ubuntu",
+        "aks-secure-boot",
+        "aks.securityProfile.enableSecureBoot",
+        "AzureLinux",
+        severity="warning",
+        changes={"native": {"securityProfile": {"enableSecureBoot": True}}},
+    ),
+    Case("arm64", "aks-arm-driver", "instanceType", "#8745", machine=GB200, severity="warning"),
+    Case(
+        "addresses that no node gets",
+        "aks-native-combination",
+        "aks.nodePublicIPPrefixID",
+        "enableNodePublicIP",
+        changes={"native": {"nodePublicIPPrefixID": LIMITS["nodePublicIPPrefixID"].example}},
+    ),
+    Case(
+        "thresholds upside down",
+        "aks-native-combination",
+        "aks.kubeletConfig",
+        "lower one",
+        changes={"native": {"kubeletConfig": {"imageGcLowThreshold": 90}}},
+    ),
+    Case(
+        "threshold below the default of the other",
+        "aks-native-combination",
+        "aks.kubeletConfig",
+        "80 and 85",
+        changes={"native": {"kubeletConfig": {"imageGcHighThreshold": 79}}},
+    ),
+    Case(
+        "swap that stops the kubelet",
+        "aks-native-combination",
+        "aks.kubeletConfig.failSwapOn",
+        "swap file",
+        changes={"native": {"kubeletConfig": {"failSwapOn": True}, "linuxOSConfig": {"swapFileSizeMB": 1500}}},
+    ),
     Case("zone with its region", "aks-zone", "zones[1]", "eastus-2", changes={"zones": ("1", "eastus-2")}),
     Case("zone 4", "aks-zone", "zones[0]", '"4"', changes={"zones": ("4",)}),
     Case("disk of 29 GiB", "aks-disk-size", "disk.sizeGiB", "29", changes={"disk": Disk(29, None)}),
@@ -193,6 +492,40 @@ BROKEN = (
     ),
     Case("label agentpool", "aks-label", 'labels["agentpool"]', "itself", changes={"labels": {"agentpool": "a"}}),
     Case(
+        "label of the size",
+        "aks-label",
+        'labels["node.kubernetes.io/instance-type"]',
+        "VM size",
+        changes={"labels": {"node.kubernetes.io/instance-type": "a"}},
+    ),
+    Case(
+        "old label of AKS",
+        "aks-label-overwritten",
+        'labels["accelerator"]',
+        "kubernetes.azure.com/accelerator",
+        severity="warning",
+        changes={"labels": {"accelerator": "nvidia"}},
+    ),
+    Case("tag with a slash", "aks-tag-limit", 'tags["a/b"]', '"/"', changes={"tags": {"a/b": "c"}}),
+    Case("tag of Azure", "aks-tag-limit", 'tags["AzureThing"]', "begins", changes={"tags": {"AzureThing": "c"}}),
+    Case("name of a tag", "aks-tag-limit", f'tags["{"k" * 513}"]', "513", changes={"tags": {"k" * 513: "c"}}),
+    Case("value of a tag", "aks-tag-limit", 'tags["k"]', "257", changes={"tags": {"k": "v" * 257}}),
+    Case("51 tags", "aks-tag-limit", "tags", "51 entries", changes={"tags": {f"t{i}": "" for i in range(51)}}),
+    Case(
+        "tags of 2049 characters",
+        "aks-tag-limit",
+        "tags",
+        "2049",
+        changes={"tags": {"k" * 511: "v" * 256, "l" * 511: "v" * 256, "m" * 511: "", "n": "v" * 3}},
+    ),
+    Case(
+        "tags that are one",
+        "aks-tag-twice",
+        'tags["COST"]',
+        '"cost"',
+        changes={"tags": {"cost": "1", "COST": "2"}},
+    ),
+    Case(
         "taint of AKS",
         "aks-taint",
         "taints[0]",
@@ -257,6 +590,13 @@ BROKEN = (
         changes={"plugin_owner": "cloud", "sharing": SLICED},
     ),
     Case(
+        "managed with an old Kubernetes",
+        "aks-managed",
+        "devicePlugin.owner",
+        "before 1.34",
+        changes={"plugin_owner": "cloud", "kubernetes_version": "1.33.5"},
+    ),
+    Case(
         "managed with MIG",
         "aks-managed",
         "devicePlugin.owner",
@@ -293,23 +633,55 @@ BROKEN = (
         "documented",
         changes={"native": {"localDNSProfile": {}}},
     ),
-    Case("mistyped native field", "aks-native-unknown", "aks.maxpods", "maxPods", changes={"native": {"maxpods": 30}}),
+    *(
+        Case(f"native {name}", "aks-native-managed", f"aks.{name}", field, changes={"native": nested(name)})
+        for name, field in (
+            ("osSKU", "image"),
+            ("orchestratorVersion", "kubernetesVersion"),
+            ("maxPods", "maxPodsPerNode"),
+            ("capacityReservationGroupID", "capacity.reserved.aks.capacityReservationGroup"),
+            ("upgradeSettings.maxSurge", "upgrade.maxSurge"),
+            ("upgradeSettings.maxUnavailable", "upgrade.maxUnavailable"),
+        )
+    ),
+    Case("mistyped field", "aks-native-unknown", "aks.enablefips", "FIPS", changes={"native": {"enablefips": True}}),
+    Case(
+        "mistyped field that the spec has",
+        "aks-native-unknown",
+        "aks.maxpods",
+        "write maxPodsPerNode",
+        changes={"native": {"maxpods": 30}},
+    ),
     Case(
         "mistyped member",
         "aks-native-unknown",
         "aks.upgradeSettings.maxsurge",
-        "maxSurge",
+        "write upgrade.maxSurge",
         changes={"native": {"upgradeSettings": {"maxsurge": "1"}}},
     ),
-    Case("text for a number", "aks-native-value", "aks.maxPods", "whole number", changes={"native": {"maxPods": "30"}}),
-    Case("yes for a number", "aks-native-value", "aks.maxPods", "whole number", changes={"native": {"maxPods": True}}),
-    Case("251 pods", "aks-native-value", "aks.maxPods", "250", changes={"native": {"maxPods": 251}}),
     Case(
-        "number for a text",
+        "text for a number",
         "aks-native-value",
-        "aks.upgradeSettings.maxSurge",
-        "a text",
-        changes={"native": {"upgradeSettings": {"maxSurge": 1}}},
+        "aks.linuxOSConfig.swapFileSizeMB",
+        "whole number",
+        changes={"native": {"linuxOSConfig": {"swapFileSizeMB": "30"}}},
+    ),
+    Case(
+        "yes for a number",
+        "aks-native-value",
+        "aks.linuxOSConfig.swapFileSizeMB",
+        "whole number",
+        changes={"native": {"linuxOSConfig": {"swapFileSizeMB": True}}},
+    ),
+    Case(
+        "number for a text", "aks-native-value", "aks.vnetSubnetID", "a text", changes={"native": {"vnetSubnetID": 1}}
+    ),
+    Case(
+        "word that is none of the choices",
+        "aks-native-value",
+        "aks.kubeletConfig.cpuManagerPolicy",
+        "static",
+        changes={"native": {"kubeletConfig": {"cpuManagerPolicy": "dynamic"}}},
     ),
     Case(
         "number in a list of texts",
@@ -324,14 +696,6 @@ BROKEN = (
         "aks.upgradeSettings",
         "mapping",
         changes={"native": {"upgradeSettings": "1"}},
-    ),
-    Case("Windows", "aks-native-value", "aks.osSKU", "AzureLinux", changes={"native": {"osSKU": "Windows2022"}}),
-    Case(
-        "reservation by name",
-        "aks-native-value",
-        "aks.capacityReservationGroupID",
-        "ARM id",
-        changes={"native": {"capacityReservationGroupID": "group1"}},
     ),
 )
 
@@ -369,12 +733,44 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
         (T4, {"sharing": SLICED, "nodes": FROM_ONE}),
         (T4, {"nodes": FROM_ZERO}),
         (T4, {"nodes": Nodes(0, 0, 0, autoscaled=False)}),
-        (T4, {"nodes": Nodes(1000, 1000, 1000, autoscaled=False)}),
+        (T4, {"nodes": Nodes(1000, 1000, 1000, autoscaled=False), "upgrade": Upgrade("0", "1")}),
+        (T4, {"nodes": Nodes(998, 998, 998, autoscaled=False), "upgrade": Upgrade("2")}),
         (T4, {"name": "a234567890"}),
-        (T4, {"capacity": Capacity("spot")}),
-        (T4, {"capacity": Capacity("spot", -1)}),
-        (T4, {"capacity": Capacity("spot", 0.12345)}),
-        (T4, {"capacity": Capacity("spot"), "native": {"scaleSetEvictionPolicy": "Deallocate"}}),
+        (T4, {"capacity": Capacity("spot"), "nodes": FROM_ZERO}),
+        (T4, {"capacity": Capacity("spot"), "nodes": Nodes(0, 0, 0, autoscaled=False)}),
+        (T4, {"capacity": Capacity("spot", -1), "nodes": FROM_ONE}),
+        (T4, {"capacity": Capacity("spot", 0.12345), "nodes": FROM_ONE}),
+        (
+            T4,
+            {
+                "capacity": Capacity("spot"),
+                "nodes": FROM_ONE,
+                "upgrade": Upgrade("0", "1"),
+                "native": {"scaleSetEvictionPolicy": "Delete"},
+            },
+        ),
+        (A100, {"capacity": reserved(), "upgrade": Upgrade("0", "1")}),
+        (A100, {"capacity": reserved(GROUP.upper()), "upgrade": Upgrade("0%", "10%")}),
+        (A100, {"capacity": Capacity("on-demand"), "upgrade": Upgrade("33%", "0")}),
+        *((T4, {"image": name}) for name in IMAGES),
+        (T4, {"image": "Ubuntu2204", "kubernetes_version": "1.33"}),
+        (T4, {"image": "Ubuntu2404", "kubernetes_version": "1.32.1"}),
+        (T4, {"image": "Ubuntu", "kubernetes_version": "1.99"}),
+        ("Standard_NC144ds_xl_RTXPRO6000BSE_v6", {"image": "Ubuntu2404"}),
+        (T4, {"max_pods": 30}),
+        (T4, {"max_pods": 250}),
+        (T4, {"max_pods": 10, "nodes": Nodes(3, 3, 3, autoscaled=False)}),
+        ("Standard_ND96asr_v4", {"max_pods": 57, "sharing": Sharing(MigCut("1g.5gb", "single"))}),
+        (T4, {"plugin_owner": "helm", "kubernetes_version": "1.33.5"}),
+        (T4, {"disk": Disk(128, "Managed"), "native": DEALLOCATE}),
+        (T4, {"native": {"scaleDownMode": "Delete"}, "plugin_owner": "operator"}),
+        (T4, {"image": "AzureLinux", "native": {"securityProfile": {"enableSecureBoot": True}}}),
+        (T4, {"native": {"securityProfile": {"enableVTPM": True}, "enableFIPS": False}}),
+        (T4, {"native": {"nodePublicIPPrefixID": LIMITS["nodePublicIPPrefixID"].example, "enableNodePublicIP": True}}),
+        (T4, {"native": {"kubeletConfig": {"imageGcLowThreshold": 70, "imageGcHighThreshold": 79}}}),
+        (T4, {"native": {"kubeletConfig": {"failSwapOn": False}, "linuxOSConfig": {"swapFileSizeMB": 1500}}}),
+        (T4, {"tags": {"k" * 512: "v" * 256, "with space": "a/b?", **{f"t{i}": "" for i in range(48)}}}),
+        (T4, {"labels": {"example.com/accelerator": "a", "node.kubernetes.io/storagetier": "b"}}),
         (T4, {"zones": ("1", "2", "3")}),
         (T4, {"disk": Disk(30, "Ephemeral")}),
         (
@@ -387,13 +783,9 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
             T4,
             {
                 "native": {
-                    "osSKU": "AzureLinux",
-                    "maxPods": 60,
                     "enableFIPS": True,
-                    "upgradeSettings": {"maxSurge": "0", "maxUnavailable": "1"},
+                    "upgradeSettings": {"drainTimeoutInMinutes": 5, "undrainableNodeBehavior": "Cordon"},
                     "linuxOSConfig": {"sysctls": {"vmMaxMapCount": 262144}},
-                    "capacityReservationGroupID": "/subscriptions/s/resourceGroups/r/providers/Microsoft.Compute/"
-                    "capacityReservationGroups/g",
                 }
             },
         ),

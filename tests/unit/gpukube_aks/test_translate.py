@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gpukube.core.values import Capacity, Ownership, Promise, Taint
+from gpukube.core.values import Capacity, Ownership, Promise, Reservation, Taint, Upgrade
 from gpukube_aks import AksProvider
 from gpukube_aks.observe import observe_pool
 from tests.builders import CLUSTER, make_target
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Request, Target
 
+GROUP = Reservation(
+    "capacityReservationGroup",
+    "/subscriptions/S/resourceGroups/R/providers/Microsoft.Compute/capacityReservationGroups/G",
+)
 SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
 PATH = {"resource_group": "ml", "cluster": "train", "pool": "a100mig"}
 
@@ -76,11 +80,55 @@ def test_lists_and_maps_when_sent_are_in_one_order() -> None:
 
 
 def test_native_fields_when_given_enter_the_body_last_and_are_compared() -> None:
-    desired = desire(make_target(native={"maxPods": 60, "upgradeSettings": {"maxSurge": "1"}}))
+    native = {"scaleDownMode": "Deallocate", "upgradeSettings": {"drainTimeoutInMinutes": 60}}
+    desired = desire(make_target(native=native))
 
-    assert list(properties_of(desired.create))[-2:] == ["maxPods", "upgradeSettings"]
-    assert desired.fields["aks.maxPods"] == 60
-    assert desired.fields["aks.upgradeSettings.maxSurge"] == "1"
+    assert list(properties_of(desired.create))[-2:] == ["scaleDownMode", "upgradeSettings"]
+    assert desired.fields["aks.scaleDownMode"] == "Deallocate"
+    assert desired.fields["aks.upgradeSettings.drainTimeoutInMinutes"] == 60
+
+
+def test_upgrade_settings_when_given_in_both_ways_are_sent_together() -> None:
+    native = {"upgradeSettings": {"drainTimeoutInMinutes": 60}}
+    desired = desire(make_target(upgrade=Upgrade("0", "33%"), native=native))
+
+    assert properties_of(desired.create)["upgradeSettings"] == {
+        "maxSurge": "0",
+        "maxUnavailable": "33%",
+        "drainTimeoutInMinutes": 60,
+    }
+    assert {name: value for name, value in desired.fields.items() if "pgrade" in name} == {
+        "upgrade.maxSurge": "0",
+        "upgrade.maxUnavailable": "33%",
+        "aks.upgradeSettings.drainTimeoutInMinutes": 60,
+    }
+
+
+def test_reservation_when_asked_for_is_sent_as_written_and_compared_without_case() -> None:
+    desired = desire(make_target(capacity=Capacity("reserved", reservation=GROUP)))
+
+    assert properties_of(desired.create)["capacityReservationGroupID"] == GROUP.id
+    assert desired.fields["capacity.type"] == "reserved"
+    assert desired.fields["capacity.reserved.aks.capacityReservationGroup"] == GROUP.id.lower()
+
+
+def test_reservation_when_the_pool_buys_otherwise_is_not_sent() -> None:
+    desired = desire(make_target(capacity=Capacity("on-demand", reservation=GROUP)))
+
+    assert "capacityReservationGroupID" not in properties_of(desired.create)
+    assert "capacity.reserved.aks.capacityReservationGroup" not in desired.fields
+
+
+def test_nodes_when_their_software_is_chosen_are_asked_for_by_the_names_of_aks() -> None:
+    plain = properties_of(desire(make_target()).create)
+    chosen = make_target(image="AzureLinux", kubernetes_version="1.34", max_pods=60, upgrade=Upgrade("1"))
+
+    assert {k: v for k, v in properties_of(desire(chosen).create).items() if k not in plain} == {
+        "osSKU": "AzureLinux",
+        "orchestratorVersion": "1.34",
+        "maxPods": 60,
+        "upgradeSettings": {"maxSurge": "1"},
+    }
 
 
 def test_delete_when_the_etag_is_known_is_guarded_by_it() -> None:

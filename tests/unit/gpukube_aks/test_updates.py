@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.core.values import Capacity, Change, Disk, Nodes, Ownership, Promise
+from gpukube.core.values import Capacity, Change, Disk, Nodes, Ownership, Promise, Reservation, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube_aks import AksProvider
 from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
@@ -42,18 +42,22 @@ CASES = [
     ("deletionProtection", True, False, "in-place"),
     ("driver", "cloud", "none", "replace"),
     ("devicePlugin", None, "cloud", "replace"),
-    ("aks.osSKU", "Ubuntu", "Ubuntu2404", "disruptive"),
-    ("aks.osSKU", "AzureLinux", "AzureLinux3", "disruptive"),
-    ("aks.osSKU", "Ubuntu", "AzureLinux", "replace"),
-    ("aks.osSKU", None, "Ubuntu", "replace"),
-    ("aks.maxPods", 30, 60, "replace"),
-    ("aks.upgradeSettings.maxSurge", "1", "2", "in-place"),
-    ("aks.orchestratorVersion", "1.33", "1.34", "disruptive"),
-    ("aks.orchestratorVersion", "1.9.3", "1.34", "disruptive"),
-    ("aks.orchestratorVersion", "1.34.2", "1.34", "disruptive"),
-    ("aks.orchestratorVersion", "1.34", "1.34.2", "disruptive"),
-    ("aks.orchestratorVersion", "1.34", "1.33.5", "replace"),
-    ("aks.orchestratorVersion", "1.34.2", "1.34.1", "replace"),
+    ("image", "Ubuntu", "Ubuntu2404", "disruptive"),
+    ("image", "AzureLinux", "AzureLinux3", "disruptive"),
+    ("image", "Ubuntu", "AzureLinux", "replace"),
+    ("image", None, "Ubuntu", "replace"),
+    ("maxPodsPerNode", 30, 60, "replace"),
+    ("upgrade.maxSurge", "1", "2", "in-place"),
+    ("upgrade.maxUnavailable", "0", "1", "in-place"),
+    ("aks.upgradeSettings.drainTimeoutInMinutes", None, 60, "in-place"),
+    ("capacity.type", "on-demand", "reserved", "replace"),
+    ("capacity.reserved.aks.capacityReservationGroup", "/a", "/b", "replace"),
+    ("kubernetesVersion", "1.33", "1.34", "disruptive"),
+    ("kubernetesVersion", "1.9.3", "1.34", "disruptive"),
+    ("kubernetesVersion", "1.34.2", "1.34", "disruptive"),
+    ("kubernetesVersion", "1.34", "1.34.2", "disruptive"),
+    ("kubernetesVersion", "1.34", "1.33.5", "replace"),
+    ("kubernetesVersion", "1.34.2", "1.34.1", "replace"),
     ("aks.securityProfile.sshAccess", None, "Disabled", "disruptive"),
     ("aks.localDNSProfile.mode", None, "x", "refused"),
     ("surprise", 1, 2, "refused"),
@@ -86,10 +90,15 @@ def test_rows_when_compared_with_every_field_of_a_full_pool_cover_all() -> None:
         labels={"team": "vision"},
         tags={"cost": "1"},
         plugin_owner="cloud",
-        native={"maxPods": 60, "upgradeSettings": {"maxSurge": "1"}},
+        image="Ubuntu2404",
+        kubernetes_version="1.34",
+        max_pods=60,
+        upgrade=Upgrade("1", "0"),
+        native={"scaleDownMode": "Delete", "upgradeSettings": {"drainTimeoutInMinutes": 60}},
     )
     desired = AksProvider().desired(target, Ownership("cloud", "cloud", "", {}, ""), Promise({}, target.nodes))
-    fixed = AksProvider().desired(make_target(), Ownership("cloud", "chart", "c", {}, ""), Promise({}, target.nodes))
+    reserved = make_target(capacity=Capacity("reserved", reservation=Reservation("capacityReservationGroup", "/s")))
+    fixed = AksProvider().desired(reserved, Ownership("cloud", "chart", "c", {}, ""), Promise({}, target.nodes))
 
     kinds = {field: AksProvider().update_row(Change(field, None, 1)).kind for field in [*desired.fields, *fixed.fields]}
 

@@ -15,17 +15,18 @@ import pytest
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Capacity, Disk, Nodes, Settings, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Settings, Taint, Upgrade
 from gpukube.errors import Conflict
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.provider import BUSY, MOVED
 from gpukube.sandbox import daemon
 from gpukube_aks.client import AksCloud
+from gpukube_aks.limits import LIMITS
 from gpukube_aks.native import NATIVE, Shape
 from gpukube_aks.observe import observe_pool
 from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS
-from tests.builders import CLUSTER, make_target
+from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 from tests.wire.aks.lab import ADVERTISER, CONFIG, PROVIDER, Lab, desire, kube_client, properties_of
 
 if TYPE_CHECKING:
@@ -38,12 +39,17 @@ if TYPE_CHECKING:
 SPEED = 4000.0
 T4 = "Standard_NC4as_T4_v3"
 
+GROUP = Reservation(
+    "capacityReservationGroup",
+    f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.Compute/capacityReservationGroups/t4",
+)
 PLAIN = make_target(
     T4,
     nodes=Nodes(2, 2, 2, autoscaled=False),
     labels={"team": "vision"},
     tags={"cost": "1"},
-    native={"orchestratorVersion": "1.33.5", "osSKU": "Ubuntu2204"},
+    kubernetes_version="1.33.5",
+    image="Ubuntu2204",
 )
 BASES: Mapping[str, Target] = {
     "plain": PLAIN,
@@ -51,6 +57,7 @@ BASES: Mapping[str, Target] = {
     "spot": replace(PLAIN, capacity=Capacity("spot", 0.5)),
     "mig": make_target(sharing=Sharing(MigCut("1g.5gb", "single"))),
     "managed": make_target(T4, plugin_owner="cloud"),
+    "reserved": make_target(T4, capacity=Capacity("reserved", reservation=GROUP)),
 }
 
 
@@ -99,7 +106,29 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
     ),
     "capacity.type": (Edit("capacity.type", changed(capacity=Capacity("spot"))),),
     "capacity.maxPrice": (Edit("capacity.maxPrice", changed(capacity=Capacity("spot", 0.75)), base="spot"),),
+    "capacity.reserved.aks.capacityReservationGroup": (
+        Edit(
+            "capacity.reserved.aks.capacityReservationGroup",
+            changed(capacity=Capacity("reserved", reservation=replace(GROUP, id=f"{GROUP.id}2"))),
+            base="reserved",
+        ),
+    ),
     "zones": (Edit("zones", changed(zones=("1", "2"))),),
+    "image": (
+        Edit("image", changed(image="Ubuntu2404"), "disruptive"),
+        Edit("image", changed(image="AzureLinux"), "replace"),
+    ),
+    "kubernetesVersion": (
+        Edit("kubernetesVersion", changed(kubernetes_version="1.34.2")),
+        Edit("kubernetesVersion", changed(kubernetes_version="1.34")),
+        Edit("kubernetesVersion", changed(kubernetes_version="1.32.9"), "replace"),
+    ),
+    "maxPodsPerNode": (Edit("maxPodsPerNode", changed(max_pods=60)),),
+    "upgrade.maxSurge": (
+        Edit("upgrade.maxSurge", changed(upgrade=Upgrade("2"))),
+        Edit("upgrade.maxSurge", changed(upgrade=Upgrade("33%"))),
+    ),
+    "upgrade.maxUnavailable": (Edit("upgrade.maxUnavailable", changed(upgrade=Upgrade(None, "1"))),),
     "disk.sizeGiB": (Edit("disk.sizeGiB", changed(disk=Disk(512, None))),),
     "disk.type": (Edit("disk.type", changed(disk=Disk(None, "Ephemeral"))),),
     "sharing.mig.profile": (
@@ -142,18 +171,7 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
 }
 """Row of `updates.INTENT_ROWS` -> edits that it covers."""
 
-VALUES: Mapping[str, object] = {
-    "osSKU": "Ubuntu2404",
-    "orchestratorVersion": "1.34.2",
-    "upgradeSettings.maxSurge": "2",
-    "upgradeSettings.maxUnavailable": "1",
-}
-"""Native values that mean something to the service; others are made from their shape."""
-ALSO: tuple[Edit, ...] = (
-    Edit("aks.osSKU", changed(native={**PLAIN.native, "osSKU": "AzureLinux"}), "replace"),
-    Edit("aks.orchestratorVersion", changed(native={**PLAIN.native, "orchestratorVersion": "1.32.9"}), "replace"),
-)
-ROLLS = ("aks.osSKU", "aks.orchestratorVersion")
+ROLLS = ("image", "kubernetesVersion")
 SERVICE = {"eTag", "nodeImageVersion", "currentOrchestratorVersion"}
 
 
@@ -167,7 +185,8 @@ def native_leaves(shape: Shape = NATIVE, prefix: str = "") -> Iterator[tuple[str
 
 def native_edit(path: str, shape: Shape) -> Edit:
     words: Mapping[object, object] = {"bool": True, "int": 77, "str": "x", "strings": ["x"]}
-    value = VALUES.get(path, shape[-1] if isinstance(shape, tuple) else words.get(shape))
+    taken = LIMITS[path].example if path in LIMITS else words.get(shape)
+    value = shape[-1] if isinstance(shape, tuple) else taken
     assert value is not None, path
 
     def edit(target: Target) -> Target:
@@ -177,10 +196,10 @@ def native_edit(path: str, shape: Shape) -> Edit:
             inner = {name: inner}
         return replace(target, native={**target.native, top: inner})
 
-    return Edit(f"aks.{path}", edit, "disruptive" if f"aks.{path}" in ROLLS else None)
+    return Edit(f"aks.{path}", edit)
 
 
-EDITS = [*itertools.chain(*INTENT.values()), *(native_edit(*leaf) for leaf in native_leaves()), *ALSO]
+EDITS = [*itertools.chain(*INTENT.values()), *(native_edit(*leaf) for leaf in native_leaves())]
 
 
 def kind_of(edit: Edit) -> UpdateKind:
@@ -278,6 +297,9 @@ def expected_to_move(change: Change) -> set[str]:
         "deletionProtection": {"nodeLabels/gpukube.io/protect"},
         "tags[": {f"tags/{key}"},
         "taints": {"nodeTaints"},
+        "image": {"osSKU"},
+        "kubernetesVersion": {"orchestratorVersion"},
+        "upgrade.": {f"upgradeSettings/{change.field.removeprefix('upgrade.')}"},
         "aks.": {change.field.removeprefix("aks.").replace(".", "/")},
     }
     return next(names for start, names in by_start.items() if change.field.startswith(start))
@@ -288,8 +310,8 @@ def expected_to_move(change: Change) -> set[str]:
 
 def test_edit_of_many_fields_when_nodes_roll_too_then_the_rolls_come_last_and_alone(lab: Lab) -> None:
     target = lab.fresh("plain")
-    native = {"orchestratorVersion": "1.34", "osSKU": "Ubuntu2404", "upgradeSettings": {"maxSurge": "2"}}
-    desired = desire(replace(target, nodes=fixed(3), labels={"team": "b"}, native=native))
+    newer = replace(target, kubernetes_version="1.34", image="Ubuntu2404", upgrade=Upgrade(max_surge="2"))
+    desired = desire(replace(newer, nodes=fixed(3), labels={"team": "b"}))
     sent = len(daemon.requests_since(lab.info))
     lab.bring_about(desired)
     puts = [entry for entry in daemon.requests_since(lab.info, sent) if entry["method"] == "PUT"]

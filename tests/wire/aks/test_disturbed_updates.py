@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 BEFORE = make_target(
     "Standard_NC4as_T4_v3",
     labels={"team": "vision"},
-    native={"orchestratorVersion": "1.33.5", "osSKU": "Ubuntu2404"},
+    kubernetes_version="1.33.5",
+    image="Ubuntu2404",
 )
 AFTER = replace(BEFORE, labels={"team": "audio"}, nodes=Nodes(2, 2, 2, autoscaled=False))
-UPGRADED = replace(AFTER, native={**BEFORE.native, "orchestratorVersion": "1.34.2"})
+UPGRADED = replace(AFTER, kubernetes_version="1.34.2")
 POOL = BEFORE.name
 PUT = {"service": "arm", "method": "PUT", "path": f"agentPools/{POOL}"}
 RUNS = 8
@@ -190,7 +191,7 @@ def test_update_when_another_pool_of_the_cluster_changes_then_busy_and_later_don
 
 def test_upgrade_when_above_the_control_plane_then_refused_with_the_remedy(cloud: AksCloud, live: Observed) -> None:
     with pytest.raises(CloudError) as caught:
-        cloud.send(first_request(replace(BEFORE, native={"orchestratorVersion": "1.35"}), live))
+        cloud.send(first_request(replace(BEFORE, kubernetes_version="1.35"), live))
 
     (problem,) = caught.value.diagnostics
     assert (problem.code, "control plane" in problem.fix) == ("refused", True)
@@ -230,7 +231,7 @@ def test_budget_of_puts_when_spent_then_waited_for_as_told(
     cloud: AksCloud, follow: Follow, sandbox: SandboxInfo
 ) -> None:
     """Twenty at once, then one a minute (docs: aks/quotas-skus-regions); the SDK waits out Retry-After."""
-    daemon.configure(sandbox, speed=150.0, pace={"accept_s": 0, "settle_s": 0})
+    daemon.configure(sandbox, speed=50.0, pace={"accept_s": 0, "settle_s": 0})
     for turn in range(22):
         target = replace(BEFORE, labels={"team": f"t{turn}"})
         assert follow(cloud, cloud.send(first_request(target, find(cloud)))).done

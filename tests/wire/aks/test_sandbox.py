@@ -12,12 +12,23 @@ import pytest
 import yaml
 
 from gpukube.core.diff import diff_fields
-from gpukube.core.values import Capacity, Disk, Nodes, Operation, Ownership, Promise, Settings, Taint
+from gpukube.core.values import (
+    Capacity,
+    Disk,
+    Nodes,
+    Operation,
+    Ownership,
+    Promise,
+    Reservation,
+    Settings,
+    Taint,
+    Upgrade,
+)
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox import daemon
 from gpukube_aks import AksProvider
-from tests.builders import CLUSTER, make_target
+from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,6 +41,10 @@ if TYPE_CHECKING:
 
 T4 = "Standard_NC4as_T4_v3"
 PROVIDER = AksProvider()
+GROUP = Reservation(
+    "capacityReservationGroup",
+    f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.Compute/capacityReservationGroups/t4",
+)
 MIG = make_target(sharing=Sharing(MigCut("1g.5gb", "single")))
 PUT = {"service": "arm", "method": "PUT", "path": "agentPools/a100mig"}
 DELETE = {"service": "arm", "method": "DELETE", "path": "agentPools/a100mig"}
@@ -63,12 +78,18 @@ TARGETS = {
     "from zero": make_target(T4, nodes=Nodes(0, 0, 2, autoscaled=True)),
     "protected": make_target(T4, protect=True, labels={"team": "vision", "node.kubernetes.io/x": ""}),
     "managed by AKS": make_target(T4, plugin_owner="cloud"),
+    "reserved, newer nodes, few pods": make_target(
+        T4,
+        capacity=Capacity("reserved", reservation=GROUP),
+        image="AzureLinux",
+        kubernetes_version="1.34",
+        max_pods=60,
+        upgrade=Upgrade("0", "1"),
+    ),
     "native": make_target(
         T4,
         native={
-            "osSKU": "AzureLinux",
-            "maxPods": 60,
-            "upgradeSettings": {"maxSurge": "0", "maxUnavailable": "1"},
+            "upgradeSettings": {"drainTimeoutInMinutes": 60},
             "kubeletConfig": {"cpuManagerPolicy": "static", "allowedUnsafeSysctls": ["net.core.somaxconn"]},
             "linuxOSConfig": {"sysctls": {"vmMaxMapCount": 262144}},
         },

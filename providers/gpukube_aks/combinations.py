@@ -1,0 +1,280 @@
+"""Features of an agent pool that exclude each other, or do not go well together: rows of one table.
+
+Lives here: the rows and their check. Must not live here: single values (`native`, `limits`), and what one feature
+alone asks for (`buying`, `images`, `upgrades`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Target
+    from gpukube.errors import Severity
+
+__all__ = ["COMBINATIONS", "Combination", "check_combinations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Two features that one pool cannot have, or should not.
+
+    Attributes:
+        code: Of the finding.
+        path: The field that it is said at.
+        found: Whether a pool has them.
+        says: What is wrong.
+        fix: What to write.
+        source: Why, with where it is documented.
+    """
+
+    code: str
+    path: str
+    found: Callable[[Target], bool]
+    says: str
+    fix: str
+    source: str
+    severity: Severity = "error"
+
+
+def check_combinations(target: Target) -> Iterator[Diagnostic]:
+    """Find the combinations that a pool has."""
+    for row in COMBINATIONS:
+        if row.found(target):
+            where = target.locator.at(row.path)
+            yield Diagnostic(row.code, where, row.says, fix=row.fix, why=row.source, severity=row.severity)
+
+
+def _native(target: Target, path: str) -> object:
+    value: object = target.native
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_on(path: str) -> Callable[[Target], bool]:
+    return lambda target: _native(target, path) is True
+
+
+def _is_given(path: str) -> Callable[[Target], bool]:
+    return lambda target: _native(target, path) is not None
+
+
+def _is(path: str, wanted: str) -> Callable[[Target], bool]:
+    return lambda target: _native(target, path) == wanted
+
+
+def _all(*tests: Callable[[Target], bool]) -> Callable[[Target], bool]:
+    return lambda target: all(test(target) for test in tests)
+
+
+def _is_reserved(target: Target) -> bool:
+    return target.capacity.type == "reserved"
+
+
+def _is_spot(target: Target) -> bool:
+    return target.capacity.type == "spot"
+
+
+def _is_arm(target: Target) -> bool:
+    return target.machine.arch == "arm64"
+
+
+def _is_confidential(target: Target) -> bool:
+    return target.machine.name.startswith("Standard_NCC")
+
+
+def _is_ubuntu(target: Target) -> bool:
+    return not target.image or target.image.startswith("Ubuntu")
+
+
+def _is_trusted(target: Target) -> bool:
+    return _is_on("securityProfile.enableSecureBoot")(target) or _is_on("securityProfile.enableVTPM")(target)
+
+
+def _lacks_public_ips(target: Target) -> bool:
+    return _native(target, "enableNodePublicIP") is not True
+
+
+def _is_upside_down(target: Target) -> bool:
+    low, high = (_native(target, f"kubeletConfig.imageGc{end}Threshold") for end in ("Low", "High"))
+    return (low if isinstance(low, int) else _LOW_DEFAULT) > (high if isinstance(high, int) else _HIGH_DEFAULT)
+
+
+_LOW_DEFAULT, _HIGH_DEFAULT = 80, 85
+"""Of imageGcLowThreshold and imageGcHighThreshold (docs: aks/custom-node-configuration)."""
+
+_RESERVING: Final = "learn.microsoft.com/azure/virtual-machines/capacity-reservation-overview"
+_TRUSTED: Final = "learn.microsoft.com/azure/aks/use-trusted-launch"
+_FIPS: Final = "learn.microsoft.com/azure/aks/node-images"
+_SCALE_DOWN: Final = "learn.microsoft.com/azure/aks/scale-down-mode"
+_DEALLOCATES: Final = _is("scaleDownMode", "Deallocate")
+_WITHOUT_PLACEMENT: Final = "take it away, or write capacity.type: on-demand"
+
+COMBINATIONS: Final[tuple[Combination, ...]] = (
+    Combination(
+        "aks-reservation-excludes",
+        "aks.proximityPlacementGroupID",
+        _all(_is_reserved, _is_given("proximityPlacementGroupID")),
+        "reserved machines take no proximity placement group",
+        _WITHOUT_PLACEMENT,
+        _RESERVING,
+    ),
+    Combination(
+        "aks-reservation-excludes",
+        "aks.hostGroupID",
+        _all(_is_reserved, _is_given("hostGroupID")),
+        "machines of dedicated hosts take no capacity reservation",
+        _WITHOUT_PLACEMENT,
+        _RESERVING,
+    ),
+    Combination(
+        "aks-reservation-excludes",
+        "aks.enableUltraSSD",
+        _all(_is_reserved, _is_on("enableUltraSSD")),
+        "reserved machines take no Ultra Disks",
+        _WITHOUT_PLACEMENT,
+        _RESERVING,
+    ),
+    Combination(
+        "aks-placement-zones",
+        "aks.proximityPlacementGroupID",
+        _all(_is_given("proximityPlacementGroupID"), lambda target: len(target.zones) > 1),
+        "a proximity placement group is in one zone, and the pool has several",
+        "name one zone, or take the group away",
+        "learn.microsoft.com/azure/aks/reduce-latency-ppg",
+    ),
+    Combination(
+        "aks-placement",
+        "aks.proximityPlacementGroupID",
+        _all(_is_given("proximityPlacementGroupID"), lambda target: not _is_reserved(target)),
+        "a proximity placement group leaves Azure fewer machines to choose from, and GPUs are scarce",
+        "take it away unless the nodes need the latency",
+        "learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/zonalallocation-allocationfailed-error",
+        "hint",
+    ),
+    Combination(
+        "aks-spot-deallocate",
+        "aks.scaleSetEvictionPolicy",
+        _all(_is_spot, _is("scaleSetEvictionPolicy", "Deallocate")),
+        "machines that are taken away stay deallocated, count on the quota, and stand in the way of scaling",
+        "take it away: Delete is the default",
+        "learn.microsoft.com/azure/aks/spot-node-pool",
+        "warning",
+    ),
+    Combination(
+        "aks-deallocate-disk",
+        "aks.scaleDownMode",
+        _all(_DEALLOCATES, lambda target: target.disk.type == "Ephemeral"),
+        "AKS deallocates no machines with ephemeral disks",
+        "write disk.type: Managed, or scaleDownMode: Delete",
+        _SCALE_DOWN,
+    ),
+    Combination(
+        "aks-deallocate-disk",
+        "aks.scaleDownMode",
+        _all(_DEALLOCATES, lambda target: target.disk.type is None),
+        "AKS deallocates no machines with ephemeral disks, and chooses the disk itself here",
+        "write disk: {sizeGiB: 128, type: Managed}",
+        _SCALE_DOWN,
+        "warning",
+    ),
+    Combination(
+        "aks-deallocate",
+        "aks.scaleDownMode",
+        _all(_DEALLOCATES, lambda target: target.plugin_owner == "operator"),
+        "after some ten stops of a machine the GPU Operator no longer comes up on it",
+        "write scaleDownMode: Delete",
+        "NVIDIA/gpu-operator#729",
+        "warning",
+    ),
+    Combination(
+        "aks-image-features",
+        "aks.enableFIPS",
+        _all(_is_on("enableFIPS"), _is_arm),
+        "AKS has no FIPS images for arm64",
+        "take enableFIPS away",
+        _FIPS,
+    ),
+    Combination(
+        "aks-image-features",
+        "aks.enableFIPS",
+        _all(_is_on("enableFIPS"), _is_trusted),
+        "FIPS and trusted launch are two images, and a pool has one",
+        "take enableFIPS or securityProfile away",
+        _TRUSTED,
+    ),
+    Combination(
+        "aks-image-features",
+        "aks.enableFIPS",
+        _all(_is_on("enableFIPS"), lambda target: target.image == "Ubuntu2404"),
+        "AKS has no FIPS image of Ubuntu 24.04",
+        "write image: AzureLinux, or take enableFIPS away",
+        "learn.microsoft.com/azure/aks/upgrade-os-version",
+    ),
+    Combination(
+        "aks-image-features",
+        "aks.securityProfile",
+        _all(_is_trusted, _is_arm),
+        "AKS has no trusted launch on arm64",
+        "take enableSecureBoot and enableVTPM away",
+        _TRUSTED,
+    ),
+    Combination(
+        "aks-image-features",
+        "aks.securityProfile",
+        _all(_is_trusted, _is_confidential),
+        "confidential machines boot by rules of their own, without trusted launch",
+        "take enableSecureBoot and enableVTPM away",
+        _TRUSTED,
+    ),
+    Combination(
+        "aks-secure-boot",
+        "aks.securityProfile.enableSecureBoot",
+        _all(_is_on("securityProfile.enableSecureBoot"), _is_ubuntu),
+        "with Secure Boot the GPU driver that AKS installs on Ubuntu may not load",
+        "write image: AzureLinux, or take enableSecureBoot away",
+        f"{_TRUSTED}; on Azure Linux it works since the release of 2026-07-17",
+        "warning",
+    ),
+    Combination(
+        "aks-arm-driver",
+        "instanceType",
+        _is_arm,
+        "AKS's GPU driver for arm64 machines is not released yet",
+        "check that nodes of this size show their GPUs before you rely on them",
+        "Azure/AgentBaker#8745, Azure/AgentBaker#8950",
+        "warning",
+    ),
+    Combination(
+        "aks-native-combination",
+        "aks.nodePublicIPPrefixID",
+        _all(_is_given("nodePublicIPPrefixID"), _lacks_public_ips),
+        "aks.nodePublicIPPrefixID is given, and the nodes have no public addresses",
+        "write enableNodePublicIP: true too, or take it away",
+        "azure-cli: az aks nodepool add --node-public-ip-prefix-id",
+    ),
+    Combination(
+        "aks-native-combination",
+        "aks.kubeletConfig",
+        _is_upside_down,
+        "imageGcLowThreshold is higher than imageGcHighThreshold; by default they are 80 and 85",
+        "write both, the lower one first",
+        "learn.microsoft.com/azure/aks/custom-node-configuration",
+    ),
+    Combination(
+        "aks-native-combination",
+        "aks.kubeletConfig.failSwapOn",
+        _all(_is_on("kubeletConfig.failSwapOn"), _is_given("linuxOSConfig.swapFileSizeMB")),
+        "with failSwapOn the kubelet does not start on nodes with a swap file",
+        "write failSwapOn: false, or take swapFileSizeMB away",
+        "azure-mgmt-containerservice: KubeletConfig.failSwapOn",
+    ),
+)
+"""In the order of their subjects: placing, buying, scaling down, booting, the rest."""

@@ -1,0 +1,160 @@
+"""Node images: the values of osSKU, the machines and Kubernetes versions they are made for.
+
+Lives here: that table, and the checks of image and kubernetesVersion. Must not live here: what a change of them does
+(`updates`), features that exclude each other (`combinations`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.core.values import Target
+
+__all__ = ["DEFAULT_IMAGE", "IMAGES", "Image", "check_image", "check_skew", "check_version", "minor_of"]
+
+DEFAULT_IMAGE: Final = "Ubuntu"
+"""What AKS takes where osSKU is left out (SDK, AgentPool.osSKU)."""
+
+_VERSION: Final = re.compile(r"1\.(\d+)(\.\d+)?")
+_BEHIND: Final = 2
+_UBUNTU_ONLY: Final = "RTXPRO6000"
+_VERSIONS_SOURCE: Final = "docs: aks/upgrade-os-version"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One value of osSKU.
+
+    Attributes:
+        oldest, newest: Minor versions of Kubernetes that it runs; None for every one.
+        arm64: Whether it has an NVIDIA driver for arm64 machines.
+    """
+
+    oldest: int | None = None
+    newest: int | None = None
+    arm64: bool = True
+
+
+IMAGES: Final[Mapping[str, Image]] = {
+    "Ubuntu": Image(),
+    "Ubuntu2204": Image(25, 33),
+    "Ubuntu2404": Image(32, 38),
+    "AzureLinux": Image(),
+    "AzureLinux3": Image(28, 36),
+    "AzureContainerLinux": Image(arm64=False),
+}
+"""Of Linux, with an NVIDIA driver (SDK, OSSKU; versions: docs: aks/upgrade-os-version)."""
+
+_OTHERS: Final[Mapping[str, str]] = {
+    "cblmariner": "it is deprecated; AzureLinux is its successor",
+    "mariner": "it is deprecated; AzureLinux is its successor",
+    "flatcar": "AKS has no NVIDIA driver on Flatcar (learn.microsoft.com/azure/aks/use-nvidia-gpu)",
+    "azurelinuxosguard": "AKS has no NVIDIA driver on OS Guard (learn.microsoft.com/azure/aks/use-nvidia-gpu)",
+    "windows": "GPU pools of gpukube are Linux: on Windows there is no MIG and no device-plugin chart",
+    "ubuntu1804": "Ubuntu 18.04 is retired since 2025-06-17 (Azure/AKS#4873)",
+    "ubuntu2004": "Ubuntu 20.04 is retired on 2027-03-17 and no value of osSKU (Azure/AKS#4874)",
+}
+"""Beginning of names that people write and no pool can have -> why."""
+
+
+def check_image(target: Target) -> Iterator[Diagnostic]:
+    """Find images that AKS does not have, or has not for the machine or the Kubernetes version."""
+    name, where = target.image, target.locator.at("image")
+    if not name:
+        return
+    image = IMAGES.get(name)
+    if image is None:
+        yield Diagnostic(
+            "aks-image",
+            where,
+            f'AKS has no GPU node image "{name}"',
+            fix=f"write {_nearest(name)}",
+            why=next((why for start, why in _OTHERS.items() if name.casefold().startswith(start)), ""),
+        )
+        return
+    if reason := _machine_reason(name, image, target):
+        says = f'the image "{name}" has no GPU driver for {target.machine.name}'
+        yield Diagnostic("aks-image-machine", where, says, fix=f"write image: {DEFAULT_IMAGE}", why=reason)
+    minor = minor_of(target.kubernetes_version)
+    if minor is not None and not (image.oldest or 0) <= minor <= (image.newest or minor):
+        yield Diagnostic(
+            "aks-image-version",
+            where,
+            f'the image "{name}" does not run Kubernetes {target.kubernetes_version}',
+            fix=f"write image: {_family(name)}, which goes with the version",
+            why=f"AKS has it for 1.{image.oldest} to 1.{image.newest} ({_VERSIONS_SOURCE})",
+        )
+
+
+def _nearest(name: str) -> str:
+    by_case = {known.casefold(): known for known in IMAGES}
+    near = get_close_matches(name.casefold(), by_case, n=1, cutoff=0.75)
+    return by_case[near[0]] if near else f"one of {', '.join(IMAGES)}"
+
+
+def _family(name: str) -> str:
+    return "AzureLinux" if name.startswith("AzureLinux") else DEFAULT_IMAGE
+
+
+def _machine_reason(name: str, image: Image, target: Target) -> str:
+    if target.machine.arch == "arm64" and not image.arm64:
+        return "its NVIDIA driver is for amd64 only (learn.microsoft.com/azure/aks/use-nvidia-gpu)"
+    if target.machine.model.chip == _UBUNTU_ONLY and not name.startswith(DEFAULT_IMAGE):
+        return "AKS runs these sizes on Ubuntu only (Azure/AKS release notes of 2026-06-19)"
+    return ""
+
+
+def check_version(target: Target) -> Iterator[Diagnostic]:
+    """Find Kubernetes versions that are not written as AKS names them."""
+    version = target.kubernetes_version
+    if version and minor_of(version) is None:
+        yield Diagnostic(
+            "aks-version",
+            target.locator.at("kubernetesVersion"),
+            f'AKS has no Kubernetes version "{version}"',
+            fix=f'write "{version.partition("-")[0]}", or the minor version alone',
+            why="AKS names versions by 1.MINOR or 1.MINOR.PATCH (SDK, AgentPool.orchestratorVersion)",
+        )
+
+
+def check_skew(target: Target, plane: str) -> Diagnostic | None:
+    """Find a version of nodes that does not go with the live cluster's.
+
+    Args:
+        target: What is declared.
+        plane: Version of the control plane, "1.34.2"; "" when Azure does not tell.
+
+    Source:
+        Never above the control plane, and at most two minor versions below (SDK, AgentPool.orchestratorVersion).
+    """
+    wanted, present = minor_of(target.kubernetes_version), minor_of(plane)
+    if wanted is None or present is None:
+        return None
+    above = wanted > present or _patches(target.kubernetes_version) > _patches(plane)
+    if not above and wanted >= present - _BEHIND:
+        return None
+    return Diagnostic(
+        "version-skew",
+        target.locator.at("kubernetesVersion"),
+        f"kubernetesVersion is {target.kubernetes_version}, and the control plane of {target.cluster.key} runs {plane}",
+        fix="upgrade the cluster first" if above else f"write a version from 1.{present - _BEHIND} on, or leave it out",
+        why="nodes run the version of the control plane or one of the two minor versions before it",
+    )
+
+
+def minor_of(version: str) -> int | None:
+    """Read the minor version, 34 of "1.34.2"; None when it is not written as AKS does."""
+    found = _VERSION.fullmatch(version)
+    return int(found[1]) if found else None
+
+
+def _patches(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

@@ -1,0 +1,77 @@
+"""How nodes are replaced at an upgrade: what AKS does not do, and what cannot work out.
+
+Lives here: pure checks of upgrade, and reading its numbers. Must not live here: what holds on every cloud
+(`gpukube.spec.rules`: one of the two numbers must be above 0).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target, Upgrade
+
+__all__ = ["MOST_NODES", "check_upgrade", "is_zero", "surge_text"]
+
+MOST_NODES: Final = 1000
+"""Of a pool (docs: aks/upgrade-aks-node-pools-rolling)."""
+
+_DEFAULT_SURGE: Final = "10%"
+"""SDK, AgentPoolUpgradeSettings.maxSurge."""
+
+
+def check_upgrade(target: Target) -> Iterator[Diagnostic]:
+    """Find upgrades that surge where AKS does not, that do both at once, and that outgrow the pool."""
+    upgrade, where = target.upgrade, target.locator.at("upgrade")
+    surges = not is_zero(upgrade.max_surge)
+    if surges and not is_zero(upgrade.max_unavailable or "0"):
+        yield Diagnostic(
+            "aks-upgrade-both",
+            where,
+            f"upgrade.maxUnavailable is {upgrade.max_unavailable}, and {surge_text(upgrade)} would be added first",
+            fix="write upgrade.maxSurge: 0 as well",
+            why="both above 0 is a preview feature, which falls back on the second where the first finds no machine "
+            "(learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling)",
+            severity="warning",
+        )
+    if target.capacity.type == "spot" and upgrade.max_surge is not None and surges:
+        yield Diagnostic(
+            "aks-spot-surge",
+            target.locator.at("upgrade.maxSurge"),
+            f"upgrade.maxSurge is {upgrade.max_surge}, and AKS adds no nodes while it upgrades Spot pools",
+            fix="leave it out",
+            why="learn.microsoft.com/azure/aks/spot-node-pool",
+            severity="warning",
+        )
+    most = target.nodes.maximum
+    if surges and most <= MOST_NODES < most + _nodes_of(upgrade.max_surge or _DEFAULT_SURGE, most):
+        yield Diagnostic(
+            "aks-surge-limit",
+            where if upgrade.max_surge else target.locator.at("nodes"),
+            f"an upgrade of {most} nodes adds {surge_text(upgrade)}, more than the {MOST_NODES} of a pool",
+            fix="write upgrade: {maxSurge: 0, maxUnavailable: 1}, or split the pool",
+            why="AKS refuses such an upgrade (Azure/AKS release notes of 2026-08-07)",
+            severity="warning",
+        )
+
+
+def is_zero(amount: str | None) -> bool:
+    """Say whether an amount, "1" or "33%", is nothing; the default is more than that."""
+    return amount in ("0", "0%")
+
+
+def surge_text(upgrade: Upgrade) -> str:
+    """Say for people how many nodes are added at an upgrade."""
+    amount = upgrade.max_surge or _DEFAULT_SURGE
+    if amount.endswith("%"):
+        return f"{amount} of the nodes"
+    return "1 node" if amount == "1" else f"{amount} nodes"
+
+
+def _nodes_of(amount: str, nodes: int) -> int:
+    """Percentages are rounded up (docs: aks/upgrade-aks-node-pools-rolling)."""
+    return -(-nodes * int(amount[:-1]) // 100) if amount.endswith("%") else int(amount)
