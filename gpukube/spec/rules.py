@@ -8,55 +8,29 @@ Each rule is a function from a pool, its positions and the spec's clusters to di
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.errors import Diagnostic
-from gpukube.spec.kubesyntax import MOST_NAME, explain_key, explain_value
+from gpukube.spec.label_rules import check_labels, check_taints
+from gpukube.spec.subject import Subject
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gpukube.errors import Where
     from gpukube.spec.model import Cluster, GPUNodePools, Pool, ProviderName, Reserved
-    from gpukube.spec.positions import Path, Positions
+    from gpukube.spec.positions import Positions
 
-__all__ = ["POOL_RULES", "RESERVED_KEYS", "RESERVED_PREFIX", "check_across", "check_pool", "check_together"]
-
-RESERVED_PREFIX: Final = "gpukube.io/"
-# key -> why it is ours
-RESERVED_KEYS: Final[dict[str, str]] = {
-    "nvidia.com/gpu.present": "it is set where gpukube's plugin advertises; elsewhere it invites a second plugin",
-    "nvidia.com/device-plugin.config": "the plugin's configuration follows from sharing",
-    "nvidia.com/mig.config": "the MIG layout follows from sharing.mig",
-}
-GPU_TAINT_KEY: Final = "nvidia.com/gpu"
-
-
-class _Subject(NamedTuple):
-    """A pool under judgement. `clusters`: key -> provider, None when the cluster itself is wrong."""
-
-    pool: Pool
-    at: Positions
-    clusters: Mapping[str, ProviderName | None]
-
-    def say(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Diagnostic:
-        """Make a diagnostic at the value of a path, whose message begins with the whole path."""
-        return Diagnostic(code, self.at.at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
-
-    def say_key(self, code: str, path: Path, message: str, fix: str, why: str = "") -> Diagnostic:
-        """Make a diagnostic at the key of a path."""
-        return Diagnostic(code, self.at.key_at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
+__all__ = ["POOL_RULES", "check_across", "check_pool", "check_together"]
 
 
 def check_pool(pool: Pool, at: Positions, clusters: Mapping[str, ProviderName | None]) -> tuple[Diagnostic, ...]:
     """Judge one pool by every rule."""
-    subject = _Subject(pool, at, clusters)
+    subject = Subject(pool, at, clusters)
     return tuple(found for rule in POOL_RULES for found in rule(subject))
 
 
-def _check_clusters(s: _Subject) -> Iterator[Diagnostic]:
+def _check_clusters(s: Subject) -> Iterator[Diagnostic]:
     if not s.pool.clusters:
         known = ", ".join(s.clusters) or "KEY"
         yield s.say("missing-key", "clusters", "is missing: the pool is on no cluster", f"add clusters: [{known}]")
@@ -65,18 +39,18 @@ def _check_clusters(s: _Subject) -> Iterator[Diagnostic]:
             near = nearest(key, s.clusters) or (choices(nearest_first(key, s.clusters)[:5]) if s.clusters else "")
             fix = f"write {near}" if near else "add it under clusters"
             path = ("clusters", index)
-            yield s.say("unknown-cluster", path, f"is {_seen(s, path, key)}, which is not under clusters", fix)
+            yield s.say("unknown-cluster", path, f"is {s.seen(path, key)}, which is not under clusters", fix)
 
 
-def _check_repetitions(s: _Subject) -> Iterator[Diagnostic]:
+def _check_repetitions(s: Subject) -> Iterator[Diagnostic]:
     for name, items in (("clusters", s.pool.clusters), ("zones", s.pool.zones)):
         for index, item in enumerate(items):
             if item in items[:index]:
-                seen = _seen(s, (name, index), item)
+                seen = s.seen((name, index), item)
                 yield s.say("duplicate-item", (name, index), f"names {seen} a second time", "keep one of them")
 
 
-def _check_machine(s: _Subject) -> Iterator[Diagnostic]:
+def _check_machine(s: Subject) -> Iterator[Diagnostic]:
     if s.pool.gpu is not None:
         return
     example = "gpu: {model: A100-40GB, count: 8}"
@@ -90,7 +64,7 @@ def _check_machine(s: _Subject) -> Iterator[Diagnostic]:
             yield s.say("no-instance-type", "instanceType", message, f"add {provider}: TYPE, or {example}")
 
 
-def _check_nodes(s: _Subject) -> Iterator[Diagnostic]:
+def _check_nodes(s: Subject) -> Iterator[Diagnostic]:
     nodes = s.pool.nodes
     if nodes is None or (nodes.count is None and nodes.autoscaling is None):
         fix = "add nodes: {count: 1} or nodes: {autoscaling: {min: 0, max: 5}}"
@@ -100,7 +74,7 @@ def _check_nodes(s: _Subject) -> Iterator[Diagnostic]:
         yield s.say_key("nodes-choice", ("nodes", "count"), "is given besides nodes.autoscaling", "keep one of them")
 
 
-def _check_autoscaling(s: _Subject) -> Iterator[Diagnostic]:
+def _check_autoscaling(s: Subject) -> Iterator[Diagnostic]:
     bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
     if bounds is None:
         return
@@ -113,7 +87,7 @@ def _check_autoscaling(s: _Subject) -> Iterator[Diagnostic]:
         yield s.say("autoscaling-range", "nodes.autoscaling.initial", message, fix)
 
 
-def _check_scope(s: _Subject) -> Iterator[Diagnostic]:
+def _check_scope(s: Subject) -> Iterator[Diagnostic]:
     bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
     if bounds is not None and bounds.scope == "zone" and not s.pool.zones:
         fix = "add zones: [ZONE, ...], or write totals and scope: pool"
@@ -121,7 +95,7 @@ def _check_scope(s: _Subject) -> Iterator[Diagnostic]:
         yield s.say("zone-scope", "nodes.autoscaling.scope", "is zone, but the pool names no zones", fix, why)
 
 
-def _check_reserved(s: _Subject) -> Iterator[Diagnostic]:
+def _check_reserved(s: Subject) -> Iterator[Diagnostic]:
     capacity, reserved = s.pool.capacity, s.pool.capacity.reserved
     if capacity.type != "reserved":
         if reserved is not None:
@@ -154,7 +128,7 @@ def _forms_of(reserved: Reserved | None, provider: ProviderName) -> list[str]:
     return [form for form in _RESERVED_FORMS[provider] if form in written]
 
 
-def _check_mig(s: _Subject) -> Iterator[Diagnostic]:
+def _check_mig(s: Subject) -> Iterator[Diagnostic]:
     mig = s.pool.sharing.mig
     if mig is None:
         return
@@ -170,7 +144,7 @@ def _check_mig(s: _Subject) -> Iterator[Diagnostic]:
         yield s.say("mig-choice", "sharing.mig.strategy", "is single, but the layout has several profiles", fix, why)
 
 
-def _check_upgrade(s: _Subject) -> Iterator[Diagnostic]:
+def _check_upgrade(s: Subject) -> Iterator[Diagnostic]:
     upgrade = s.pool.upgrade
     if upgrade and {str(upgrade.max_surge), str(upgrade.max_unavailable)} <= {"0", "0%"}:
         why = "a node is replaced by making one beyond the size or by taking one away first"
@@ -178,7 +152,7 @@ def _check_upgrade(s: _Subject) -> Iterator[Diagnostic]:
         yield s.say("upgrade-range", "upgrade", "has maxSurge and maxUnavailable both 0: no node could go", fix, why)
 
 
-def _check_price(s: _Subject) -> Iterator[Diagnostic]:
+def _check_price(s: Subject) -> Iterator[Diagnostic]:
     if s.pool.capacity.max_price is not None and s.pool.capacity.type != "spot":
         message = f"is given, but capacity.type is {s.pool.capacity.type}"
         fix = "write capacity.type: spot, or remove maxPrice"
@@ -187,7 +161,7 @@ def _check_price(s: _Subject) -> Iterator[Diagnostic]:
         )
 
 
-def _check_sharing(s: _Subject) -> Iterator[Diagnostic]:
+def _check_sharing(s: Subject) -> Iterator[Diagnostic]:
     sharing = s.pool.sharing
     if sharing.mps is None:
         return
@@ -202,57 +176,6 @@ def _check_sharing(s: _Subject) -> Iterator[Diagnostic]:
         yield s.say_key(
             "mps-mig", ("sharing", "mps"), message, "use timeSlicing on top of mig, or keep one of them", why
         )
-
-
-def _check_labels(s: _Subject) -> Iterator[Diagnostic]:
-    for key, value in s.pool.labels.items():
-        yield from _check_key(s, ("labels", key), key, s.at.key_at(("labels", key)), "label-syntax")
-        if wanted := explain_value(value):
-            yield _bad_value(s, "label-syntax", ("labels", key), value, wanted)
-
-
-def _check_taints(s: _Subject) -> Iterator[Diagnostic]:
-    first: dict[tuple[str, str], str] = {}
-    if s.pool.gpu_taint:
-        first[GPU_TAINT_KEY, "NoSchedule"] = "gpuTaint"
-    for index, taint in enumerate(s.pool.taints):
-        path: Path = ("taints", index)
-        yield from _check_key(s, (*path, "key"), taint.key, s.at.at((*path, "key")), "taint-syntax")
-        if wanted := explain_value(taint.value):
-            yield _bad_value(s, "taint-syntax", (*path, "value"), taint.value, wanted)
-        identity = (taint.key, taint.effect)
-        if identity in first:
-            message = f"repeats {quoted(taint.key)} with {taint.effect}, which {first[identity]} has already"
-            fix = "remove it, or write gpuTaint: false" if first[identity] == "gpuTaint" else "keep one of them"
-            yield s.say("duplicate-taint", path, message, fix)
-        first.setdefault(identity, f"taints[{index}]")
-
-
-def _bad_value(s: _Subject, code: str, path: Path, value: str, wanted: str) -> Diagnostic:
-    """Refuse a label or taint value and offer the nearest that fits, unless that would show a variable's content."""
-    near = re.sub("[^A-Za-z0-9_.-]+", "-", value)[:MOST_NAME].strip("-_.")
-    fix = (
-        "set the variable to such a value"
-        if s.at.origin.spellings.get(s.at.mark_at(path))
-        else f"write {near or quoted('')}"
-    )
-    return s.say(code, path, f"is {_seen(s, path, value)}; {wanted}", fix)
-
-
-def _check_key(s: _Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Diagnostic]:
-    """Judge a label or taint key: its syntax, and that it is not ours."""
-    in_list = code == "taint-syntax"
-    seen = f"{s.at.path(path)} is {_seen(s, path, key)}" if in_list else f"{s.at.path(path[:-1])} has {quoted(key)}"
-    if wanted := explain_key(key):
-        yield Diagnostic(code, where, f"{seen}; {wanted}", fix="write [prefix/]name")
-    elif key.startswith(RESERVED_PREFIX) or key in RESERVED_KEYS:
-        why = RESERVED_KEYS.get(key, f"keys that begin with {RESERVED_PREFIX} mark whose pool it is")
-        yield Diagnostic("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)
-
-
-def _seen(s: _Subject, path: Path, value: str) -> str:
-    """Quote a value as it was written: a variable may hold a secret."""
-    return quoted(s.at.origin.spellings.get(s.at.mark_at(path), value))
 
 
 class _OwnerRow(NamedTuple):
@@ -286,7 +209,7 @@ _OWNER_ROWS: Final = (
 )  # fmt: skip
 
 
-def _check_owners(s: _Subject) -> Iterator[Diagnostic]:
+def _check_owners(s: Subject) -> Iterator[Diagnostic]:
     sharing = s.pool.sharing
     replicas = "sharing.timeSlicing" if sharing.time_slicing else "sharing.mps" if sharing.mps else ""
     for row in _OWNER_ROWS:
@@ -299,7 +222,7 @@ def _check_owners(s: _Subject) -> Iterator[Diagnostic]:
         yield s.say("owner-conflict", "devicePlugin.owner", message, row.fix.format(sharing=replicas), row.why)
 
 
-POOL_RULES: Final[tuple[Callable[[_Subject], Iterable[Diagnostic]], ...]] = (
+POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Diagnostic]], ...]] = (
     _check_clusters,
     _check_repetitions,
     _check_machine,
@@ -311,8 +234,8 @@ POOL_RULES: Final[tuple[Callable[[_Subject], Iterable[Diagnostic]], ...]] = (
     _check_upgrade,
     _check_mig,
     _check_sharing,
-    _check_labels,
-    _check_taints,
+    check_labels,
+    check_taints,
     _check_owners,
 )
 

@@ -1,0 +1,79 @@
+"""Labels and taints of a pool, judged by what Kubernetes, gpukube and the NVIDIA stack take for theirs.
+
+Lives here: what holds on every cloud. Must not live here: keys that one cloud refuses (the providers' rules.py).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Diagnostic
+from gpukube.spec.kubesyntax import MOST_NAME, explain_key, explain_value
+from gpukube.spec.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.errors import Where
+    from gpukube.spec.positions import Path
+    from gpukube.spec.subject import Subject
+
+__all__ = ["RESERVED_KEYS", "RESERVED_PREFIX", "check_labels", "check_taints"]
+
+RESERVED_PREFIX: Final = "gpukube.io/"
+# key -> why it is ours
+RESERVED_KEYS: Final[dict[str, str]] = {
+    "nvidia.com/gpu.present": "it is set where gpukube's plugin advertises; elsewhere it invites a second plugin",
+    "nvidia.com/device-plugin.config": "the plugin's configuration follows from sharing",
+    "nvidia.com/mig.config": "the MIG layout follows from sharing.mig",
+}
+GPU_TAINT_KEY: Final = "nvidia.com/gpu"
+
+
+def check_labels(s: Subject) -> Iterator[Diagnostic]:
+    """Judge keys and values of labels, and whether somebody else writes them."""
+    for key, value in s.pool.labels.items():
+        yield from _check_key(s, ("labels", key), key, s.at.key_at(("labels", key)), "label-syntax")
+        if wanted := explain_value(value):
+            yield _bad_value(s, "label-syntax", ("labels", key), value, wanted)
+
+
+def check_taints(s: Subject) -> Iterator[Diagnostic]:
+    """Judge keys and values of taints, and that none is there twice."""
+    first: dict[tuple[str, str], str] = {}
+    if s.pool.gpu_taint:
+        first[GPU_TAINT_KEY, "NoSchedule"] = "gpuTaint"
+    for index, taint in enumerate(s.pool.taints):
+        path: Path = ("taints", index)
+        yield from _check_key(s, (*path, "key"), taint.key, s.at.at((*path, "key")), "taint-syntax")
+        if wanted := explain_value(taint.value):
+            yield _bad_value(s, "taint-syntax", (*path, "value"), taint.value, wanted)
+        identity = (taint.key, taint.effect)
+        if identity in first:
+            message = f"repeats {quoted(taint.key)} with {taint.effect}, which {first[identity]} has already"
+            fix = "remove it, or write gpuTaint: false" if first[identity] == "gpuTaint" else "keep one of them"
+            yield s.say("duplicate-taint", path, message, fix)
+        first.setdefault(identity, f"taints[{index}]")
+
+
+def _bad_value(s: Subject, code: str, path: Path, value: str, wanted: str) -> Diagnostic:
+    """Refuse a label or taint value and offer the nearest that fits, unless that would show a variable's content."""
+    near = re.sub("[^A-Za-z0-9_.-]+", "-", value)[:MOST_NAME].strip("-_.")
+    fix = (
+        "set the variable to such a value"
+        if s.at.origin.spellings.get(s.at.mark_at(path))
+        else f"write {near or quoted('')}"
+    )
+    return s.say(code, path, f"is {s.seen(path, value)}; {wanted}", fix)
+
+
+def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Diagnostic]:
+    """Judge a label or taint key: its syntax, and that it is not ours."""
+    in_list = code == "taint-syntax"
+    seen = f"{s.at.path(path)} is {s.seen(path, key)}" if in_list else f"{s.at.path(path[:-1])} has {quoted(key)}"
+    if wanted := explain_key(key):
+        yield Diagnostic(code, where, f"{seen}; {wanted}", fix="write [prefix/]name")
+    elif key.startswith(RESERVED_PREFIX) or key in RESERVED_KEYS:
+        why = RESERVED_KEYS.get(key, f"keys that begin with {RESERVED_PREFIX} mark whose pool it is")
+        yield Diagnostic("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)

@@ -1,0 +1,39 @@
+"""A pool under judgement: what every rule of the spec is given, and how it says what it finds.
+
+Lives here: no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpukube.errors import Diagnostic
+from gpukube.spec.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.spec.model import Pool, ProviderName
+    from gpukube.spec.positions import Path, Positions
+
+__all__ = ["Subject"]
+
+
+class Subject(NamedTuple):
+    """A pool under judgement. `clusters`: key -> provider, None when the cluster itself is wrong."""
+
+    pool: Pool
+    at: Positions
+    clusters: Mapping[str, ProviderName | None]
+
+    def say(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Diagnostic:
+        """Make a diagnostic at the value of a path, whose message begins with the whole path."""
+        return Diagnostic(code, self.at.at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
+
+    def say_key(self, code: str, path: Path, message: str, fix: str, why: str = "") -> Diagnostic:
+        """Make a diagnostic at the key of a path."""
+        return Diagnostic(code, self.at.key_at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
+
+    def seen(self, path: Path, value: str) -> str:
+        """Quote a value as it was written: a variable may hold a secret."""
+        return quoted(self.at.origin.spellings.get(self.at.mark_at(path), value))
