@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 
-from gpukube import api  # noqa: E402 - the path is set above
+from benchmarks import validate  # noqa: E402 - the path is set above
+from gpukube import api  # noqa: E402
 from gpukube.core.plan import plan_pool  # noqa: E402
 from gpukube.provider import load_provider  # noqa: E402
 from gpukube.sandbox import daemon  # noqa: E402
@@ -72,7 +73,7 @@ def main() -> None:
         ("--version / python -c pass", f"{ratio([GPUKUBE, '--version'], empty):.2f} x", "<= 2 x"),
         ("--help / import typer", f"{ratio([GPUKUBE, '--help'], typer):.2f} x", "<= 2 x"),
         ("completion / import typer", f"{ratio([GPUKUBE], typer, _completion()):.2f} x", "<= 2 x"),
-        ("validate 1,000 pools, beyond start-up", f"{validate_s(1000):.2f} s", "<= 1 s"),
+        *validate.rows(),
     ]
     seconds, megabytes = plan_figures(10_000)
     rows += [
@@ -116,12 +117,6 @@ def _prepared(pools: int) -> api.Prepared:
         file.write(_spec(pools))
         file.flush()
         return api.prepare(api.load([file.name], environ={}))
-
-
-def validate_s(pools: int) -> float:
-    """Seconds to load and check that many pools in a process that has everything imported."""
-    _prepared(1)
-    return min(_timed(lambda: _prepared(pools)) for _ in range(3))
 
 
 def _timed(work: Callable[[], object]) -> float:
