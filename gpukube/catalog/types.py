@@ -39,7 +39,10 @@ def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
     for provider in sorted({e.machine.provider for e in entries}):
         if reason := refuse_reason(provider, name):
             raise CatalogueError(
-                f'"{name}" is not in the catalogue', why=reason, fix=_fix(entries, name), code="instance-type-refused"
+                f'"{name}" is not in the catalogue',
+                why=reason,
+                fix=_fix([e for e in entries if e.machine.provider == provider], name),
+                code="instance-type-refused",
             )
     raise CatalogueError(
         f'no cloud has a GPU instance type "{name}" in the catalogue of {catalogue_date()}',

@@ -36,6 +36,7 @@ __all__ = ["render_find", "render_refresh", "render_slices", "render_type", "ren
 _FACT: Final = 11
 """Width of the names of facts."""
 _REJECTED_SHOWN: Final = 3
+_NEAR_SHOWN: Final = 3
 _ATTACHED: Final = "n1-"
 
 
@@ -45,8 +46,6 @@ def render_types(document: CatalogListDocument, view: View) -> Iterator[Line]:
         yield Text(_title(group), style="bold")
         yield from _table(machines, view)
         yield ""
-    if not document["machines"]:
-        yield "no GPU instance type fits"
     yield from _footnotes(document)
 
 
@@ -84,12 +83,10 @@ def render_type(document: CatalogTypeDocument, view: View) -> Iterator[Line]:
     else:
         yield from _facts(document)
         yield from _profiles(document["profiles"], view)
-        if document["mixes"]:
-            mixes = "; ".join(_counted(mix) for mix in document["mixes"])
-            yield Hung(Text(f"  {'mixes':<{_FACT}}"), Text(mixes))
+        yield from _mixes(document["mixes"], view)
     for fact in document["facts"]:
         source = f" ({fact['source']})" if view.verbose else ""
-        yield Hung(Text(f"  {'to know':<{_FACT}}"), Text(fact["text"] + source))
+        yield Hung(Text(f"  {'to know':<{_FACT}} "), Text(fact["text"] + source))
     yield from _data(document["embedded"], document["refreshed"])
 
 
@@ -143,7 +140,7 @@ _ALWAYS: Final[tuple[Column, ...]] = (
     ("TYPE", lambda m: m["instanceType"]),
     ("GPUS", _gpus),
     ("MIG", lambda m: _yes(m["mig"])),
-    ("STATUS", lambda m: m["status"]),
+    ("STATUS", lambda m: "barred" if m["restricted"] else m["status"]),
     ("USD/H", lambda m: _usd(m["price"])),
 )
 _ROOMY: Final[tuple[Column, ...]] = (
@@ -169,7 +166,7 @@ def _table(machines: Sequence[MachinePart], view: View) -> Iterator[Line]:
             columns.append(column)
     table = table_of([title for title, _ in columns], padding=1)
     for machine in machines:
-        style = "yellow" if machine["status"] in ("retired", "unknown") else ""
+        style = "yellow" if machine["status"] in ("retired", "unknown") or machine["restricted"] else ""
         add_row(table, *(Text(cell(machine), style=style) for _, cell in columns))
     yield table
 
@@ -179,9 +176,11 @@ def _width(columns: Sequence[Column], machines: Sequence[MachinePart]) -> int:
 
 
 def _footnotes(document: CatalogListDocument) -> Iterator[Line]:
-    count = plural(len(document["machines"]), "type")
+    count = plural(len(document["machines"]), "type") if document["machines"] else "no GPU instance type fits"
     left = ", ".join(f"{number} {reason}" for reason, number in document["leftOut"].items())
     yield Hung(Text(""), Text(count + (f"; left out: {left}" if left else "")))
+    if any(machine["restricted"] for machine in document["machines"]):
+        yield Hung(Text(""), Text("barred: the account that refreshed cannot have it (catalog show says why)"))
     yield from _data(document["embedded"], document["refreshed"])
 
 
@@ -196,7 +195,7 @@ def _found(cloud: FoundPart, view: View) -> Iterator[Line]:
     machine = cloud["machine"]
     if machine is None:
         yield Hung(Text(f"  {cloud['provider']:<5}"), Text.assemble(("-  ", "red"), cloud["why"]))
-        for near in cloud["candidates"]:
+        for near in cloud["candidates"][: None if view.verbose else _NEAR_SHOWN]:
             yield Hung(Text(" " * 7 + "near: "), Text(f"{near['instanceType']}  {_gpus(near)}  {_price_words(near)}"))
     else:
         yield Hung(
@@ -292,6 +291,13 @@ def _profiles(profiles: Sequence[ProfilePart], view: View) -> Iterator[Line]:
     if hidden := len(profiles) - len(shown):
         yield Text(f"{plural(hidden, 'profile')} of the GPU cannot be had here (-v shows all)", style="dim")
     yield ""
+
+
+def _mixes(mixes: Sequence[Sequence[str]], view: View) -> Iterator[Line]:
+    if mixes and view.verbose:
+        yield Hung(Text(f"  {'full mixes':<{_FACT}} "), Text("; ".join(_counted(mix) for mix in mixes)))
+    elif mixes:
+        yield Hung(Text(f"  {'full mixes':<{_FACT}} "), Text(f"{len(mixes)} of one GPU (-v shows them)"))
 
 
 def _counted(mix: Sequence[str]) -> str:
