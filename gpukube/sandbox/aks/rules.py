@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.answers import Json, bad_parameter, refuse
 from gpukube.sandbox.aks.keys import check_labels, check_taints
+from gpukube.sandbox.aks.reservations import check_reservation
 from gpukube.sandbox.aks.schema import immutable_fields
 from gpukube.sandbox.aks.sizes import find_size, mig_layout
+from gpukube.sandbox.aks.upgrades import check_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -299,14 +301,20 @@ def _check_pods_and_disk(pool: Json, _: ClusterFacts) -> None:
 
 def _check_kubernetes_version(pool: Json, cluster: ClusterFacts) -> None:
     """Within two minors below the control plane, never above (docs: aks/upgrade-node-pools; sentence unconfirmed)."""
-    asked, plane = (_minor(str(v)) for v in (pool["currentOrchestratorVersion"], cluster.kubernetes_version))
-    if asked is None or plane is None or not plane - 2 <= asked <= plane:
+    running = str(pool["currentOrchestratorVersion"])
+    asked, plane = _minor(running), _minor(cluster.kubernetes_version)
+    above = asked is not None and _parts(running) > _parts(cluster.kubernetes_version)
+    if asked is None or plane is None or above or asked < plane - 2:
         message = (
             f"Node pool version {pool['orchestratorVersion']} and control plane version {cluster.kubernetes_version} "
             "are incompatible. Minor version of node pool cannot be bigger than control plane version, and not more "
             "than two minors below."
         )
         raise refuse("NodePoolMcVersionIncompatible", message, target="agentPoolProfile.orchestratorVersion")
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def _minor(version: str) -> int | None:
@@ -334,6 +342,8 @@ _RULES: tuple[Callable[[Json, ClusterFacts], None], ...] = (
     _check_gpu_profile,
     _check_pods_and_disk,
     _check_kubernetes_version,
+    lambda pool, _: check_settings(pool),
+    lambda pool, _: check_reservation(pool),
     lambda pool, _: check_labels(pool),
     lambda pool, _: check_taints(pool),
 )

@@ -9,19 +9,24 @@ aks/upgrade-aks-node-pools-rolling, docs: aks/manage-node-pools.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.aks.answers import refuse
+from gpukube.sandbox.aks.answers import bad_parameter, refuse
 
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
 
-__all__ = ["Surge", "check_upgrade", "is_rolled", "running_version", "surge_of"]
+__all__ = ["Surge", "check_settings", "check_upgrade", "is_rolled", "running_version", "surge_of"]
 
 _LATEST_PATCH = 5
 """Of every minor version but the control plane's; which patches exist at a time is no rule of the service."""
 _MOST_NODES = 1000
+_TARGET = "agentPoolProfile.upgradeSettings"
+_AMOUNT = re.compile(r"\d{1,4}|(100|\d{1,2})%")
+_NONE = ("0", "0%")
+_MINUTES = {"drainTimeoutInMinutes": (5, 1440), "nodeSoakDurationInMinutes": (0, 30)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,29 @@ def check_upgrade(before: Json, after: Json) -> None:
     if count + surge_of(after, count).extra > _MOST_NODES:
         message = f"Upgrading with maxSurge would exceed {_MOST_NODES} nodes."
         raise refuse("InvalidParameter", message, target="agentPoolProfile.upgradeSettings.maxSurge")
+
+
+def check_settings(pool: Json) -> None:
+    """Refuse upgradeSettings that no upgrade could go by.
+
+    Raises:
+        Refusal: 400; the sentences are unconfirmed. Forms: docs: aks/upgrade-aks-node-pools-rolling, as the ranges of
+            drain and soak, and that one of the two numbers must be above 0; on System pools nothing may be missing.
+    """
+    settings = pool.get("upgradeSettings")
+    given = settings if isinstance(settings, dict) else {}
+    for key in ("maxSurge", "maxUnavailable"):
+        if key in given and not _AMOUNT.fullmatch(str(given[key])):
+            message = f"{key} was '{given[key]}'. It must be a number of nodes or a percentage, such as 1 or 33%."
+            raise bad_parameter(message, f"{_TARGET}.{key}")
+    for key, (least, most) in _MINUTES.items():
+        value = given.get(key)
+        if isinstance(value, int) and not least <= value <= most:
+            raise bad_parameter(f"{key} was {value}. It must be between {least} and {most}.", f"{_TARGET}.{key}")
+    if str(given.get("maxSurge", "10%")) in _NONE and str(given.get("maxUnavailable", "0")) in _NONE:
+        raise bad_parameter("maxSurge and maxUnavailable cannot both be 0.", f"{_TARGET}.maxSurge")
+    if pool["mode"] == "System" and str(given.get("maxUnavailable", "0")) not in _NONE:
+        raise bad_parameter("maxUnavailable cannot be set on System agent pools.", f"{_TARGET}.maxUnavailable")
 
 
 def surge_of(pool: Json, count: int) -> Surge:

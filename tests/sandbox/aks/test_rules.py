@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 SPOT: Json = {**T4, "scaleSetPriority": "Spot"}
 SCALED: Json = {**T4, "enableAutoScaling": True, "minCount": 0, "maxCount": 3}
 SYSTEM: Json = {"count": 1, "vmSize": "Standard_D4s_v5", "mode": "System"}
+RESERVED = (
+    "/subscriptions/11111111-2222-3333-4444-555555555555/resourcegroups/ml/providers/Microsoft.Compute"
+    "/capacityreservationgroups/t4"
+)
 PREVIEW = "2026-08-02-preview"
 
 # name -> properties, code, part of the message, target
@@ -43,6 +47,63 @@ REFUSED: dict[str, tuple[Json, str, str, str]] = {
         "AvailabilityZoneNotSupported",
         "zone(s) '3'",
         "agentPoolProfile.availabilityZones",
+    ),
+    **{
+        f"upgrade-{name}": (
+            {**T4, "upgradeSettings": settings},
+            "InvalidParameter",
+            said,
+            f"agentPoolProfile.upgradeSettings.{target}",
+        )
+        for name, settings, said, target in (
+            ("surge-in-words", {"maxSurge": "one"}, "'one'", "maxSurge"),
+            ("surge-above-all", {"maxSurge": "101%"}, "'101%'", "maxSurge"),
+            ("unavailable-negative", {"maxUnavailable": "-1"}, "'-1'", "maxUnavailable"),
+            ("nothing-at-all", {"maxSurge": "0", "maxUnavailable": "0%"}, "both be 0", "maxSurge"),
+            ("nothing-and-the-default", {"maxSurge": "0"}, "both be 0", "maxSurge"),
+            ("drain-too-short", {"drainTimeoutInMinutes": 4}, "between 5 and 1440", "drainTimeoutInMinutes"),
+            ("soak-too-long", {"nodeSoakDurationInMinutes": 31}, "between 0 and 30", "nodeSoakDurationInMinutes"),
+        )
+    },
+    "upgrade-of-system-with-some-missing": (
+        {**SYSTEM, "upgradeSettings": {"maxSurge": "0", "maxUnavailable": "1"}},
+        "InvalidParameter",
+        "System",
+        "agentPoolProfile.upgradeSettings.maxUnavailable",
+    ),
+    "reservation-by-name": (
+        {**T4, "capacityReservationGroupID": "t4"},
+        "InvalidParameter",
+        "'t4' is not the ID",
+        "agentPoolProfile.capacityReservationGroupID",
+    ),
+    **{
+        f"reservation-{name}": (
+            {**T4, "capacityReservationGroupID": RESERVED, **more},
+            "BadRequest",
+            said,
+            "agentPoolProfile.capacityReservationGroupID",
+        )
+        for name, more, said in (
+            ("of-spot", {"scaleSetPriority": "Spot"}, "Spot"),
+            ("beside-a-placement-group", {"proximityPlacementGroupID": "/p"}, "proximityPlacementGroupID"),
+            ("beside-hosts", {"hostGroupID": "/h"}, "hostGroupID"),
+            ("beside-ultra-disks", {"enableUltraSSD": True}, "enableUltraSSD"),
+            ("of-nd", {"vmSize": "Standard_ND96asr_v4"}, "Standard_ND96asr_v4"),
+            ("of-h100-nvl", {"vmSize": "Standard_NC40ads_H100_v5"}, "no reservation"),
+        )
+    },
+    "version-above-the-plane-by-a-patch": (
+        {**T4, "orchestratorVersion": "1.34.3"},
+        "NodePoolMcVersionIncompatible",
+        "1.34.3",
+        "agentPoolProfile.orchestratorVersion",
+    ),
+    "version-of-another-cloud": (
+        {**T4, "orchestratorVersion": "1.34.1-gke.5"},
+        "NodePoolMcVersionIncompatible",
+        "1.34.1-gke.5",
+        "agentPoolProfile.orchestratorVersion",
     ),
     "mig-without-gpu": (
         {**SYSTEM, "mode": "User", "gpuInstanceProfile": "MIG1g"},

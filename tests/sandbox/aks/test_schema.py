@@ -103,7 +103,11 @@ RECORDED: dict[str, Json] = {
         **COMMON, "vmSize": "Standard_NC40ads_H100_v5", "osSKU": "Ubuntu2404", "tags": {"team": "x"},
         "osDiskSizeGB": 256, "osDiskType": "Ephemeral", "availabilityZones": ["1", "2"], "maxPods": 60,
         "upgradeSettings": {"maxSurge": "1", "undrainableNodeBehavior": "Schedule"},
-        "capacityReservationGroupID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/x/y",
+    },
+    "reserved": {
+        **COMMON, "vmSize": "Standard_NC24ads_A100_v4", "availabilityZones": ["1"],
+        "capacityReservationGroupID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute"
+        "/capacityReservationGroups/a100",
     },
     # the how-to's smallest body, and what SDK 40.2.0 always adds
     "smallest": {
