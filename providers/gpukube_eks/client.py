@@ -1,7 +1,7 @@
 """The live half of EKS: reads and writes through AWS's SDK.
 
 Lives here: `EksCloud`. Must not live here: what answers mean (`observe`, `meanings`), sessions and the Kubernetes API
-(`access`), which role and subnets are chosen (`places`), launch templates (`templates`).
+(`access`), what is around the cluster (`region`) and what is chosen of it (`places`), launch templates (`templates`).
 
 Nothing here waits for an operation: the SDK's waiters give up after 20 or 40 minutes, know no updates, and cannot be
 resumed after a kill. A write returns at once, and `poll` looks once.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -25,8 +26,9 @@ from gpukube_eks.change import require_unmoved
 from gpukube_eks.failures import code_of, explained, unless
 from gpukube_eks.meanings import exists, issue_error, update_error
 from gpukube_eks.observe import STATES, health_of, is_ours, observe_group
-from gpukube_eks.places import Subnet, choose_role, choose_subnets, documented_roles
+from gpukube_eks.places import check_version, choose_role, choose_subnets, reserved_zone
 from gpukube_eks.refusals import unchangeable
+from gpukube_eks.region import Region
 from gpukube_eks.templates import LaunchTemplates
 from gpukube_eks.translate import CREATE, DELETE, group_of, with_place
 from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
@@ -34,7 +36,7 @@ from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
+    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings, Target
     from gpukube.endpoint import Endpoint
     from gpukube.provider import Cloud
     from gpukube_eks.sdk import Answer, Aws
@@ -45,7 +47,6 @@ _READY: Final = frozenset({"ACTIVE", "UPDATING"})
 _AT_ONCE: Final = 8
 """Reads at the same time: a group is described by a call of its own."""
 _NO_GROUP: Final = frozenset({"ResourceNotFoundException"})
-_NOT_ALLOWED: Final = frozenset({"AccessDenied"})
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
@@ -76,10 +77,9 @@ class EksCloud:
         self._endpoint = endpoint
         self._aws = aws
         self._templates = LaunchTemplates(aws, cluster.name)
+        self._region = Region(aws)
         self._native: Mapping[str, object] = {}
         self._groups: tuple[Answer, ...] | None = None
-        self._subnets: dict[str, Subnet] = {}
-        self._offers: dict[str, tuple[str, ...]] = {}
 
     def identify(self) -> ClusterFacts:
         """Check the account, and that the cluster is there."""
@@ -112,21 +112,29 @@ class EksCloud:
             return observe_group(group, self._templates.data_of(group), zones)
 
     def complete(self, desired: Desired) -> Desired:
-        """Fill in the nodes' role and the subnets where the spec leaves them open.
+        """Fill in the nodes' role and the subnets where the spec leaves them open; look at version and reservation.
 
         Raises:
-            SpecError: None or several are possible.
+            SpecError: None or several are possible; the version or the reservation does not fit.
+            CapacityError: The reservation is over.
         """
         group, target = group_of(desired), desired.target
-        if "nodeRole" in group and "subnets" in group:
+        is_placed = "nodeRole" in group and "subnets" in group
+        if is_placed and not target.kubernetes_version and target.capacity.reservation is None:
             return desired
         with explained(self._cluster.key):
             groups = self._groups if self._groups is not None else tuple(self._list_groups())
             same = next((g for g in groups if g.get("nodegroupName") == target.name), {})
+            if target.kubernetes_version:
+                cluster = self._native or self._read_cluster()
+                check_version(target, str(cluster.get("version") or ""), str(same.get("version") or ""))
+            target = self._reserved(target, same, _texts(group.get("subnets")))
+            if is_placed:
+                return desired
             others = [one for one in groups if one.get("status") != "CREATE_FAILED"]
-            role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(desired, others)
-            subnets = _texts(group.get("subnets")) or self._kept_subnets(desired, same)
-            subnets = subnets or self._choose_subnets(desired, [one for one in others if one is not same] or others)
+            role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(target, others)
+            subnets = _texts(group.get("subnets")) or self._kept_subnets(target, same)
+            subnets = subnets or self._choose_subnets(target, [one for one in others if one is not same] or others)
         return with_place(desired, role, subnets)
 
     def send(self, request: Request) -> Operation:
@@ -203,63 +211,49 @@ class EksCloud:
 
     # Role, subnets and zones
 
-    def _choose_role(self, desired: Desired, groups: Sequence[Answer]) -> str:
+    def _choose_role(self, target: Target, groups: Sequence[Answer]) -> str:
         cluster = self._native or self._read_cluster()
         forbidden = (str(cluster.get("roleArn") or ""), str(_mapping(cluster.get("computeConfig")).get("nodeRoleArn")))
         used = {str(group.get("nodeRole") or "") for group in groups}
-        documented = [] if used - {*forbidden, ""} else documented_roles(self._list_roles())
-        return choose_role(desired.target, used, documented, forbidden)
+        documented = () if used - {*forbidden, ""} else self._region.node_roles()
+        return choose_role(target, used, documented, forbidden)
 
-    def _list_roles(self) -> list[Mapping[str, object]]:
-        """Roles of the account; none where we may not list them, so that the user is asked."""
-        answer = unless(_NOT_ALLOWED, self._aws.iam.list_roles)
-        found = _items(answer.get("Roles")) if answer else []
-        while answer and answer.get("IsTruncated"):
-            answer = self._aws.iam.list_roles(Marker=answer.get("Marker"))
-            found += _items(answer.get("Roles"))
-        return found
-
-    def _kept_subnets(self, desired: Desired, same: Answer) -> tuple[str, ...]:
+    def _kept_subnets(self, target: Target, same: Answer) -> tuple[str, ...]:
         """Keep the subnets of a group that is there, unless it is made again where they do not do: () then."""
-        target, kept = desired.target, _texts(same.get("subnets"))
+        kept, zones = _texts(same.get("subnets")), set(target.zones)
         stays = target.machine.name in _texts(same.get("instanceTypes")) and same.get("status") != "CREATE_FAILED"
-        if not kept or (stays and not target.zones):
+        if not kept or (stays and not zones):
             return kept
-        self._learn_subnets(kept)
-        zones = {self._subnets[name].zone for name in kept if name in self._subnets}
-        if target.zones:
-            return kept if zones == set(target.zones) else ()
-        return kept if zones <= set(self._offered(target.machine.name)) else ()
+        there = set(self._region.zones(kept).values())
+        if zones:
+            return kept if there == zones else ()
+        return kept if there <= set(self._region.offering_zones(target.machine.name)) else ()
 
-    def _choose_subnets(self, desired: Desired, groups: Sequence[Answer]) -> tuple[str, ...]:
+    def _choose_subnets(self, target: Target, groups: Sequence[Answer]) -> tuple[str, ...]:
         network = _mapping((self._native or self._read_cluster()).get("resourcesVpcConfig"))
         sets, listed = [_texts(group.get("subnets")) for group in groups], _texts(network.get("subnetIds"))
-        self._learn_subnets([*listed, *(name for one in sets for name in one)])
-        return choose_subnets(desired.target, sets, listed, self._subnets, self._offered(desired.target.machine.name))
+        known = self._region.subnets([*listed, *(name for one in sets for name in one)])
+        return choose_subnets(target, sets, listed, known, self._region.offering_zones(target.machine.name))
 
-    def _offered(self, instance_type: str) -> tuple[str, ...]:
-        """Zones of the region that offer a type; asked once, as a spec may hold many pools of one."""
-        if instance_type not in self._offers:
-            answer = self._aws.ec2.describe_instance_type_offerings(
-                LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
-            )
-            found = _items(answer.get("InstanceTypeOfferings"))
-            self._offers[instance_type] = tuple(str(item.get("Location")) for item in found)
-        return self._offers[instance_type]
+    def _reserved(self, target: Target, same: Answer, native: Sequence[str]) -> Target:
+        """Put a pool into the zone of its reservation, which is looked at before the pool is made.
+
+        A live group that works is left alone: a block that is over would refuse every plan otherwise.
+        """
+        reservation = target.capacity.reservation
+        if (
+            reservation is None
+            or not reservation.id.startswith("cr-")
+            or STATES.get(str(same.get("status"))) == "ready"
+        ):
+            return target
+        live = self._region.reservation(reservation.id)
+        if not live:
+            return target
+        return replace(target, zones=(reserved_zone(target, live, set(self._region.zones(native).values())),))
 
     def _zones_of(self, groups: Iterable[Answer]) -> dict[str, str]:
-        self._learn_subnets([name for group in groups for name in _texts(group.get("subnets"))])
-        return {name: subnet.zone for name, subnet in self._subnets.copy().items()}
-
-    def _learn_subnets(self, names: Iterable[str]) -> None:
-        """Read subnets that are not known yet; by a filter, because one that is gone fails a list of ids."""
-        unknown = sorted(set(names) - self._subnets.keys())
-        if not unknown:
-            return
-        answer = self._aws.ec2.describe_subnets(Filters=[{"Name": "subnet-id", "Values": unknown}])
-        for item in _items(answer.get("Subnets")):
-            name, zone = str(item.get("SubnetId")), str(item.get("AvailabilityZone"))
-            self._subnets[name] = Subnet(name, zone, bool(item.get("MapPublicIpOnLaunch")))
+        return self._region.zones(name for group in groups for name in _texts(group.get("subnets")))
 
     # Writing
 

@@ -143,6 +143,14 @@ _EARLY: Final[tuple[_Row, ...]] = (
         "zone-not-offered",
     ),
     _Row(
+        r"InvalidCapacityReservationId\.\w+",
+        "",
+        CloudError,
+        "there is no such capacity reservation in this region of the account",
+        "write the id of one that is there (aws ec2 describe-capacity-reservations)",
+        "reservation",
+    ),
+    _Row(
         "InvalidParameterException",
         r"not a valid instance type for requested amiType",
         CloudError,
@@ -214,7 +222,15 @@ _LATE: Final[tuple[_Row, ...]] = (
     ),
     _Row(
         "",
-        r"InsufficientInstanceCapacity|InsufficientHostCapacity|ReservationCapacityExceeded|UnfulfillableCapacity",
+        r"ReservationCapacityExceeded|InvalidCapacityReservation\w*|CapacityReservationNotActive",
+        CapacityError,
+        "the reservation has no machine for it: it is used up, not active yet, or of another zone or type",
+        "look at it: aws ec2 describe-capacity-reservations; or ask for fewer nodes until it has room",
+        "reservation",
+    ),
+    _Row(
+        "",
+        r"InsufficientInstanceCapacity|InsufficientHostCapacity|UnfulfillableCapacity",
         CapacityError,
         "no such machine is free in these zones now",
         _OTHER_PLACE,

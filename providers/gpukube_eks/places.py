@@ -1,4 +1,4 @@
-"""Which role and which subnets a pool gets when the spec names none.
+"""Which role and which subnets a pool gets when the spec names none, and whether version and reservation fit there.
 
 Lives here: that choice, from what the cluster and its groups say. Must not live here: calls.
 
@@ -13,17 +13,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import SpecError
+from gpukube.errors import CapacityError, SpecError
+from gpukube_eks.purchase import is_block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpukube.core.values import Target
 
-__all__ = ["ROLE_NAMES", "Subnet", "choose_role", "choose_subnets", "documented_roles"]
+__all__ = [
+    "ROLE_NAMES",
+    "Subnet",
+    "check_version",
+    "choose_role",
+    "choose_subnets",
+    "documented_roles",
+    "reserved_zone",
+]
 
 ROLE_NAMES: Final = ("eksNodeRole", "AmazonEKSNodeRole", "NodeInstanceRole")
 """Parts of the names that the documentation and eksctl give to node roles."""
+
+
+_OVER: Final = frozenset({"expired", "cancelled", "failed", "payment-failed", "unsupported", "unavailable"})
+"""States of a reservation that never holds machines again (botocore ec2 CapacityReservationState)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +128,67 @@ def choose_subnets(
     if not found or uncovered:
         raise _none_left(target, uncovered, [*listed, *used], known, zones)
     return found
+
+
+def check_version(target: Target, cluster: str, group: str) -> None:
+    """Refuse a version that EKS gives to no node of this cluster.
+
+    Args:
+        target: The pool.
+        cluster: Version of the cluster, "1.34".
+        group: Version of the live group; "" when there is none.
+
+    Raises:
+        SpecError: It is another one (botocore eks CreateNodegroupRequest, version).
+    """
+    wanted = target.kubernetes_version
+    if wanted and wanted not in (cluster, group):
+        raise SpecError(
+            f"{target.where}: kubernetesVersion is {wanted}, and the cluster has {cluster}",
+            where=target.locator.at("kubernetesVersion"),
+            fix=f'write "{cluster}", or leave it out' + (f'; "{group}" keeps the nodes as they are' if group else ""),
+            why="EKS takes the cluster's own version only",
+            code="kubernetes-version",
+        )
+
+
+def reserved_zone(target: Target, live: Mapping[str, object], native: Collection[str] = ()) -> str:
+    """Find the one zone that a reservation is in, after a look whether the pool can be made in it.
+
+    Args:
+        target: The pool, with a reservation that has an id.
+        live: As DescribeCapacityReservations gives it.
+        native: Zones of the subnets that are written natively.
+
+    Raises:
+        SpecError: It holds another instance type, is in another zone, or is of the other kind.
+        CapacityError: It is over.
+    """
+    zone, state = str(live.get("AvailabilityZone") or ""), str(live.get("State") or "")
+    form = "capacityBlock" if is_block(target.capacity) else "capacityReservation"
+    where, identity = target.locator.at(f"capacity.reserved.eks.{form}"), live.get("CapacityReservationId")
+    if state in _OVER:
+        fix = "write the id of another one (aws ec2 describe-capacity-reservations), or another capacity.type"
+        raise CapacityError(f"the reservation {identity} is {state}", where=where, fix=fix, code="reservation")
+    if (held := live.get("InstanceType")) != target.machine.name:
+        raise SpecError(
+            f"the reservation {identity} holds {held}, and {target.where} is made of {target.machine.name}",
+            where=where,
+            fix=f"write instanceType: {held}, or the id of another reservation",
+            code="reservation",
+        )
+    if (live.get("ReservationType") == "capacity-block") != is_block(target.capacity):
+        other = "capacityReservation" if is_block(target.capacity) else "capacityBlock"
+        says = f"the reservation {identity} is no {form}"
+        raise SpecError(says, where=where, fix=f"write {other} in place of {form}", code="reservation")
+    if (asked := set(target.zones) or set(native)) and asked != {zone}:
+        raise SpecError(
+            f"the reservation {identity} is in {zone}, and {target.where} in {', '.join(sorted(asked))}",
+            where=target.locator.at("zones" if target.zones else "eks.subnets"),
+            fix=f"write zones: [{zone}] alone",
+            code="reservation",
+        )
+    return zone
 
 
 def _within(names: Iterable[str], known: Mapping[str, Subnet], zones: set[str]) -> tuple[str, ...]:

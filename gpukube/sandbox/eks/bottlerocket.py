@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import email
 import re
 import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+import yaml
 
 from gpukube.sandbox.kube.hardware import find_model
 from gpukube.sandbox.kube.pluginconfig import Sharing
@@ -22,7 +25,7 @@ from gpukube.sandbox.kube.pluginconfig import Sharing
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.answers import Json
 
-__all__ = ["GpuSettings", "UserDataError", "check_form", "decoded", "read_settings"]
+__all__ = ["GpuSettings", "UserDataError", "check_form", "decoded", "read_pods", "read_settings"]
 
 _GPU = "nvidia.com/gpu"
 _KEY = re.compile(r"([a-z])(\d+)\.(\d+)gb")
@@ -89,6 +92,28 @@ def check_form(text: str, system: str) -> None:
     head = text.lstrip().lower()
     if not ("mime-version:" in head and "content-type: multipart/" in head):
         raise UserDataError("User data was not in the MIME multipart format.")
+
+
+def read_pods(text: str, system: str) -> int:
+    """The most pods that the kubelet is told to take; 0 when it is told nothing.
+
+    Args:
+        text: User data that EKS can merge; "" for none.
+        system: al2023, al2 or bottlerocket.
+
+    Source:
+        bottlerocket-os/bottlerocket-project-website data/settings kubernetes.toml (max-pods);
+        awslabs/amazon-eks-ami nodeadm/doc/api.md (kubelet.config), whose parts are merged, the last one winning.
+    """
+    if system == "bottlerocket":
+        found = _below(tomllib.loads(text), "settings", "kubernetes").get("max-pods") if text else None
+        return found if isinstance(found, int) else 0
+    pods = 0
+    for part in email.message_from_string(text).walk():
+        if part.get_content_type() == "application/node.eks.aws":
+            for document in yaml.safe_load_all(str(part.get_payload())):
+                pods = int(str(_below(document, "spec", "kubelet", "config").get("maxPods", pods)))
+    return pods
 
 
 def read_settings(text: str, model: str) -> GpuSettings:

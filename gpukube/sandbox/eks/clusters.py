@@ -15,6 +15,7 @@ from gpukube.sandbox.eks.instances import ZONES
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.answers import Json
     from gpukube.sandbox.eks.groups import NodeGroup
+    from gpukube.sandbox.eks.reservations import Reservation
     from gpukube.sandbox.kube.cluster import KubeCluster
 
 __all__ = ["ClusterOptions", "EksCluster", "Subnet", "default_subnets"]
@@ -58,6 +59,9 @@ class ClusterOptions:
             1.29 to 1.31; unconfirmed for later ones).
         roles: Names of further IAM roles in the account.
         tags: Of the cluster.
+        reservations: Capacity reservations and Capacity Blocks of the account, as
+            `{"id", "type", "zone", "count"?, "block"?, "state"?, "groups"?}`; None for a block of two p5.48xlarge in
+            zone a, cr-0123456789abcdef0, and a reservation of four p4d.24xlarge in zone b, cr-0fedcba9876543210.
     """
 
     node_groups: list[Json] | None = None
@@ -73,6 +77,7 @@ class ClusterOptions:
     extended_tolerations: bool = True
     roles: tuple[str, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
+    reservations: list[Json] | None = None
 
 
 @dataclass(slots=True)
@@ -99,6 +104,7 @@ class EksCluster:
     status: str = "ACTIVE"
     groups: dict[str, NodeGroup] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
+    reservations: list[Reservation] = field(default_factory=list)
 
     @property
     def arn(self) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpukube.sandbox.eks.answers import Json, Refusal, objects_in
 from gpukube.sandbox.eks.instances import GPUS, TYPES, ZONES, InstanceType
 from gpukube.sandbox.eks.query import numbered, read_members, structures, when, xml_members
+from gpukube.sandbox.eks.reservations import reservation_json
 from gpukube.sandbox.eks.templatedata import TAG_SPECIFICATIONS, TEMPLATE_DATA
 
 if TYPE_CHECKING:
@@ -150,6 +151,22 @@ def _describe_zones(service: EksService, caller: Caller, params: Mapping[str, st
     return {"availabilityZoneInfo": {"item": zones}}
 
 
+def _describe_reservations(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    found = [
+        reservation_json(cluster, entry)
+        for cluster in service.in_region(caller.account, caller.region)
+        for entry in cluster.reservations
+    ]
+    ids, known = numbered(params, "CapacityReservationId"), {str(entry["capacityReservationId"]) for entry in found}
+    if unknown := [name for name in ids if name not in known]:
+        message = f"The capacity reservation ID '{unknown[0]}' does not exist"
+        raise Refusal("InvalidCapacityReservationId.NotFound", message)
+    if ids:
+        found = [entry for entry in found if entry["capacityReservationId"] in ids]
+    page, more = _page(found, params, 1000)
+    return {"capacityReservationSet": {"item": list(page)}, "nextToken": more}
+
+
 ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
     "CreateLaunchTemplate": _create_template,
     "CreateLaunchTemplateVersion": _create_version,
@@ -161,6 +178,7 @@ ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
     "DescribeInstanceTypeOfferings": _describe_offerings,
     "DescribeInstanceTypes": _describe_types,
     "DescribeAvailabilityZones": _describe_zones,
+    "DescribeCapacityReservations": _describe_reservations,
 }
 
 

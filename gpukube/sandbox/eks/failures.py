@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.faults import Fault
 
-__all__ = ["LAUNCH", "Failure", "issue", "planned_failure", "unsupported_zone"]
+__all__ = ["LAUNCH", "Failure", "issue", "launch_failure", "planned_failure", "unsupported_zone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ LAUNCH: dict[str, str] = {
     "ReservationCapacityExceeded": (
         "The requested reservation does not have sufficient compatible and available capacity."
     ),
+    "InvalidCapacityReservationId.NotFound": "The specified capacity reservation does not exist.",
     "Unsupported": (
         "Your requested instance type ({type}) is not supported in your requested Availability Zone ({zone}). Please "
         "retry your request by not specifying an Availability Zone or choosing another one."
@@ -137,7 +138,18 @@ def launch_message(code: str, kind: str, zone: str) -> str:
 
 def unsupported_zone(kind: str, zone: str) -> Failure:
     """No subnet of the group is in a zone that offers any of its types."""
-    return Failure("AsgInstanceLaunchFailures", launch_message("Unsupported", kind, zone))
+    return launch_failure("Unsupported", kind, zone)
+
+
+def launch_failure(code: str, kind: str, zone: str) -> Failure:
+    """A launch that EC2 refused, as the group's health shows it.
+
+    Args:
+        code: Key of `LAUNCH`.
+        kind: Instance type.
+        zone: Availability Zone, where the sentence names one.
+    """
+    return Failure("AsgInstanceLaunchFailures", launch_message(code, kind, zone))
 
 
 def issue(failure: Failure, resources: list[str]) -> Json:

@@ -16,6 +16,7 @@ from gpukube.sandbox.eks.answers import Json, whole
 from gpukube.sandbox.eks.bottlerocket import UserDataError, check_form, decoded
 from gpukube.sandbox.eks.failures import Failure, issue, unsupported_zone
 from gpukube.sandbox.eks.machines import cannot_join, node_labels, node_shape, node_taints, retouch_node
+from gpukube.sandbox.eks.reservations import refused_launch
 
 if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
@@ -144,7 +145,7 @@ async def run_version(job: Job) -> None:
     """
     await job.begin()
     group, pace = job.group, job.pace
-    failure = _unfit(group) or (job.failure if job.fails else None)
+    failure = _unfit(job) or (job.failure if job.fails else None)
     if failure is not None:
         await job.clock.sleep(pace.give_up_s)
         _take_back(replace(job, failure=failure))
@@ -197,9 +198,11 @@ def _take_back(job: Job) -> None:
     job.settle("ACTIVE")
 
 
-def _unfit(group: NodeGroup) -> Failure | None:
-    """Why no instance of a new version would join; the code is one of updates' (botocore eks ErrorCode)."""
-    wrong = _bad_user_data(group) or cannot_join(group)
+def _unfit(job: Job) -> Failure | None:
+    """Why no instance of a new version would come or join; the code is one of updates' (botocore eks ErrorCode)."""
+    group = job.group
+    refused = refused_launch(job.cluster, group, 0) if group.nodes else None
+    wrong = refused.message if refused else _bad_user_data(group) or cannot_join(group)
     return Failure("NodeCreationFailure", wrong) if wrong else None
 
 
@@ -240,6 +243,11 @@ async def _launch(job: Job) -> Failure | None:
         _note(job, found.message)
         await job.clock.sleep(pace.give_up_s)
         return found
+    refused = refused_launch(job.cluster, group, wanted)
+    if refused is not None:
+        _note(job, refused.message)
+        await job.clock.sleep(pace.give_up_s)
+        return refused
     unjoinable = cannot_join(group)
     if unjoinable:
         await job.clock.sleep(pace.join_limit_s)

@@ -11,7 +11,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.answers import objects_in
-from gpukube.sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_settings
+from gpukube.sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_pods, read_settings
 from gpukube.sandbox.eks.groups import image_of
 from gpukube.sandbox.eks.keys import EFFECTS, labels_of, refused_by_kubelet
 from gpukube.sandbox.kube.objects import spec
@@ -33,6 +33,7 @@ _SYSTEMS = {
     "windows": "Windows Server 2022 Datacenter",
     "custom": "Amazon Linux 2023.9.20260714",
 }
+_FEW_PODS, _MANY_PODS, _MANY_VCPUS = 110, 250, 30
 _ARCH = {"x86_64": "amd64", "arm64": "arm64"}
 
 
@@ -107,11 +108,22 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
         provider_id=f"aws:///{cluster.region}{zone}/{instance}",
         os_image=_system(cluster, group),
         runtime="containerd://2.1.4",
-        max_pods=110,
+        max_pods=_max_pods(group, kind),
         zone=f"{cluster.region}{zone}",
         arch=_ARCH[kind.arch],
         kernel="6.12.40-64.114.amzn2023" if group.image.system == "al2023" else "6.12.37",
     )
+
+
+def _max_pods(group: NodeGroup, kind: InstanceType) -> int:
+    """What the user data asks for, within what a managed group allows; the addresses of the network are not counted.
+
+    Source:
+        awsdocs/amazon-eks-user-guide#663: 110 for less than 30 vCPUs, 250 for all others.
+    """
+    most = _FEW_PODS if kind.vcpus < _MANY_VCPUS else _MANY_PODS
+    asked = read_pods(_user_data(group), group.image.system)
+    return min(asked or _FEW_PODS, most)
 
 
 def _system(cluster: EksCluster, group: NodeGroup) -> str:

@@ -16,6 +16,7 @@ from gpukube.sandbox.eks.addons import apply_static_plugin
 from gpukube.sandbox.eks.answers import Json, objects_in
 from gpukube.sandbox.eks.clusters import ClusterOptions, EksCluster, default_subnets
 from gpukube.sandbox.eks.lifecycle import Job, seed
+from gpukube.sandbox.eks.reservations import read_reservations
 from gpukube.sandbox.eks.rules import check_group, template_asked
 from gpukube.sandbox.eks.schema import CREATE, check_shape
 from gpukube.sandbox.eks.service import EksService, eks_key, make_group
@@ -59,7 +60,7 @@ async def make_cluster(
         assets: Directory of a real control plane; None for an emulated one.
 
     Raises:
-        Refusal: A node group of the options is one that EKS would refuse.
+        Refusal: A node group of the options is one that EKS would refuse, or a reservation is not understood.
     """
     token = secrets.token_urlsafe(24)
     reviewer = (f"{kube_base}/reviews/{wanted.key}", ca_pem.decode())
@@ -86,6 +87,7 @@ async def make_cluster(
         tags=dict(wanted.options.tags),
     )
     cluster.subnets = default_subnets(cluster, wanted.options.subnets)
+    cluster.reservations = read_reservations(wanted.options.reservations)
     given = wanted.options.node_groups
     for body in [_SYSTEM] if given is None else objects_in(given):
         await _seed_group(service, cluster, body)

@@ -16,6 +16,7 @@ from gpukube.sandbox.eks.groups import type_names
 from gpukube.sandbox.eks.images import IMAGES, check_pairing, check_release
 from gpukube.sandbox.eks.instances import TYPES
 from gpukube.sandbox.eks.keys import check_labels, check_tags, check_taints, labels_of
+from gpukube.sandbox.eks.reservations import check_block
 
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
@@ -80,7 +81,7 @@ def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
     _check_role(str(body["nodeRole"]), cluster)
     _check_subnets(strings_in(body["subnets"]), cluster)
     _check_types(body, data, cluster)
-    _check_capacity(body, data)
+    _check_capacity(body, data, cluster)
     _check_version(body, data, cluster)
 
 
@@ -226,8 +227,8 @@ def _check_types(body: Json, data: Json | None, cluster: EksCluster) -> None:
         raise bad_request(message)
 
 
-def _check_capacity(body: Json, data: Json | None) -> None:
-    """A capacity block needs its market, its reservation and its one instance type in the template.
+def _check_capacity(body: Json, data: Json | None, cluster: EksCluster) -> None:
+    """A capacity block needs its market, its reservation and its one instance type in the template, and its zone.
 
     Source:
         docs: eks/capacity-blocks-mng ("the request is rejected"); sentences unconfirmed.
@@ -243,6 +244,7 @@ def _check_capacity(body: Json, data: Json | None) -> None:
         raise bad_parameter("CAPACITY_BLOCK needs a launch template with a capacity reservation id.")
     if not inside.get("InstanceType") or body.get("instanceTypes"):
         raise bad_parameter("CAPACITY_BLOCK needs exactly one instance type, in the launch template.")
+    check_block(inside, strings_in(body["subnets"]), cluster)
 
 
 def _check_version(body: Json, data: Json | None, cluster: EksCluster) -> None:

@@ -225,8 +225,10 @@ class EksService:
         if custom and ("version" in sent or "releaseVersion" in sent):
             raise bad_parameter("You cannot specify version or releaseVersion with a custom AMI.")
         version = str(sent.get("version") or cluster.version)
-        if version != cluster.version:
+        if version not in {cluster.version, str(group.members["version"])}:  # its own: unconfirmed, as the sentence
             raise bad_parameter(f"Requested Nodegroup version {version} is not the cluster's version {cluster.version}")
+        if group.members["capacityType"] == "CAPACITY_BLOCK" and group.desired:  # docs: eks/capacity-blocks-mng
+            raise bad_request("Set the desired size to 0 before updating a node group with a Capacity Block.")
         check_release(str(group.members["releaseVersion"]), str(sent.get("releaseVersion") or ""), version, group.image)
         latest = release_version(group.image, cluster.kubernetes_version)
         release = str((data or {}).get("ImageId")) if custom else str(sent.get("releaseVersion") or latest)

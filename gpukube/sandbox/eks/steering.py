@@ -37,6 +37,7 @@ _OPTIONS: dict[str, tuple[str, type]] = {
     "extendedTolerations": ("extended_tolerations", bool),
     "roles": ("roles", list),
     "tags": ("tags", dict),
+    "reservations": ("reservations", list),
 }
 _KNOWN = frozenset({"provider", "account", "region", "name", "kubernetesVersion", "options"})
 _ACCOUNT_DIGITS = 12

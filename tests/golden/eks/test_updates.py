@@ -15,7 +15,7 @@ import pytest
 from botocore.validate import ParamValidator
 
 from gpukube.core.diff import diff_fields
-from gpukube.core.values import Disk, Nodes, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks import EksProvider
 from gpukube_eks.observe import observe_group
@@ -37,6 +37,8 @@ RANGED = replace(T4, nodes=Nodes(1, 1, 3, autoscaled=True))
 MIXED = eks_target(sharing=Sharing(MigCut("1g.5gb", "mixed")))
 ROCKET = eks_target(image="bottlerocket", sharing=Sharing(MigCut("1g.5gb", "single")))
 
+RESERVED = Capacity("reserved", reservation=Reservation("capacityReservation", "cr-0123456789abcdef0"))
+
 EDITS: Mapping[str, tuple[Target, Target]] = {
     "labels-and-taints": (
         T4,
@@ -49,6 +51,10 @@ EDITS: Mapping[str, tuple[Target, Target]] = {
     "bottlerocket-mig-to-time-slicing": (
         ROCKET,
         replace(ROCKET, sharing=Sharing(None, Slicing("time-slicing", 4, fail_requests_greater_than_one=True))),
+    ),
+    "version-pods-and-reservation": (
+        replace(T4, kubernetes_version="1.33", capacity=RESERVED),
+        replace(T4, kubernetes_version="1.34", max_pods=60, upgrade=Upgrade("0", "33%")),
     ),
     "release-and-settings": (
         T4,
@@ -73,7 +79,7 @@ def live(target: Target) -> Observed:
     template = {"id": "lt-0123456789abcdef0", "name": "gpukube/train/a100mig", "version": "1"}
     filled = {"nodegroupArn": ARN, "status": "ACTIVE", "version": "1.34", "releaseVersion": "1.34.2-20260714"}
     data = cast("Mapping[str, object]", params["launchTemplate"]["LaunchTemplateData"])
-    return observe_group({**params["nodegroup"], **filled, "launchTemplate": template}, data, {})
+    return observe_group({**filled, **params["nodegroup"], "launchTemplate": template}, data, {})
 
 
 def made(edit: str) -> tuple[Request, ...]:

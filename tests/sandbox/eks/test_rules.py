@@ -188,6 +188,12 @@ TEMPLATES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         PARAMETER,
         "reservation id",
     ),
+    "block of a reservation that there is not": (
+        BLOCK,
+        WITHOUT_TYPES,
+        REQUEST,
+        "cr-1 does not exist",
+    ),
     "block with its type outside": (
         {key: BLOCK[key] for key in list(BLOCK)[:2]},
         {"instanceTypes": ["p5.48xlarge"], "capacityType": "CAPACITY_BLOCK"},
@@ -214,10 +220,75 @@ def test_create_when_the_template_does_not_fit_then_refused(
     assert (found[0], text in found[1]) == (code, True), found
 
 
-def test_create_when_the_template_is_whole_then_a_capacity_block_is_taken(aws: Aws) -> None:
-    block = {"instanceTypes": None, "capacityType": "CAPACITY_BLOCK"}
-    group = aws.ask("block", launchTemplate=aws.template(**BLOCK), **block)
-    assert (group["capacityType"], "instanceTypes" in group) == ("CAPACITY_BLOCK", False)
+IN_A: dict[str, Any] = {"id": "cr-1", "type": "p5.48xlarge", "zone": "a", "block": True, "count": 2}
+
+
+@pytest.fixture
+def reserved(sandbox: SandboxInfo) -> Aws:
+    """A cluster in an account with a Capacity Block, and an old reservation in a resource group."""
+    old = {"id": "cr-2", "type": "g4dn.xlarge", "zone": "b", "count": 1, "groups": ["arn:aws:x:group/y"]}
+    daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options={"reservations": [IN_A, old]})
+    return Aws(sandbox)
+
+
+def subnets_in(aws: Aws, zone: str) -> list[str]:
+    wanted = [{"Name": "availability-zone", "Values": [f"{REGION}{zone}"]}]
+    return [one["SubnetId"] for one in aws.client("ec2").describe_subnets(Filters=wanted)["Subnets"]]
+
+
+def test_create_when_the_template_is_whole_then_a_capacity_block_is_taken(reserved: Aws) -> None:
+    here = {"launchTemplate": reserved.template(**BLOCK), "subnets": subnets_in(reserved, "a")}
+    reserved.ask("block", **WITHOUT_TYPES, **here)
+    group = reserved.settled("block")
+    assert (group["status"], group["capacityType"], "instanceTypes" in group) == ("ACTIVE", "CAPACITY_BLOCK", False)
+
+
+@pytest.mark.parametrize(
+    ("data", "zone", "text"),
+    [
+        (BLOCK, "b", "must be in the Availability Zone us-east-1a"),
+        ({**BLOCK, "InstanceType": "p5.4xlarge"}, "a", "holds p5.48xlarge"),
+    ],
+    ids=["another zone", "another type"],
+)
+def test_create_when_the_block_is_otherwise_then_refused(
+    reserved: Aws, data: dict[str, Any], zone: str, text: str
+) -> None:
+    here = {"launchTemplate": reserved.template(**data), "subnets": subnets_in(reserved, zone)}
+    found = refused(reserved, "block", **WITHOUT_TYPES, **here)
+    assert (found[0], text in found[1]) == (PARAMETER, True), found
+
+
+@pytest.mark.parametrize(
+    ("target", "zone", "count", "said"),
+    [
+        ({"CapacityReservationId": "cr-2"}, "b", 1, ""),
+        ({"CapacityReservationResourceGroupArn": "arn:aws:x:group/y"}, "b", 1, ""),
+        ({"CapacityReservationId": "cr-2"}, "a", 1, "ReservationCapacityExceeded"),
+        ({"CapacityReservationId": "cr-2"}, "b", 2, "ReservationCapacityExceeded"),
+        ({"CapacityReservationId": "cr-3"}, "b", 1, "InvalidCapacityReservationId.NotFound"),
+    ],
+    ids=["its id", "its group", "another zone", "too many", "unknown"],
+)
+def test_create_when_a_reservation_is_targeted_then_its_room_decides(
+    reserved: Aws, target: dict[str, str], zone: str, count: int, said: str
+) -> None:
+    data: dict[str, Any] = {"CapacityReservationSpecification": {"CapacityReservationTarget": target}}
+    sizes = {"minSize": count, "maxSize": count, "desiredSize": count}
+    template = reserved.template(**data)
+    reserved.ask("odcr", launchTemplate=template, subnets=subnets_in(reserved, zone), scalingConfig=sizes)
+    group = reserved.settled("odcr")
+    issues = group["health"]["issues"]
+    assert (group["status"], said in str(issues)) == ("CREATE_FAILED" if said else "ACTIVE", True)
+
+
+def test_reservations_when_described_are_told_by_id(reserved: Aws) -> None:
+    ec2 = reserved.client("ec2")
+    (found,) = ec2.describe_capacity_reservations(CapacityReservationIds=["cr-1"])["CapacityReservations"]
+    shown = found["AvailabilityZone"], found["InstanceType"], found["ReservationType"], found["State"]
+    assert shown == ("us-east-1a", "p5.48xlarge", "capacity-block", "active")
+    with pytest.raises(ClientError, match="does not exist"):
+        ec2.describe_capacity_reservations(CapacityReservationIds=["cr-9"])
 
 
 def test_create_when_bottlerocket_shall_hibernate_then_refused(aws: Aws) -> None:

@@ -40,6 +40,7 @@ class FakeAws:
         self.roles: list[Json] = []
         self.subnets: list[Json] = []
         self.offered: list[str] = []
+        self.reservations: list[Json] = []
         self.account = ACCOUNT
         self.calls: list[str] = []
         self.raises: dict[str, Exception] = {}
@@ -164,6 +165,10 @@ class FakeAws:
     def describe_instance_type_offerings(self, **arguments: object) -> Answer:
         self._called("describe_instance_type_offerings")
         return {"InstanceTypeOfferings": [{"Location": zone} for zone in self.offered]}
+
+    def describe_capacity_reservations(self, **arguments: object) -> Answer:
+        self._called("describe_capacity_reservations")
+        return {"CapacityReservations": self.reservations}
 
     def list_roles(self, **arguments: object) -> Answer:
         """Pages of one."""

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.core.diff import diff_fields
-from gpukube.core.values import Nodes, Taint
-from gpukube.errors import Conflict
+from gpukube.core.values import Capacity, Nodes, Reservation, Taint
+from gpukube.errors import Conflict, SpecError
 from gpukube.provider import MOVED
 from gpukube_eks.change import require_unmoved, translate_changes, translate_scale
 from gpukube_eks.observe import observe_group
@@ -112,3 +112,54 @@ def test_tags_when_the_group_is_busy_are_let_through() -> None:
     (request,) = calls(live_group(), tags={"cost": "a"})
 
     require_unmoved(request, live_group(status="UPDATING"), "train-eks/a100mig")
+
+
+def version_call(live: dict[str, object], **changes: object) -> Mapping[str, object]:
+    (request,) = calls({**live, "version": "1.33", "releaseVersion": "1.33.1-20260714"}, **changes)
+    assert request.operation == "update_nodegroup_version"
+    return body_of(request)
+
+
+def test_version_when_newer_brings_its_own_newest_release() -> None:
+    body = version_call(live_group(), kubernetes_version="1.34")
+
+    assert (body["version"], "releaseVersion" in body) == ("1.34", False)
+
+
+def test_version_when_newer_with_a_release_brings_that_one() -> None:
+    body = version_call(live_group(), kubernetes_version="1.34", native={"releaseVersion": "1.34.2-20260714"})
+
+    assert (body["version"], body["releaseVersion"]) == ("1.34", "1.34.2-20260714")
+
+
+def test_version_when_it_stays_is_sent_with_the_live_release() -> None:
+    body = version_call(live_group(), max_pods=60)
+
+    assert (body["version"], body["releaseVersion"]) == ("1.33", "1.33.1-20260714")
+
+
+BLOCK = {"capacityType": "CAPACITY_BLOCK", "instanceTypes": None}
+RESERVED = Capacity("reserved", reservation=Reservation("capacityBlock", "cr-1"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "size"),
+    [(Nodes(1, 1, 1, autoscaled=False), 1), (Nodes(0, 0, 5, autoscaled=True), 2)],
+    ids=["fixed", "autoscaled"],
+)
+def test_version_when_a_block_is_in_use_is_refused(nodes: Nodes, size: int) -> None:
+    sizes = {"minSize": nodes.minimum, "maxSize": nodes.maximum, "desiredSize": size}
+
+    with pytest.raises(SpecError, match="Capacity Block that is in use") as caught:
+        calls(live_group(**BLOCK, scalingConfig=sizes), nodes=nodes, capacity=RESERVED, max_pods=60)
+
+    assert caught.value.diagnostics[0].code == "block-in-use"
+
+
+def test_version_when_a_block_shrinks_to_nothing_first_is_let_through() -> None:
+    sizes = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+    nodes = Nodes(0, 0, 0, autoscaled=False)
+
+    sent = calls(live_group(**BLOCK, scalingConfig=sizes), nodes=nodes, capacity=RESERVED, max_pods=60)
+
+    assert [request.operation for request in sent] == ["update_nodegroup_config", "update_nodegroup_version"]

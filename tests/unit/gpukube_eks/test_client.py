@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpukube.core.values import Operation, Request, Settings
+from gpukube.core.values import Capacity, Operation, Request, Reservation, Settings
 from gpukube.endpoint import Endpoint
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, SpecError
 from gpukube_eks import EksProvider
@@ -321,6 +321,48 @@ def test_complete_when_the_pool_is_there_keeps_its_place(aws: FakeAws, cloud: Ek
 
     assert isinstance(group, dict)
     assert (group["nodeRole"], group["subnets"]) == ("arn:own", ["subnet-own"])
+
+
+RESERVED = Capacity("reserved", reservation=Reservation("capacityReservation", "cr-1"))
+IN_B: dict[str, object] = {
+    "CapacityReservationId": "cr-1",
+    "AvailabilityZone": "us-east-1b",
+    "InstanceType": "g4dn.xlarge",
+}
+
+
+def test_complete_when_reserved_goes_to_the_zone_of_the_reservation(aws: FakeAws, cloud: EksCloud) -> None:
+    aws.offered = ["us-east-1a", "us-east-1b"]
+    aws.subnets = [{"SubnetId": f"subnet-{zone}", "AvailabilityZone": f"us-east-1{zone}"} for zone in "ab"]
+    aws.groups["other"] = {"nodegroupName": "other", "nodeRole": "nodes", "subnets": ["subnet-a", "subnet-b"]}
+    aws.reservations = [IN_B]
+
+    group = cloud.complete(desired_of(eks_target("g4dn.xlarge", capacity=RESERVED))).create.params["nodegroup"]
+
+    assert isinstance(group, dict)
+    assert group["subnets"] == ["subnet-b"]
+
+
+def test_complete_when_the_reservation_may_not_be_read_leaves_it_to_eks(aws: FakeAws, cloud: EksCloud) -> None:
+    aws.raises["describe_capacity_reservations"] = refusal("UnauthorizedOperation")
+    native = {"nodeRole": "nodes", "subnets": ["subnet-a"]}
+    desired = desired_of(eks_target("g4dn.xlarge", capacity=RESERVED, native=native))
+
+    assert cloud.complete(desired) == desired
+
+
+def test_complete_when_the_pool_runs_does_not_look_at_its_reservation(aws: FakeAws, cloud: EksCloud) -> None:
+    desired = desired_of(eks_target("g4dn.xlarge", capacity=RESERVED))
+    aws.groups["a100mig"] = {"nodegroupName": "a100mig", "status": "ACTIVE", "nodeRole": "nodes", "subnets": ["s"]}
+
+    cloud.complete(desired)
+
+    assert "describe_capacity_reservations" not in aws.calls
+
+
+def test_complete_when_the_version_is_not_the_clusters_refuses(aws: FakeAws, cloud: EksCloud) -> None:
+    with pytest.raises(SpecError, match=r"the cluster has 1\.34"):
+        cloud.complete(desired_of(eks_target("g4dn.xlarge", kubernetes_version="1.33")))
 
 
 def test_complete_when_nothing_is_open_asks_nobody(aws: FakeAws, cloud: EksCloud) -> None:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.errors import SpecError
-from gpukube_eks.places import Subnet, choose_role, choose_subnets, documented_roles
+from gpukube.core.values import Capacity, Reservation
+from gpukube.errors import CapacityError, SpecError
+from gpukube_eks.places import (
+    Subnet,
+    check_version,
+    choose_role,
+    choose_subnets,
+    documented_roles,
+    reserved_zone,
+)
 from tests.unit.gpukube_eks.samples import eks_target
 
 P4D = eks_target("p4d.24xlarge")
@@ -108,3 +116,61 @@ def test_subnets_when_none_is_left_say_why(
         choose_subnets(eks_target(zones=zones), [], listed, KNOWN, offered)
 
     assert caught.value.diagnostics[0].fix
+
+
+@pytest.mark.parametrize(("wanted", "group"), [("", ""), ("1.34", ""), ("1.34", "1.33"), ("1.33", "1.33")])
+def test_version_when_it_is_the_clusters_or_the_groups_own_is_taken(wanted: str, group: str) -> None:
+    check_version(eks_target(kubernetes_version=wanted), "1.34", group)
+
+
+@pytest.mark.parametrize(("wanted", "group"), [("1.33", ""), ("1.35", ""), ("1.32", "1.33")])
+def test_version_when_it_is_another_one_is_refused(wanted: str, group: str) -> None:
+    with pytest.raises(SpecError, match=f"kubernetesVersion is {wanted}, and the cluster has 1.34") as caught:
+        check_version(eks_target(kubernetes_version=wanted), "1.34", group)
+
+    assert caught.value.diagnostics[0].fix
+
+
+BLOCK = Capacity("reserved", reservation=Reservation("capacityBlock", "cr-1"))
+ODCR = Capacity("reserved", reservation=Reservation("capacityReservation", "cr-1"))
+LIVE = {
+    "CapacityReservationId": "cr-1",
+    "AvailabilityZone": "us-east-1b",
+    "InstanceType": "p4d.24xlarge",
+    "State": "active",
+    "ReservationType": "default",
+}
+
+
+@pytest.mark.parametrize("state", ["active", "scheduled", "pending"])
+def test_zone_when_the_reservation_fits_is_its_own(state: str) -> None:
+    block = {**LIVE, "ReservationType": "capacity-block", "State": state}
+
+    assert reserved_zone(eks_target(capacity=ODCR), {**LIVE, "State": state}) == "us-east-1b"
+    assert reserved_zone(eks_target(capacity=BLOCK, zones=("us-east-1b",)), block) == "us-east-1b"
+
+
+@pytest.mark.parametrize(
+    ("capacity", "live", "zones", "native", "said"),
+    [
+        (ODCR, {"InstanceType": "p5.48xlarge"}, (), (), "holds p5.48xlarge"),
+        (BLOCK, {}, (), (), "is no capacityBlock"),
+        (ODCR, {"ReservationType": "capacity-block"}, (), (), "is no capacityReservation"),
+        (ODCR, {}, ("us-east-1a",), (), "is in us-east-1b, and .* in us-east-1a"),
+        (ODCR, {}, (), ("us-east-1a", "us-east-1b"), "is in us-east-1b, and .* in us-east-1a, us-east-1b"),
+    ],
+    ids=["type", "no block", "a block", "zone", "subnets"],
+)
+def test_zone_when_the_reservation_does_not_fit_says_why(
+    capacity: Capacity, live: dict[str, str], zones: tuple[str, ...], native: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(SpecError, match=said) as caught:
+        reserved_zone(eks_target(capacity=capacity, zones=zones), {**LIVE, **live}, native)
+
+    assert caught.value.diagnostics[0].fix
+
+
+@pytest.mark.parametrize("state", ["expired", "cancelled", "failed", "payment-failed"])
+def test_zone_when_the_reservation_is_over_says_so(state: str) -> None:
+    with pytest.raises(CapacityError, match=f"is {state}"):
+        reserved_zone(eks_target(capacity=ODCR), {**LIVE, "State": state})

@@ -14,11 +14,11 @@ import pytest
 from gpukube.core.diff import diff_fields
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.plan import plan_pool
-from gpukube.core.values import Capacity, Change, Disk, Nodes, Settings, Taint
+from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Settings, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
-from gpukube_eks.native import EXCLUSIVE, NATIVE
+from gpukube_eks.native import EXCLUSIVE, NATIVE, field_of
 from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG
 from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, UNTAG, UPDATE_VERSION, find_row
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
@@ -84,13 +84,32 @@ def sliced(mode: str, replicas: int, *, rename: bool = False, one: bool | None =
     return replace(ROCKET, sharing=Sharing(None, slicing))
 
 
+def upgraded(surge: str | None, unavailable: str | None) -> Target:
+    return replace(T4, upgrade=Upgrade(surge, unavailable))
+
+
+def reserved(identity: str) -> Target:
+    return replace(T4, capacity=Capacity("reserved", reservation=Reservation("capacityReservation", identity)))
+
+
+def blocked(identity: str) -> Target:
+    capacity = Capacity("reserved", reservation=Reservation("capacityBlock", identity))
+    return replace(eks_target("p5.48xlarge"), capacity=capacity)
+
+
 def native(name: str, old: object, new: object, kind: UpdateKind = "in-place") -> Edit:
-    """One native member changes, among others that stay."""
+    """One native member changes, among others that stay; whichever field it is shown under."""
     top, _, inner = name.partition(".")
     before, after = ({inner: value} if inner else value for value in (old, new))
     return Edit(kind, replace(T4, native={top: before}), replace(T4, native={top: after}))
 
 
+GROUP = "arn:aws:resource-groups:us-east-1:111122223333:group/t4"
+FIRST, SECOND = "cr-00000000000000a10", "cr-00000000000000a20"
+ROOM = {"type": "g4dn.xlarge", "zone": "a", "count": 20}
+BLOCK = {"id": "cr-00000000000000b10", "type": "p5.48xlarge", "zone": "a", "count": 20, "block": True}
+RESERVATIONS = [{**ROOM, "id": FIRST}, {**ROOM, "id": SECOND, "groups": [GROUP]}, BLOCK]
+"""Those of the account; reserved pools go to their zone."""
 DEDICATED = Taint("dedicated", "vision", "NoSchedule")
 FIVE = {"minSize": 1, "maxSize": 5}
 REPAIR = "nodeRepairConfig"
@@ -158,15 +177,36 @@ IN_PLACE: Mapping[str, Edit] = {
         "disruptive", ROCKET_CUT, replace(ROCKET_CUT, sharing=Sharing()), "sharing.mig.profile", along=(GPU_FIELD,)
     ),
     "eks.releaseVersion": native("releaseVersion", "1.34.2-20260401", "1.34.2-20260714", "disruptive"),
-    "eks.updateConfig.maxUnavailable": native("updateConfig.maxUnavailable", 1, 3),
-    "eks.updateConfig.maxUnavailable|for a percentage": Edit(
+    "upgrade.maxUnavailable": Edit("in-place", upgraded(None, "1"), upgraded(None, "3")),
+    "upgrade.maxUnavailable|a share": Edit("in-place", upgraded(None, "10%"), upgraded(None, "20%")),
+    "upgrade.maxUnavailable|a share for a number": Edit("in-place", upgraded("0", "2"), upgraded("0", "33%")),
+    "upgrade.maxUnavailable|natively": native("updateConfig.maxUnavailable", 1, 3),
+    "upgrade.maxUnavailable|natively a share": native("updateConfig.maxUnavailablePercentage", 10, 20),
+    "upgrade.maxUnavailable|natively for a share": Edit(
         "in-place", replace(T4, native={"updateConfig": {"maxUnavailablePercentage": 10}}),
-        replace(T4, native={"updateConfig": {"maxUnavailable": 2}}), "eks.updateConfig.maxUnavailable",
+        replace(T4, native={"updateConfig": {"maxUnavailable": 2}}),
     ),
-    "eks.updateConfig.maxUnavailablePercentage": native("updateConfig.maxUnavailablePercentage", 10, 20),
-    "eks.updateConfig.updateStrategy": Edit(
+    "upgrade.maxSurge": Edit("in-place", upgraded("0", "2"), upgraded("1", "2")),
+    "upgrade.maxSurge|natively": Edit(
         "in-place", replace(T4, native={"updateConfig": {"maxUnavailable": 2, "updateStrategy": "MINIMAL"}}),
         replace(T4, native={"updateConfig": {"updateStrategy": "DEFAULT"}}),
+    ),
+    "maxPodsPerNode": Edit("disruptive", T4, replace(T4, max_pods=60)),
+    "maxPodsPerNode|another number": Edit("disruptive", replace(T4, max_pods=60), replace(T4, max_pods=100)),
+    "maxPodsPerNode|on Bottlerocket": Edit(
+        "disruptive", replace(sliced("time-slicing", 4), max_pods=60), replace(sliced("time-slicing", 4), max_pods=100)
+    ),
+    "kubernetesVersion": Edit(
+        "disruptive", replace(T4, kubernetes_version="1.34"), replace(T4, kubernetes_version="1.34"),
+        tamper={"version": "1.33", "releaseVersion": "1.33.5-20260714"},
+    ),
+    "capacity.capacityReservation": Edit("disruptive", reserved(FIRST), reserved(SECOND)),
+    "capacity.capacityReservation|a group of them": Edit("disruptive", reserved(FIRST), reserved(GROUP)),
+    "capacity.type|a reservation": Edit(
+        "disruptive", T4, reserved(SECOND), "capacity.type", along=("capacity.capacityReservation",)
+    ),
+    "capacity.type|no reservation": Edit(
+        "disruptive", reserved(FIRST), T4, "capacity.type", along=("capacity.capacityReservation",)
     ),
     f"eks.{REPAIR}.enabled": native(f"{REPAIR}.enabled", *(False, True)),
     f"eks.{REPAIR}.maxUnhealthyNodeThresholdCount": native(f"{REPAIR}.maxUnhealthyNodeThresholdCount", 1, 2),
@@ -184,6 +224,10 @@ OTHERWISE: Mapping[str, Edit] = {
     "instanceType": Edit("replace", T4, replace(T4, machine=eks_target("g4dn.2xlarge").machine)),
     "image": Edit("replace", T4, ROCKET),
     "capacity.type": Edit("replace", T4, replace(T4, capacity=Capacity("spot"))),
+    "capacity.capacityBlock": Edit("replace", blocked("cr-00000000000000b10"), blocked("cr-00000000000000b20")),
+    "kubernetesVersion|older": Edit(
+        "refused", replace(T4, kubernetes_version="1.34"), replace(T4, kubernetes_version="1.33")
+    ),
     "zones": Edit("replace", replace(T4, zones=("us-east-1a",)), replace(T4, zones=("us-east-1b",))),
     "eks.subnets": Edit("replace", T4, replace(T4, native={"subnets": SUBNETS})),
     "eks.nodeRole": Edit("replace", T4, replace(T4, native={"nodeRole": ROLE})),
@@ -196,7 +240,7 @@ OTHERWISE: Mapping[str, Edit] = {
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
     state_dir = tmp_path_factory.mktemp("sandbox")
     info = daemon.up(state_dir, SPEED)
-    daemon.add_eks_cluster(info, ACCOUNT, REGION, "train", options={"groupQuota": 500})
+    daemon.add_eks_cluster(info, ACCOUNT, REGION, "train", options={"groupQuota": 500, "reservations": RESERVATIONS})
     yield info
     daemon.down(state_dir)
 
@@ -278,7 +322,7 @@ def test_field_when_edited_is_one_change_of_its_class_and_then_quiet(
 
     field = edit.field or name.partition("|")[0]
     assert sorted(change.field for change in changes) == sorted((field, *edit.along))
-    row = find_row(next(change for change in changes if change.field == field))
+    row = find_row(next(change for change in changes if change.field == field), changes)
     assert row.kind == edit.kind
     assert plan_pool(PROVIDER, desired, [before]).action == "update"
 
@@ -287,7 +331,8 @@ def test_field_when_edited_is_one_change_of_its_class_and_then_quiet(
     after = find(cloud, desired.target)
     assert sent[-1] == (edit.call or row.call)
     assert edit.along or len(sent) == 1
-    gone = {f"eks.{one}" for pair in EXCLUSIVE for one in pair if f"eks.{one}" != field}
+    gone = {field_of(one) for pair in EXCLUSIVE for one in pair if field_of(one) != field}
+    gone |= {"eks.releaseVersion"} if field == "kubernetesVersion" else set()
     assert others(after, {field, *edit.along, *gone}) == others(before, {field, *edit.along, *gone})
     check_nodes(nodes(running, desired.target), machines, field, rolled=row.call == UPDATE_VERSION)
 
@@ -326,8 +371,8 @@ def test_member_when_unknown_is_refused() -> None:
 
 
 def test_rows_when_counted_have_an_edit_each() -> None:
-    members = {f"eks.{path}" for path in NATIVE}
+    members = {field_of(path) for path in NATIVE}
     tried = {name.partition("|")[0] for name in (*IN_PLACE, *OTHERWISE)}
 
-    assert {f"eks.{member.split('.')[1]}" for member in members} == NATIVE_ROWS.keys()
+    assert {".".join(member.split(".")[:2]) for member in members} - INTENT_ROWS.keys() == NATIVE_ROWS.keys()
     assert tried == INTENT_ROWS.keys() | members, "write an edit for the row above, or take it away"

@@ -338,8 +338,9 @@ def test_read_when_nothing_listens_says_so() -> None:
 def test_place_when_the_type_is_in_two_zones_is_there_only(cloud: EksCloud) -> None:
     group = cast("Mapping[str, list[str]]", wanted(cloud, eks_target("p4d.24xlarge")).create.params["nodegroup"])
 
-    assert {cloud._subnets[name].zone for name in group["subnets"]} == {"us-east-1a", "us-east-1b"}
-    assert not any(cloud._subnets[name].public for name in group["subnets"])
+    chosen = cloud._region.subnets(group["subnets"]).values()
+    assert {subnet.zone for subnet in chosen} == {"us-east-1a", "us-east-1b"}
+    assert not any(subnet.public for subnet in chosen)
 
 
 def empty_cluster(sandbox: SandboxInfo, connect: Connect, *roles: str) -> EksCloud:
