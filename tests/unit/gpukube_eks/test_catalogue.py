@@ -63,19 +63,21 @@ def test_types_when_without_nvidia_gpus_then_none() -> None:
     assert known <= NVIDIA
 
 
+def ec2_item(name: str, mib: int = 0, count: int = 8, **more: object) -> dict[str, object]:
+    memory = {"MemoryInfo": {"SizeInMiB": mib}} if mib else {}
+    return {"GpuInfo": {"Gpus": [{"Name": name, "Manufacturer": "NVIDIA", "Count": count, **memory, **more}]}}
+
+
 @pytest.mark.parametrize(
     ("item", "model", "gpus", "status"),
     [
-        ({"GpuInfo": {"Gpus": [{"Name": "A100", "Manufacturer": "NVIDIA", "Count": 8, "MemoryInfo": {"SizeInMiB": 40960}}]}},
-         "A100-40GB", 8, "current"),
-        ({"GpuInfo": {"Gpus": [{"Name": "A100", "Manufacturer": "NVIDIA", "Count": 8, "MemoryInfo": {"SizeInMiB": 81920}}]},
-          "CurrentGeneration": False}, "A100-80GB", 8, "legacy"),
-        ({"GpuInfo": {"Gpus": [{"Name": "L4", "Manufacturer": "NVIDIA", "Count": 0, "LogicalGpuCount": 1,
-          "GpuPartitionSize": 0.125, "MemoryInfo": {"SizeInMiB": 2861}}]}}, "L4-24GB", 0.125, "current"),
-        ({"GpuInfo": {"Gpus": [{"Name": "Z9", "Manufacturer": "NVIDIA", "Count": 2}]}}, "Z9", 2, "current"),
-        ({"GpuInfo": {"Gpus": [{"Name": "A100", "Manufacturer": "NVIDIA", "Count": 1}]}}, "A100", 1, "current"),
+        (ec2_item("A100", 40960), "A100-40GB", 8, "current"),
+        (ec2_item("A100", 81920) | {"CurrentGeneration": False}, "A100-80GB", 8, "legacy"),
+        (ec2_item("L4", 2861, 0, LogicalGpuCount=1, GpuPartitionSize=0.125), "L4-24GB", 0.125, "current"),
+        (ec2_item("Z9"), "Z9", 8, "current"),
+        (ec2_item("A100"), "A100", 8, "current"),
     ],
-)  # fmt: skip
+)
 def test_type_when_a_chip_has_two_sizes_then_told_by_its_memory(
     item: dict[str, object], model: str, gpus: float, status: str
 ) -> None:
