@@ -194,6 +194,23 @@ RULE_IDS: Final[dict[str, str]] = {
     "gke-native-refused": "GPK625",
     "gke-native-unknown": "GPK626",
     "gke-native-value": "GPK627",
+    "gke-reservation-zone": "GPK628",
+    "gke-flex-start": "GPK629",
+    "gke-queued": "GPK630",
+    "gke-run-duration": "GPK631",
+    "gke-on-demand": "GPK632",
+    "gke-upgrade-share": "GPK633",
+    "gke-upgrade-none": "GPK634",
+    "gke-upgrade-short-lived": "GPK635",
+    "gke-upgrade-surge": "GPK636",
+    "gke-version-floor": "GPK637",
+    "gke-version-moves": "GPK638",
+    "gke-ubuntu-driver": "GPK639",
+    "gke-max-pods": "GPK640",
+    "gke-driver-version": "GPK641",
+    "gke-dra-label": "GPK642",
+    "gke-tag-count": "GPK643",
+    "gke-mig-spelling": "GPK644",
 }
 """Code -> number, by range."""
 

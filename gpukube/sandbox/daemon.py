@@ -287,7 +287,7 @@ def add_gke_cluster(  # noqa: PLR0913 - the fields of a cluster
         name: Cluster name.
         kubernetes_version: "1.34", "1.34.1" or a whole GKE version; 1.34.1-gke.1829001 when empty.
         options: cpuPool (true), releaseChannel ("REGULAR"), zones, autopilot, gpuQuota {metric: GPUs},
-            acceleratorZones {type: [zones]}, foreignPlugin.
+            acceleratorZones {type: [zones]}, foreignPlugin, reservations {name: {zone, machineType, count}}.
 
     Returns:
         `{"id", "created", "kubeUrl"}`.

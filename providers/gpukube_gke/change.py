@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
-from gpukube_gke.native import DRIVER_VERSION
 from gpukube_gke.observe import zones_of
 from gpukube_gke.places import pool_name
 from gpukube_gke.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
 from gpukube_gke.taints import merged_taints
-from gpukube_gke.translate import UPDATE
+from gpukube_gke.translate import LATEST, UPDATE
 
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Nodes
@@ -144,7 +143,7 @@ def _accelerate(edit: _Edit) -> list[Request]:
     live, wanted = _accelerator(edit.config), _accelerator(_declared(edit.desired))
     if edit.has("sharing."):
         live = _with(live, "gpuSharingConfig", wanted)
-    if edit.has("driver", f"gke.{DRIVER_VERSION}"):
+    if edit.has("driver"):
         live = _with(live, "gpuDriverInstallationConfig", wanted)
     return [edit.update(accelerators=[live])]
 
@@ -177,28 +176,29 @@ def _migrate(edit: _Edit) -> list[Request]:
 def _upgrade(edit: _Edit) -> list[Request]:
     """Both are required together (google.container.v1); silence on the version could mean the newest one."""
     live = {"imageType": edit.config.get("imageType"), "nodeVersion": edit.observed.native.get("version")}
-    changed = {"image": "imageType", "gke.version": "nodeVersion"}
+    changed = {"image": "imageType", "kubernetesVersion": "nodeVersion"}
     body = live | {name: edit.new(field) for field, name in changed.items() if field in edit.changes}
     return [edit.update(**{name: value for name, value in body.items() if value})]
 
 
-_ACCELERATORS: Final = ("sharing.", "driver", f"gke.{DRIVER_VERSION}")
-_SYSTEM: Final = ("image", "gke.version")
+_ACCELERATORS: Final = ("sharing.", "driver")
+_SYSTEM: Final = ("image", "kubernetesVersion")
 
 
 def _renew(edit: _Edit) -> list[Request]:
-    """The driver LATEST is for Container-Optimized OS only: it comes after that image, and goes before another."""
+    """The latest driver is for Container-Optimized OS only: it comes after that image, and goes before another."""
     calls = [
         *(_accelerate(edit) if edit.has(*_ACCELERATORS) else ()),
         *(_upgrade(edit) if edit.has(*_SYSTEM) else ()),
     ]
-    newest = edit.changes.get(f"gke.{DRIVER_VERSION}")
-    return calls[::-1] if newest and newest.new == "LATEST" else calls
+    newest = edit.changes.get("driver.version")
+    return calls[::-1] if newest and newest.new == LATEST else calls
 
 
 def _pace(edit: _Edit) -> list[Request]:
     live = live_message(edit.observed, "upgradeSettings")
-    return [edit.update(upgradeSettings={**live, **_native(edit, "gke.upgradeSettings.")})]
+    numbers, strategy = _native(edit, "upgrade."), _native(edit, "gke.upgradeSettings.")
+    return [edit.update(upgradeSettings={**live, **numbers, **strategy})]
 
 
 def _move(edit: _Edit) -> list[Request]:
@@ -270,7 +270,7 @@ _CALLS: Final[tuple[tuple[tuple[str, ...], Callable[[_Edit], list[Request]]], ..
     (("taints",), _taint),
     (("gke.config.taintConfig.",), _message("gke.config.taintConfig.", "taintConfig")),
     (("gke.config.consolidationDelay",), _consolidate),
-    (("gke.upgradeSettings.",), _pace),
+    (("upgrade.", "gke.upgradeSettings."), _pace),
     (("gke.config.tags",), _network_tag),
     (("tags[",), _tag),
     ((*_ACCELERATORS, *_SYSTEM), _renew),

@@ -41,6 +41,7 @@ from gpukube_gke.places import cluster_name, operation_name, pool_name, project_
 from gpukube_gke.progress import operation_progress, pool_progress
 from gpukube_gke.sizes import AUTOSCALE, RESIZE
 from gpukube_gke.translate import CREATE, DELETE, UPDATE, needs_zone, with_zones
+from gpukube_gke.versions import is_picky, require_version
 from gpukube_gke.zones import choose_zone
 
 if TYPE_CHECKING:
@@ -188,11 +189,14 @@ class GkeCloud:
             return tuple(observe_pool(_json(pool)) for pool in found.node_pools)
 
     def complete(self, desired: Desired) -> Desired:
-        """Choose one zone where the spec names none and the cluster has several.
+        """Choose one zone where the spec names none and the cluster has several; check the version of the cluster.
 
         Raises:
-            SpecError: The cluster has no zone with the GPU.
+            SpecError: The cluster has no zone with the GPU, or too old a control plane.
         """
+        if is_picky(desired.target):
+            plane = str((self._native or self._read_cluster()).get("currentMasterVersion", ""))
+            require_version(desired.target, plane)
         if not needs_zone(desired):
             return desired
         return with_zones(desired, choose_zone(desired, self._native or self._read_cluster(), self._offers))

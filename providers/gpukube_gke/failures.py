@@ -35,8 +35,8 @@ __all__ = ["PASSING", "explain", "explained", "is_passing", "is_throttled", "pro
 PASSING: Final = (GoogleAPIError, GoogleAuthError, requests.RequestException, ParseError)
 """Everything that the SDK raises."""
 
-_LASTING: Final = ("concurrent operations quota", "Too many operations", "Insufficient", "Quota '")
-"""In a RESOURCE_EXHAUSTED that is no throttling: a busy cluster, or a quota of machines."""
+_LASTING: Final = ("concurrent operations quota", "Too many operations", "Insufficient", "Quota '", "Reservation does")
+"""In a RESOURCE_EXHAUSTED that is no throttling: a busy cluster, a quota of machines, or a reservation in use."""
 
 
 def is_throttled(error: BaseException) -> bool:

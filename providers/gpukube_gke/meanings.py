@@ -70,6 +70,23 @@ _TABLE: Final[tuple[_Row, ...]] = (
         "wait until it has ended, and run the same command again",
         "busy",
     ),
+    # The sentences: GoogleCloudPlatform/gsutil#1000 (too few left), GoogleCloudPlatform/cluster-toolkit#5043 (none).
+    _Row(
+        "",
+        r"specific reservation \"[^\"]*\" is insufficient|Reservation does not have enough resources",
+        CapacityError,
+        "the reservation has too few machines left, or they are not like those of the pool",
+        "ask for fewer nodes, or compare machine type and local disks: gcloud compute reservations describe",
+        "reservation",
+    ),
+    _Row(
+        "",
+        r"reservation \"[^\"]*\" not found for node pool",
+        CapacityError,
+        "there is no such reservation in the zone",
+        "write its zone under zones:, and projects/OWNER/reservations/NAME for one of another project",
+        "reservation",
+    ),
     # google.container.v1 StatusCondition.Code; codes of Compute Engine: docs: compute/docs/troubleshooting
     _Row(
         "",

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gpukube.errors import Diagnostic
 
@@ -21,39 +21,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.values import Target
+    from gpukube.errors import Where
 
-__all__ = ["DRIVER_VERSION", "MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
+__all__ = ["MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
 
-Leaf: TypeAlias = "Literal['bool', 'int', 'str', 'strings', 'version', 'seconds'] | tuple[str, ...]"
+Leaf: TypeAlias = "Literal['bool', 'int', 'str', 'scopes', 'tags', 'seconds', 'range', 'key'] | tuple[str, ...]"
 """Of a field: a JSON type or a form of text, or the words it may hold."""
 
-DRIVER_VERSION = "config.accelerators.gpuDriverInstallationConfig.gpuDriverVersion"
-"""The one field of an accelerator that is native: it stands in the one item of a list."""
-
 NATIVE: Mapping[str, Leaf] = {
-    "version": "version",
     "management.autoUpgrade": "bool",
     "management.autoRepair": "bool",
-    "upgradeSettings.maxSurge": "int",
-    "upgradeSettings.maxUnavailable": "int",
     "upgradeSettings.strategy": ("SURGE", "BLUE_GREEN", "SHORT_LIVED"),
     "autoscaling.locationPolicy": ("BALANCED", "ANY"),
-    "maxPodsConstraint.maxPodsPerNode": "int",
     "networkConfig.createPodRange": "bool",
     "networkConfig.podRange": "str",
-    "networkConfig.podIpv4CidrBlock": "str",
+    "networkConfig.podIpv4CidrBlock": "range",
     "networkConfig.enablePrivateNodes": "bool",
     "placementPolicy.type": ("COMPACT",),
     "placementPolicy.policyName": "str",
-    "queuedProvisioning.enabled": "bool",
     "bestEffortProvisioning.enabled": "bool",
     "bestEffortProvisioning.minProvisionNodes": "int",
     "config.serviceAccount": "str",
-    "config.oauthScopes": "strings",
+    "config.oauthScopes": "scopes",
     "config.minCpuPlatform": "str",
     "config.gvnic.enabled": "bool",
     "config.fastSocket.enabled": "bool",
-    "config.flexStart": "bool",
     "config.maxRunDuration": "seconds",
     "config.reservationAffinity.consumeReservationType": (
         "NO_RESERVATION",
@@ -61,21 +53,19 @@ NATIVE: Mapping[str, Leaf] = {
         "SPECIFIC_RESERVATION",
         "ANY_RESERVATION_THEN_FAIL",
     ),
-    "config.reservationAffinity.key": "str",
-    "config.reservationAffinity.values": "strings",
     "config.ephemeralStorageLocalSsdConfig.localSsdCount": "int",
     "config.localNvmeSsdBlockConfig.localSsdCount": "int",
     "config.shieldedInstanceConfig.enableSecureBoot": "bool",
     "config.shieldedInstanceConfig.enableIntegrityMonitoring": "bool",
     "config.gpuDirectConfig.gpuDirectStrategy": ("RDMA",),
-    "config.tags": "strings",
-    "config.bootDiskKmsKey": "str",
+    "config.tags": "tags",
+    "config.bootDiskKmsKey": "key",
     "config.taintConfig.architectureTaintBehavior": ("NONE", "ARM"),
     "config.consolidationDelay": "seconds",
-    DRIVER_VERSION: ("DEFAULT", "LATEST"),
 }
 """What `gke:` may hold, by path. Each has a row in `updates.NATIVE_ROWS`."""
 
+_ACCELERATORS: Final = "config.accelerators"
 MANAGED: Mapping[str, str] = {
     "name": "names.gke",
     "initialNodeCount": "nodes.count",
@@ -92,6 +82,15 @@ MANAGED: Mapping[str, str] = {
     "config.accelerators.gpuSharingConfig": "sharing.timeSlicing or sharing.mps",
     "config.labels": "labels",
     "config.taints": "taints",
+    "version": "kubernetesVersion",
+    "upgradeSettings.maxSurge": "upgrade.maxSurge",
+    "upgradeSettings.maxUnavailable": "upgrade.maxUnavailable",
+    "maxPodsConstraint.maxPodsPerNode": "maxPodsPerNode",
+    "queuedProvisioning.enabled": "capacity.type: reserved and capacity.reserved.gke.queued",
+    "config.flexStart": "capacity.type: reserved and capacity.reserved.gke.flexStart",
+    "config.reservationAffinity.key": "capacity.type: reserved and capacity.reserved.gke.reservation",
+    "config.reservationAffinity.values": "capacity.type: reserved and capacity.reserved.gke.reservation",
+    "config.accelerators.gpuDriverInstallationConfig.gpuDriverVersion": "driver.version",
     "config.spot": "capacity.type",
     "config.preemptible": "capacity.type",
     "config.diskSizeGb": "disk.sizeGiB",
@@ -158,44 +157,59 @@ REFUSED: Mapping[str, str] = {
 }
 """Fields that no GPU pool of gpukube carries -> why. Every field of the messages is in one of the three tables."""
 
+_MOST: Final = 2**31 - 1
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
-    "int": (int, "a whole number"),
+    "int": (int, "a whole number, 0 or more"),
     "str": (str, "a text"),
-    "strings": (list, "a list of texts"),
-    "version": (str, "a whole version, such as 1.34.1-gke.1829001"),
+    "scopes": (list, "a list of whole scopes, which end in /auth/cloud-platform and the like"),
+    "tags": (list, "a list of lower-case letters, digits and -, a letter first and 63 at most"),
     "seconds": (str, "seconds, such as 600s"),
+    "range": (str, "a range of addresses, such as 10.96.0.0/14, or the size of one, such as /21"),
+    "key": (str, "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"),
 }
 _FORMS: Mapping[str, re.Pattern[str]] = {
-    "version": re.compile(r"\d+\.\d+\.\d+-gke\.\d+"),
-    "seconds": re.compile(r"0s|[1-9]\d*s"),
+    "scopes": re.compile(r"https://www\.googleapis\.com/auth/\S+"),
+    "tags": re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"),
+    "seconds": re.compile(r"0s|[1-9]\d{0,10}s"),
+    "range": re.compile(r"(\d{1,3}(\.\d{1,3}){3})?/([89]|[12]\d|3[0-2])|"),
+    "key": re.compile(r"projects/[^/\s]+/locations/[^/\s]+/keyRings/[^/\s]+/cryptoKeys/[^/\s]+"),
 }
-"""Texts as GKE shows them: an alias ("1.34", "latest") or another unit would differ from what is live for ever."""
-_MESSAGES = frozenset(path.rpartition(".")[0] for path in NATIVE) | {"config.accelerators", "config"}
+"""Forms of texts and of items of lists, as the comments of the messages name them.
+
+Durations are as GKE shows them: another unit would differ from what is live for ever.
+"""
+_KNOWN: Mapping[str, object] = {**NATIVE, **MANAGED, **REFUSED}
+_MESSAGES = frozenset(
+    path[: dot.start()] for path in _KNOWN for dot in re.finditer(r"\.", path)
+) - _KNOWN.keys()  # fmt: skip
 
 
 def check_native(target: Target) -> list[Diagnostic]:
     """Check the `gke:` fields of a pool: known, not gpukube's own, of the right shape."""
-    return [finding for path, value in _walk("", target.native) for finding in _check(path, value, target)]
+    found = _written(target.native)
+    return [finding for path, value, place in found for finding in _check(path, value, target.locator.at(place))]
 
 
-def _walk(prefix: str, members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _written(native: Mapping[str, object]) -> list[tuple[str, object, str]]:
+    """List path, value and place in the file of what is written; names of any kind are told from paths."""
+    return list(_walk("", native, "gke"))
+
+
+def _walk(prefix: str, members: Mapping[str, object], place: str) -> Iterator[tuple[str, object, str]]:
     """Go down to what is no message of ours; the one accelerator of a pool counts as a message."""
     for name, value in members.items():
-        path = f"{prefix}{name}"
-        inner = _only(value) if path == "config.accelerators" else value
+        path, here = f"{prefix}{name}", f"{place}.{name}" if name.isalnum() else f"{place}[{json.dumps(name)}]"
+        is_list = path == _ACCELERATORS and isinstance(value, list) and len(value) == 1
+        inner = value[0] if is_list and isinstance(value, list) else value
         if isinstance(inner, Mapping) and path in _MESSAGES:
-            yield from _walk(f"{path}.", inner)
+            yield from _walk(f"{path}.", inner, f"{here}[0]" if is_list else here)
         else:
-            yield path, value
+            yield path, value, here
 
 
-def _only(value: object) -> object:
-    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
-
-
-def _check(path: str, value: object, target: Target) -> Iterator[Diagnostic]:
-    where, shown = target.locator.at(f"gke.{path}"), f"gke.{path}"
+def _check(path: str, value: object, where: Where) -> Iterator[Diagnostic]:
+    shown = f"gke.{path}"
     if path in MANAGED:
         fix = f"write {MANAGED[path]} instead"
         yield Diagnostic("gke-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
@@ -203,7 +217,7 @@ def _check(path: str, value: object, target: Target) -> Iterator[Diagnostic]:
         yield Diagnostic("gke-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
     elif path in _MESSAGES:
         says = f"{shown} is {_shown(value)}; a mapping is needed"
-        inner = "a list with one mapping" if path == "config.accelerators" else "a mapping"
+        inner = "a list with one mapping" if path == _ACCELERATORS else "a mapping"
         yield Diagnostic("gke-native-value", where, says, fix=f"write {inner}")
     elif path not in NATIVE:
         yield Diagnostic("gke-native-unknown", where, f'gpukube knows no node pool field "{path}"', fix=_nearest(path))
@@ -217,17 +231,19 @@ def _wrong(value: object, leaf: Leaf) -> str:
     if isinstance(leaf, tuple):
         return "" if value in leaf else f"one of {', '.join(leaf)}" if len(leaf) > 1 else leaf[0]
     wanted, words = _JSON_TYPES[leaf]
-    fits = isinstance(value, wanted) and not (wanted is int and isinstance(value, bool))
-    if fits and isinstance(value, list):
-        fits = all(isinstance(item, str) for item in value)
-    if fits and leaf in _FORMS:
-        fits = _FORMS[leaf].fullmatch(str(value)) is not None
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        return words
+    if isinstance(value, int):
+        return "" if 0 <= value <= _MOST else words
+    texts = value if isinstance(value, list) else [value]
+    fits = all(isinstance(text, str) and (leaf == "str" or _FORMS[leaf].fullmatch(text)) for text in texts)
     return "" if fits else words
 
 
 def _nearest(path: str) -> str:
-    near = get_close_matches(path, {*NATIVE, *_MESSAGES}, n=1, cutoff=0.7)
-    return f"write gke.{near[0]}" if near else "take it away"
+    """Name the nearest field; of one that the spec has a field for, that one."""
+    near = get_close_matches(path, {*_KNOWN, *_MESSAGES} - REFUSED.keys(), n=1, cutoff=0.7)
+    return f"write {MANAGED.get(near[0], f'gke.{near[0]}')}" if near else "take it away"
 
 
 def _shown(value: object) -> str:
@@ -258,7 +274,7 @@ def flatten_native(pool: Mapping[str, object], *, live: bool = False) -> dict[st
         live: Whether it was read: proto3 leaves out what is false, zero or empty, so there an absent flag is false and
             an absent number 0.
     """
-    found = {path: _comparable(value, NATIVE[path]) for path, value in _walk("", pool) if path in NATIVE}
+    found = {path: _comparable(value, NATIVE[path]) for path, value, _ in _written(pool) if path in NATIVE}
     if live:
         empty: Mapping[str, object] = {"bool": False, "int": 0}
         for path, leaf in NATIVE.items():

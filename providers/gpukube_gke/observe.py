@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
-from gpukube_gke.native import DRIVER_VERSION, flatten_native
-from gpukube_gke.translate import ARM_TAINT, EFFECTS, NO_DRIVER, OPT_OUT_LABEL
+from gpukube_gke.buying import observe_buying
+from gpukube_gke.native import flatten_native
+from gpukube_gke.translate import ARM_TAINT, EFFECTS, LATEST, NO_DRIVER, OPT_OUT_LABEL, QUEUED_TAINT
 
 if TYPE_CHECKING:
     from gpukube.core.values import PoolState, TaintEffect
@@ -32,7 +33,7 @@ STATES: Final[Mapping[str, PoolState]] = {
 
 A pool that is RUNNING_WITH_ERROR has nodes, with pods on them: it is told, never made again.
 """
-SYSTEM_TAINTS: Final = frozenset({ARM_TAINT.key, "cloud.google.com/gke-queued"})
+SYSTEM_TAINTS: Final = frozenset({ARM_TAINT.key, QUEUED_TAINT.key})
 """Keys of taints that GKE puts on nodes by itself, besides the GPU taint."""
 
 _EFFECTS: Final = {word: effect for effect, word in EFFECTS.items()}
@@ -90,11 +91,14 @@ def _fields(native: Mapping[str, object], config: Mapping[str, object], labels: 
     tags = _mapping(config.get("resourceLabels"))
     fields: dict[str, object] = {
         "instanceType": config.get("machineType"),
-        "capacity.type": "spot" if config.get("spot") or config.get("preemptible") else "on-demand",
+        **observe_buying(native, config),
         "zones": tuple(sorted(zones_of(native))) or None,
         "disk.sizeGiB": config.get("diskSizeGb"),
         "disk.type": config.get("diskType"),
         "image": str(config.get("imageType") or "").upper() or None,
+        "kubernetesVersion": native.get("version"),
+        "maxPodsPerNode": _number(_mapping(native.get("maxPodsConstraint")).get("maxPodsPerNode")) or None,
+        **_upgrade_fields(native),
         "taints": tuple(sorted(str(taint) for taint in taints)),
         "deletionProtection": labels.get(PROTECT_LABEL) == "true",
         "devicePlugin": "none" if labels.get(OPT_OUT_LABEL) == "true" else "cloud",
@@ -102,16 +106,15 @@ def _fields(native: Mapping[str, object], config: Mapping[str, object], labels: 
         **_node_fields(native),
         **{f"labels[{key}]": value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},
         **{f"tags[{key}]": value for key, value in tags.items() if not key.startswith("goog-")},
-        **_native_fields(native),
+        **flatten_native(native, live=True),
     }
     return {name: value for name, value in sorted(fields.items()) if value is not None}
 
 
-def _native_fields(native: Mapping[str, object]) -> dict[str, object]:
-    """The word of GKE for no driver is no version: that is told by the field "driver", and by it alone."""
-    found = flatten_native(native, live=True)
-    field = f"gke.{DRIVER_VERSION}"
-    return found | ({field: "DEFAULT"} if found.get(field) == NO_DRIVER else {})
+def _upgrade_fields(native: Mapping[str, object]) -> dict[str, object]:
+    """proto3 leaves zeros out."""
+    settings = _mapping(native.get("upgradeSettings"))
+    return {f"upgrade.{name}": _number(settings.get(name)) for name in ("maxSurge", "maxUnavailable")}
 
 
 def _gpu_fields(config: Mapping[str, object]) -> dict[str, object]:
@@ -122,6 +125,7 @@ def _gpu_fields(config: Mapping[str, object]) -> dict[str, object]:
         "gpu": f"{_number(accelerator.get('acceleratorCount'))} x {accelerator.get('acceleratorType', 'no GPU')}",
         "sharing.mig.profile": accelerator.get("gpuPartitionSize") or None,
         "driver": "none" if driver == NO_DRIVER else "cloud",
+        "driver.version": LATEST if driver == "LATEST" else None,
     }
     sharing = _mapping(accelerator.get("gpuSharingConfig"))
     field = _STRATEGIES.get(str(sharing.get("gpuSharingStrategy")))

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["GkeProvider"]
 
 _EXACT: Final = Ability("exact")
-_NOT_YET: Final = Ability("missing", reason="gpukube does not set it there")
 _PER_ZONE: Final = "GKE counts nodes per zone"
 
 _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
@@ -46,16 +45,16 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "nodes.count": _EXACT,
         "nodes.autoscaling": Ability("emulated", "the same bounds for each zone", _PER_ZONE),
         "capacity.spot": _EXACT,
-        "capacity.reserved": _NOT_YET,
+        "capacity.reserved": _EXACT,
         "zones": _EXACT,
         "disk.size": _EXACT,
         "disk.type": _EXACT,
         "image": _EXACT,
-        "kubernetesVersion": _NOT_YET,
-        "upgrade.maxSurge": _NOT_YET,
-        "upgrade.maxUnavailable": _NOT_YET,
-        "maxPodsPerNode": _NOT_YET,
-        "driver.version": _NOT_YET,
+        "kubernetesVersion": _EXACT,
+        "upgrade.maxSurge": _EXACT,
+        "upgrade.maxUnavailable": _EXACT,
+        "maxPodsPerNode": _EXACT,
+        "driver.version": _EXACT,
         "sharing.mig.single": _EXACT,
         "sharing.mig.mixed": Ability("missing", "", "GKE's plugin shows nvidia.com/gpu only"),
         "sharing.mig.layout": Ability(

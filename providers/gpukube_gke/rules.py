@@ -2,7 +2,8 @@
 
 Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Must not live
 here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), totals and zones (`counts`), the shapes of native
-fields (`native`), how GPUs are shared (`sharing_rules`), which native fields go together (`combinations`).
+fields (`native`), how GPUs are shared (`sharing_rules`), how machines are bought (`reserved_rules`) and upgraded
+(`upgrade_rules`, `versions`), which native fields go together (`combinations`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from gpukube_gke.counts import check_counts
 from gpukube_gke.native import check_native
 from gpukube_gke.observe import SYSTEM_TAINTS
 from gpukube_gke.places import is_zone, region_of
+from gpukube_gke.reserved_rules import check_reserved
 from gpukube_gke.sharing_rules import check_shared
-from gpukube_gke.translate import OPT_OUT_LABEL, runs_own_plugin
+from gpukube_gke.translate import LATEST, OPT_OUT_LABEL, runs_own_plugin
+from gpukube_gke.upgrade_rules import check_upgrade
+from gpukube_gke.versions import check_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +51,11 @@ _ONLY_HYPERDISK: Final = re.compile(r"a3-ultragpu-.*|a4-.*|a4x-.*|g4-.*")
 """Machines that cannot boot from a Persistent Disk (GKE cluster autoscaler, machinetypes)."""
 _MOST_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules
 _TAG_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")  # docs: compute/docs/labeling-resources
+_MOST_TAGS: Final = 64  # docs: compute/docs/labeling-resources
 _TAG_VALUE: Final = re.compile(r"[a-z0-9_-]{0,63}")
+_DRA_LABEL: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
+"""With it the autoscaler counts ResourceSlices, not nvidia.com/gpu (GKE cluster autoscaler, labels)."""
+_FEW_PODS: Final = 8
 _SYSTEM_LABELS: Final = frozenset(
     f"cloud.google.com/{name}"
     for name in (
@@ -107,7 +115,8 @@ def _image(target: Target) -> Iterator[Diagnostic]:
     where = target.locator.at("image")
     if target.image and target.image not in IMAGES:
         says = f'GKE has no node image "{target.image}" for GPUs'
-        yield Diagnostic("gke-image", where, says, fix=f"write {' or '.join(IMAGES)}, or leave image out")
+        near = [image for image in IMAGES if image.partition("_")[0] == target.image.upper().partition("_")[0]]
+        yield Diagnostic("gke-image", where, says, fix=f"write {' or '.join(near or IMAGES)}, or leave image out")
     elif target.image == IMAGES[1] and target.machine.is_fractional:
         says = f"{target.machine.name} runs {IMAGES[0]} only"
         yield Diagnostic("gke-image", where, says, fix=f"write {IMAGES[0]}, or leave image out")
@@ -146,6 +155,15 @@ def _labels(target: Target) -> Iterator[Diagnostic]:
                 fix = "take it away, and write devicePlugin.owner: none if another plugin is run"
             where = _at(target, "labels", key)
             yield Diagnostic("gke-label", where, f'the label "{key}" is not free on GKE', fix=fix, why=reason)
+        elif key == _DRA_LABEL:
+            yield Diagnostic(
+                "gke-dra-label",
+                _at(target, "labels", key),
+                f'the label "{key}" hands the GPUs of these nodes to the DRA driver',
+                fix="take it away",
+                why="gpukube promises nvidia.com/gpu, which such nodes do not show",
+                severity="warning",
+            )
     marks = {OWNER_LABEL: target.owner, POOL_LABEL: target.pool, PROTECT_LABEL: "true"}
     length = sum(len(key) + len(value) for key, value in {**target.labels, **marks}.items())
     if length > _MOST_LABEL_CHARACTERS:
@@ -183,6 +201,9 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
 
 
 def _tags(target: Target) -> Iterator[Diagnostic]:
+    if len(target.tags) > _MOST_TAGS:
+        says = f"there are {len(target.tags)} tags, more than a machine can have"
+        yield Diagnostic("gke-tag-count", target.locator.at("tags"), says, fix=f"keep {_MOST_TAGS} or fewer")
     for key, value in target.tags.items():
         if key.startswith("goog-") or not _TAG_KEY.fullmatch(key) or not _TAG_VALUE.fullmatch(value):
             yield Diagnostic(
@@ -192,6 +213,34 @@ def _tags(target: Target) -> Iterator[Diagnostic]:
                 fix="write lower-case letters, digits, - and _, at most 63 of them, and no key that begins with goog-",
                 why="tags become the labels of the machines (docs: compute/docs/labeling-resources)",
             )
+
+
+def _pods(target: Target) -> Iterator[Diagnostic]:
+    if target.max_pods is not None and target.max_pods < _FEW_PODS:
+        yield Diagnostic(
+            "gke-max-pods",
+            target.locator.at("maxPodsPerNode"),
+            f"maxPodsPerNode is {target.max_pods}, and GKE's own pods take most of them",
+            fix=f"write {_FEW_PODS} or more",
+            why="docs: kubernetes-engine/how-to/flexible-pod-cidr",
+            severity="warning",
+        )
+
+
+def _driver_version(target: Target) -> Iterator[Diagnostic]:
+    asked, where = target.driver_version, target.locator.at("driver.version")
+    if not asked:
+        return
+    if asked not in ("default", LATEST):
+        says = f'driver.version is "{asked}", and GKE chooses the driver by a word'
+        yield Diagnostic("gke-driver-version", where, says, fix=f"write default or {LATEST}")
+    elif target.driver_owner == "none" or runs_own_plugin(target):
+        says = "driver.version asks GKE for a driver, which driver.owner or devicePlugin.owner refuses"
+        yield Diagnostic("gke-driver-version", where, says, fix="take it away, or write owner: auto")
+    elif asked == LATEST and target.image == IMAGES[1]:
+        says = f"driver.version is {LATEST}, which Ubuntu nodes do not have"
+        fix = "write default, or image: COS_CONTAINERD"
+        yield Diagnostic("gke-driver-version", where, says, fix=fix)
 
 
 def _driver(target: Target) -> Iterator[Diagnostic]:
@@ -230,8 +279,13 @@ _CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
     _disk,
     check_shared,
     _spot,
+    check_reserved,
+    check_upgrade,
+    check_versions,
+    _pods,
     _labels,
     _taints,
     _tags,
     _driver,
+    _driver_version,
 )

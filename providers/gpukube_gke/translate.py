@@ -7,8 +7,9 @@ Bodies are in the JSON form of google.container.v1, as gcloud sends them: enums 
 sent, because the API's own answer to silence is another one: accelerators (computed, also where the machine type fixes
 them), oauthScopes (without devstorage.read_only the driver cannot be fetched), locations (silence means every zone of
 the cluster), driver version (silence means none on old control planes), management and upgradeSettings (silence means
-no repair). The GPU taint is never sent at creation: GKE adds it, and twice is an error
-(hashicorp/terraform-provider-google#7928); `translate_taint` adds it where GKE did not.
+no repair; of pools that live for days only, GKE decides how they are upgraded). The GPU taint is never sent at
+creation: GKE adds it, and twice is an error (hashicorp/terraform-provider-google#7928); `translate_taint` adds it where
+GKE did not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
+from gpukube_gke.buying import buying_fields, is_short_lived, translate_buying
 from gpukube_gke.counts import per_zone
 from gpukube_gke.native import flatten_native, merge_native
 from gpukube_gke.places import cluster_name, is_zone, pool_name
@@ -31,8 +33,10 @@ __all__ = [
     "CREATE",
     "DELETE",
     "EFFECTS",
+    "LATEST",
     "NO_DRIVER",
     "OPT_OUT_LABEL",
+    "QUEUED_TAINT",
     "UPDATE",
     "accelerator_of",
     "needs_zone",
@@ -41,6 +45,7 @@ __all__ = [
     "translate_delete",
     "translate_pool",
     "translate_taint",
+    "upgrade_fields",
     "wire_taint",
     "with_zones",
 ]
@@ -53,8 +58,12 @@ OPT_OUT_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Node label that keeps GKE's own device plugin away (docs: kubernetes-engine, GPU Operator on GKE)."""
 ARM_TAINT: Final = Taint("kubernetes.io/arch", "arm64", "NoSchedule")
 """GKE puts it on arm64 nodes (google.container.v1 TaintConfig)."""
+QUEUED_TAINT: Final = Taint("cloud.google.com/gke-queued", "true", "NoSchedule")
+"""GKE puts it on the nodes of queued pools (docs: kubernetes-engine/how-to/provisioningrequest)."""
 NO_DRIVER: Final = "INSTALLATION_DISABLED"
 """GPUDriverVersion that leaves the driver to somebody else."""
+LATEST: Final = "latest"
+"""driver.version besides "default", which is GKE's choice and no field."""
 EFFECTS: Final[Mapping[str, str]] = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
@@ -84,7 +93,6 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     labels |= {OPT_OUT_LABEL: "true"} if runs_own_plugin(target) else {}
-    arm = (ARM_TAINT,) if target.machine.arch == "arm64" else ()
     params = {"parent": cluster_name(target.cluster), "nodePool": _body(target, labels)}
     return Desired(
         target=target,
@@ -92,7 +100,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         promise=promise,
         fields=_fields(target, labels),
         labels=labels,
-        effective_taints=tuple(dict.fromkeys((GPU_TAINT, *own_taints(target), *arm))),
+        effective_taints=tuple(dict.fromkeys((GPU_TAINT, *own_taints(target), *_added_taints(target)))),
         create=Request("gke", CREATE, params),
     )
 
@@ -137,6 +145,15 @@ def own_taints(target: Target) -> tuple[Taint, ...]:
     return tuple(taint for taint in target.taints if taint != GPU_TAINT)
 
 
+def _added_taints(target: Target) -> tuple[Taint, ...]:
+    """Taints that GKE puts on the nodes for what they are, the GPU taint aside."""
+    form = target.capacity.reservation.form if target.capacity.reservation else ""
+    return (
+        *((ARM_TAINT,) if target.machine.arch == "arm64" else ()),
+        *((QUEUED_TAINT,) if form == "queued" else ()),
+    )
+
+
 def runs_own_plugin(target: Target) -> bool:
     """Say whether GKE's plugin is to be kept away, for one that somebody else runs."""
     return target.plugin_owner == "none"
@@ -159,17 +176,35 @@ def _body(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         "name": target.name,
         "initialNodeCount": numbers.count,
         **({"locations": zones} if zones else {}),
+        **({"version": target.kubernetes_version} if target.kubernetes_version else {}),
         "config": _config(target, labels),
-        "management": {"autoRepair": True, "autoUpgrade": True},
-        "upgradeSettings": {"maxSurge": 1},
+        "management": {"autoRepair": not is_short_lived(target), "autoUpgrade": True},
+        **_pace(target),
+        **({"maxPodsConstraint": {"maxPodsPerNode": str(target.max_pods)}} if target.max_pods is not None else {}),
     }
     if target.nodes.autoscaled:
         pool["autoscaling"] = {
             "enabled": True,
             "minNodeCount": numbers.minimum,
             "maxNodeCount": numbers.maximum,
+            **({"locationPolicy": "ANY"} if is_short_lived(target) else {}),
         }
-    return merge_native(pool, target.native)
+    return merge_native(merge_native(pool, translate_buying(target)), target.native)
+
+
+def _pace(target: Target) -> dict[str, object]:
+    """How nodes are upgraded: gcloud's own default where the spec is silent on a part."""
+    asked = upgrade_fields(target)
+    if is_short_lived(target) and not asked:
+        return {}
+    numbers = {name.removeprefix("upgrade."): number for name, number in asked.items()}
+    return {"upgradeSettings": {"maxSurge": 1, **numbers}}
+
+
+def upgrade_fields(target: Target) -> dict[str, int]:
+    """Give how many nodes an upgrade may add and take away, as far as the spec says; shares of nodes are refused."""
+    asked = {"upgrade.maxSurge": target.upgrade.max_surge, "upgrade.maxUnavailable": target.upgrade.max_unavailable}
+    return {name: int(number) for name, number in asked.items() if number and number.isdecimal()}
 
 
 def _only_zone(target: Target) -> list[str]:
@@ -187,7 +222,6 @@ def _config(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         "oauthScopes": list(_SCOPES_OF_ACCOUNT if has_account else _SCOPES),
         "labels": dict(sorted(labels.items())),
         **({"taints": taints} if taints else {}),
-        **({"spot": True} if target.capacity.type == "spot" else {}),
         **({"diskSizeGb": target.disk.size_gib} if target.disk.size_gib is not None else {}),
         **({"diskType": target.disk.type} if target.disk.type is not None else {}),
         **({"imageType": target.image} if target.image else {}),
@@ -213,7 +247,9 @@ def _accelerator(target: Target) -> dict[str, object]:
 
 
 def _driver_version(target: Target) -> str:
-    return NO_DRIVER if _driver(target) == "none" else "DEFAULT"
+    if _driver(target) == "none":
+        return NO_DRIVER
+    return "LATEST" if target.driver_version == LATEST else "DEFAULT"
 
 
 def _driver(target: Target) -> str:
@@ -231,17 +267,21 @@ def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
     fields: dict[str, object] = {
         "instanceType": target.machine.name,
         "gpu": accelerator_of(target),
-        "capacity.type": target.capacity.type,
+        **buying_fields(target),
         "zones": tuple(sorted(target.zones)) or None,
         "disk.sizeGiB": target.disk.size_gib,
         "disk.type": target.disk.type,
         "image": target.image or None,
+        "kubernetesVersion": target.kubernetes_version or None,
+        **upgrade_fields(target),
+        "maxPodsPerNode": target.max_pods,
         "sharing.mig.profile": target.sharing.mig.profile if target.sharing.mig else None,
         "sharing.timeSlicing.replicas": slicing.replicas if slicing and slicing.mode == "time-slicing" else None,
         "sharing.mps.replicas": slicing.replicas if slicing and slicing.mode == "mps" else None,
         "taints": tuple(sorted(str(taint) for taint in own_taints(target))),
         "deletionProtection": target.protect,
         "driver": _driver(target),
+        "driver.version": LATEST if _driver_version(target) == "LATEST" else None,
         "devicePlugin": "none" if runs_own_plugin(target) else "cloud",
         **_node_fields(target),
         **{f"labels[{key}]": value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import UpdateRow
 from gpukube.gpu.catalogue import find_machine
-from gpukube_gke.native import DRIVER_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +31,7 @@ _AT_BIRTH: Final = "set at creation only"
 _RECREATED: Final = "GKE makes the nodes again, one surge at a time, draining each"
 _MAYBE_RECREATED: Final = "GKE may make the nodes again, one surge at a time, draining each"
 _REDIVIDED: Final = "the number of devices changes under running pods, and GKE may make the nodes again"
+_NEXT_UPGRADE: Final = "holds from the next upgrade on"
 _FROM_NOW_ON: Final = "holds from now on"
 _PROTO: Final = "google.container.v1 UpdateNodePoolRequest."
 _AICR: Final = "NVIDIA/aicr docs/integrator/gke-gpu-setup.md"
@@ -63,11 +63,19 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         )
         for bound in ("min", "max")
     ),
-    ("capacity.type", "replace", "Spot or not is set at creation only", "", _TERRAFORM),
+    ("capacity.type", "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
+    ("capacity.reserved", "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
+    ("capacity.reserved.maxRunDuration", "replace", _AT_BIRTH, "", _TERRAFORM),
     ("zones", "disruptive", "GKE removes the nodes in zones that are taken away", _UPDATE, f"{_PROTO}locations"),
     ("disk.sizeGiB", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_size_gb"),
     ("disk.type", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_type"),
     ("image", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}image_type"),
+    ("kubernetesVersion", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}node_version"),
+    *(
+        (f"upgrade.{name}", "in-place", _NEXT_UPGRADE, _UPDATE, f"{_PROTO}upgrade_settings")
+        for name in ("maxSurge", "maxUnavailable")
+    ),
+    ("maxPodsPerNode", "replace", _AT_BIRTH, "", _TERRAFORM),
     (
         "sharing.mig.profile",
         "replace",
@@ -89,6 +97,13 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         f"docs: kubernetes-engine/how-to/gpus, {_TRIED}",
     ),
     (
+        "driver.version",
+        "disruptive",
+        _MAYBE_RECREATED,
+        _UPDATE,
+        f"docs: kubernetes-engine/how-to/gpus, {_TRIED}",
+    ),
+    (
         "devicePlugin",
         "replace",
         "the label that keeps GKE's plugin away takes the devices from under running pods",
@@ -99,7 +114,6 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
 """Rows of the portable fields of `Desired.fields`."""
 
 NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
-    ("gke.version", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}node_version"),
     *(
         (
             f"gke.management.{name}",
@@ -110,16 +124,7 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         )
         for name in ("autoUpgrade", "autoRepair")
     ),
-    *(
-        (
-            f"gke.upgradeSettings.{name}",
-            "in-place",
-            "holds from the next upgrade on",
-            _UPDATE,
-            f"{_PROTO}upgrade_settings",
-        )
-        for name in ("maxSurge", "maxUnavailable", "strategy")
-    ),
+    ("gke.upgradeSettings.strategy", "in-place", _NEXT_UPGRADE, _UPDATE, f"{_PROTO}upgrade_settings"),
     (
         "gke.autoscaling.locationPolicy",
         "in-place",
@@ -138,32 +143,20 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         _UPDATE,
         f"{_PROTO}taint_config",
     ),
-    (
-        f"gke.{DRIVER_VERSION}",
-        "disruptive",
-        _MAYBE_RECREATED,
-        _UPDATE,
-        f"docs: kubernetes-engine/how-to/gpus, {_TRIED}",
-    ),
     ("gke.networkConfig.enablePrivateNodes", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}node_network_config"),
     *(
         (f"gke.{path}", "replace", _AT_BIRTH, "", _TERRAFORM)
         for path in (
-            "maxPodsConstraint.maxPodsPerNode",
             "networkConfig.createPodRange",
             "networkConfig.podRange",
             "networkConfig.podIpv4CidrBlock",
             "placementPolicy.type",
             "placementPolicy.policyName",
-            "queuedProvisioning.enabled",
             "config.serviceAccount",
             "config.oauthScopes",
             "config.minCpuPlatform",
-            "config.flexStart",
             "config.maxRunDuration",
             "config.reservationAffinity.consumeReservationType",
-            "config.reservationAffinity.key",
-            "config.reservationAffinity.values",
             "config.ephemeralStorageLocalSsdConfig.localSsdCount",
             "config.localNvmeSsdBlockConfig.localSsdCount",
             "config.shieldedInstanceConfig.enableSecureBoot",

@@ -14,7 +14,7 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Disk, Nodes, Request, Settings, Taint
+from gpukube.core.values import Disk, Nodes, Request, Settings, Taint, Upgrade
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
@@ -69,8 +69,6 @@ MESSAGES = {
     "set_node_pool_autoscaling": wire.SetNodePoolAutoscalingRequest,
     "set_node_pool_management": wire.SetNodePoolManagementRequest,
 }
-LATEST = {"accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}]}
-DEFAULT = {"accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}]}
 EDITS: dict[str, dict[str, object]] = {
     "a label comes": {"labels": {"team": "vision", "tier": "gold"}},
     "a label changes": {"labels": {"team": "speech"}},
@@ -87,13 +85,16 @@ EDITS: dict[str, dict[str, object]] = {
     "MPS": {"sharing": Sharing(None, Slicing("mps", 8))},
     "no driver": {"driver_owner": "none"},
     "management": {"native": {"management": {"autoRepair": False}}},
-    "surge": {"native": {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}},
+    "surge": {"upgrade": Upgrade("0", "1")},
     "network": {"native": {"config": {"gvnic": {"enabled": True}, "fastSocket": {"enabled": True}, "tags": ["gpu"]}}},
-    "consolidation": {"native": {"config": {"consolidationDelay": "600s"}}},
-    "driver version": {"native": {"config": LATEST}},
+    "consolidation": {
+        "nodes": Nodes(1, 1, 3, autoscaled=True),
+        "native": {"config": {"consolidationDelay": "600s"}},
+    },
+    "driver version": {"driver_version": "latest"},
     "private nodes": {"native": {"networkConfig": {"enablePrivateNodes": True}}},
-    "image": {"image": "UBUNTU_CONTAINERD", "native": {"config": DEFAULT}},
-    "image and driver back": {"image": "COS_CONTAINERD", "native": {"config": LATEST}},
+    "image": {"image": "UBUNTU_CONTAINERD", "driver_version": "default"},
+    "image and driver back": {"image": "COS_CONTAINERD", "driver_version": "latest"},
     "everything at once": {
         "labels": {"team": "speech"},
         "protect": True,
@@ -101,7 +102,8 @@ EDITS: dict[str, dict[str, object]] = {
         "nodes": Nodes(2, 2, 2, autoscaled=False),
         "disk": Disk(300, "pd-balanced"),
         "sharing": Sharing(None, Slicing("time-slicing", 2)),
-        "native": {"management": {"autoRepair": False}, "upgradeSettings": {"maxSurge": 2}},
+        "upgrade": Upgrade("2"),
+        "native": {"management": {"autoRepair": False}},
     },
 }
 """What changes in place of the plain pool; zones do not, which a cluster of one zone has not."""

@@ -37,6 +37,7 @@ class ClusterOptions:
         gpu_quota: Quota metric ("NVIDIA_L4_GPUS") -> GPUs of the region; a metric that is not named is not limited.
         accelerator_zones: Accelerator type -> zones that have it; a type that is not named is everywhere.
         foreign_plugin: Somebody has applied the static device-plugin manifest already.
+        reservations: Reservation -> its zone, machineType and count; every reservation is there when none is named.
     """
 
     cpu_pool: bool = True
@@ -46,6 +47,7 @@ class ClusterOptions:
     gpu_quota: dict[str, int] = field(default_factory=dict)
     accelerator_zones: dict[str, list[str]] = field(default_factory=dict)
     foreign_plugin: bool = False
+    reservations: dict[str, dict[str, object]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -78,6 +78,8 @@ def node_labels(pool: wire.NodePool) -> dict[str, str]:
         found["cloud.google.com/gke-spot"] = "true"
     if config.preemptible:
         found["cloud.google.com/gke-preemptible"] = "true"
+    if config.flex_start:
+        found["cloud.google.com/gke-flex-start"] = "true"
     return found | _gpu_labels(pool)
 
 
@@ -99,6 +101,8 @@ def _gpu_labels(pool: wire.NodePool) -> dict[str, str]:
 def node_taints(pool: wire.NodePool) -> tuple[Taint, ...]:
     """The pool's taints; the one that GKE gives a GPU pool is in its list already, and Arm nodes have one."""
     own = tuple(Taint(taint.key, taint.value, _EFFECTS[taint.effect]) for taint in pool.config.taints)
+    if pool.queued_provisioning.enabled:  # docs: how-to/provisioningrequest
+        own = (*own, Taint("cloud.google.com/gke-queued", "true"))
     behavior = wire.TaintConfig.ArchitectureTaintBehavior
     wanted = pool.config.taint_config.architecture_taint_behavior != behavior.NONE
     return (*own, Taint("kubernetes.io/arch", "arm64")) if machine_of(pool).arm and wanted else own

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.machines import DEFAULT_MACHINE, Machine, find_machine
-from gpukube.sandbox.gke.versions import is_at_least
+from gpukube.sandbox.gke.versions import full_node_version, is_at_least
 
 __all__ = [
     "GPU_TAINT",
@@ -136,11 +136,11 @@ def fill_defaults(pool: wire.NodePool, version: str, locations: list[str], chann
     config.resource_labels.setdefault("goog-gke-node-pool-provisioning-model", "spot" if config.spot else "on-demand")
     if machine and machine.accelerator:
         config.resource_labels.setdefault("goog-gke-accelerator-type", machine.accelerator)
-    pool.version = pool.version or version
+    pool.version = full_node_version(pool.version, version, version)
     if not pool.locations:
         pool.locations.extend(locations)
     if "upgrade_settings" not in pool:
-        pool.upgrade_settings = wire.NodePool.UpgradeSettings(max_surge=1, strategy=wire.NodePoolUpdateStrategy.SURGE)
+        pool.upgrade_settings = _usual_upgrades(pool)
     elif not int(pool.upgrade_settings.strategy):
         pool.upgrade_settings.strategy = wire.NodePoolUpdateStrategy(wire.NodePoolUpdateStrategy.SURGE)
     if channel and "management" not in pool:
@@ -149,6 +149,13 @@ def fill_defaults(pool: wire.NodePool, version: str, locations: list[str], chann
         pool.max_pods_constraint = wire.MaxPodsConstraint(max_pods_per_node=_MAX_PODS)
     pool.pod_ipv4_cidr_size = 24
     fill_driver(pool, version)
+
+
+def _usual_upgrades(pool: wire.NodePool) -> wire.NodePool.UpgradeSettings:
+    """Nodes that come by Dynamic Workload Scheduler are upgraded when they end (docs: concepts/dws)."""
+    if pool.queued_provisioning.enabled or pool.config.flex_start:
+        return wire.NodePool.UpgradeSettings(strategy=wire.NodePoolUpdateStrategy.SHORT_LIVED)
+    return wire.NodePool.UpgradeSettings(max_surge=1, strategy=wire.NodePoolUpdateStrategy.SURGE)
 
 
 def _fill_disk(config: wire.NodeConfig, disk_type: str) -> None:

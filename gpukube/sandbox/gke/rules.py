@@ -18,6 +18,7 @@ from gpukube.sandbox.gke.accelerators import ACCELERATORS
 from gpukube.sandbox.gke.answers import bad
 from gpukube.sandbox.gke.machines import DEFAULT_MACHINE, Machine, find_machine
 from gpukube.sandbox.gke.names import region_of
+from gpukube.sandbox.gke.provisioning import check_provisioning
 from gpukube.sandbox.gke.versions import is_at_least, parse_version
 
 __all__ = [
@@ -93,7 +94,9 @@ def check_pool(pool: wire.NodePool, facts: ClusterFacts) -> None:
     check_version(pool.version, facts.version)
     check_config(pool.config)
     check_accelerators(pool.config, facts)
-    _check_ways_of_provisioning(pool)
+    check_provisioning(pool, facts.version)
+    if pool.max_pods_constraint.max_pods_per_node > _MAX_PODS:
+        raise bad(f"Max_pods_per_node must not be greater than {_MAX_PODS}.")
 
 
 def check_zones(pool: wire.NodePool, facts: ClusterFacts) -> None:
@@ -174,7 +177,7 @@ def check_version(version: str, plane: str) -> None:
 
 def check_upgrade_settings(settings: wire.NodePool.UpgradeSettings) -> None:
     """An upgrade by surge needs a node more or a node less (the proto's comment on UpgradeSettings)."""
-    if settings.strategy == wire.NodePoolUpdateStrategy.BLUE_GREEN:
+    if settings.strategy in (wire.NodePoolUpdateStrategy.BLUE_GREEN, wire.NodePoolUpdateStrategy.SHORT_LIVED):
         return
     if settings.max_surge < 0 or settings.max_unavailable < 0:
         raise bad("Max_surge and max_unavailable must not be negative.")
@@ -279,14 +282,3 @@ def _check_sharing(machine: Machine, accelerator: wire.AcceleratorConfig, facts:
     mps = sharing.gpu_sharing_strategy == wire.GPUSharingConfig.GPUSharingStrategy.MPS
     if mps and not is_at_least(facts.version, "mps"):
         raise bad("NVIDIA MPS requires GKE version 1.27.7-gke.1088000 or later.")
-
-
-def _check_ways_of_provisioning(pool: wire.NodePool) -> None:
-    """Queued provisioning and flex start (GoogleCloudPlatform/cluster-toolkit gke-node-pool)."""
-    config, no_reservation = pool.config, wire.ReservationAffinity.Type.NO_RESERVATION
-    if pool.queued_provisioning.enabled and (
-        config.spot or config.reservation_affinity.consume_reservation_type != no_reservation
-    ):
-        raise bad("Queued provisioning requires NO_RESERVATION and does not work with Spot VMs.")
-    if config.flex_start and (config.spot or not pool.autoscaling.enabled):
-        raise bad("Flex start requires autoscaling and does not work with Spot VMs.")

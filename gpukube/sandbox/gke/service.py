@@ -23,6 +23,7 @@ from gpukube.sandbox.gke.names import Place, parse_name
 from gpukube.sandbox.gke.nodes import group_name
 from gpukube.sandbox.gke.operations import Operation, require_room
 from gpukube.sandbox.gke.pools import GPU_TAINT, Pool, clone, fill_defaults, has_gpu
+from gpukube.sandbox.gke.provisioning import check_reservation
 from gpukube.sandbox.gke.rules import check_autoscaling, check_management, check_pool, check_size
 from gpukube.sandbox.gke.updates import ROLLING, apply_update, changed_group
 
@@ -145,7 +146,7 @@ class GkeService:
         """Fill in, check, and add what GKE adds."""
         fill_defaults(pool, cluster.version, cluster.zones, cluster.options.release_channel)
         check_pool(pool, cluster.facts)
-        self._check_quota(cluster, place, pool)
+        self._check_supply(cluster, place, pool)
         self.complete(cluster, place, pool)
 
     @staticmethod
@@ -164,6 +165,11 @@ class GkeService:
             f"{_GROUPS}projects/{place.project}/zones/{zone}/instanceGroupManagers/{group_name(place, zone)}-grp"
             for zone in pool.locations
         ]
+
+    def _check_supply(self, cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
+        others = [other.wire for other in cluster.pools.values() if other.name != pool.name]
+        check_reservation(pool, others, cluster.options.reservations)
+        self._check_quota(cluster, place, pool)
 
     @staticmethod
     def _check_quota(cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
@@ -184,7 +190,7 @@ class GkeService:
         group = changed_group(request)
         wanted = clone(pool.wire)
         apply_update(wanted, request, group, cluster.facts)
-        self._check_quota(cluster, place, wanted)
+        self._check_supply(cluster, place, wanted)
         return self._change(cluster, pool, wanted, Kind.UPGRADE_NODES, rolls=group in ROLLING)
 
     def set_node_pool_size(self, request: wire.SetNodePoolSizeRequest) -> wire.Operation:
@@ -197,7 +203,7 @@ class GkeService:
             raise bad("Node pool size cannot be set while autoscaling is enabled.")
         wanted = clone(pool.wire)
         wanted.initial_node_count = request.node_count
-        self._check_quota(cluster, place, wanted)
+        self._check_supply(cluster, place, wanted)
         return self._change(cluster, pool, wanted, Kind.SET_NODE_POOL_SIZE)
 
     def set_node_pool_autoscaling(self, request: wire.SetNodePoolAutoscalingRequest) -> wire.Operation:

@@ -36,6 +36,7 @@ _OPTIONS = {
     "gpuQuota": ("gpu_quota", dict),
     "acceleratorZones": ("accelerator_zones", dict),
     "foreignPlugin": ("foreign_plugin", bool),
+    "reservations": ("reservations", dict),
 }
 _KNOWN = frozenset({"provider", "project", "location", "name", "kubernetesVersion", "options"})
 

@@ -15,6 +15,7 @@ from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.answers import Refusal, bad
 from gpukube.sandbox.gke.pools import accelerator_of
+from gpukube.sandbox.gke.provisioning import check_provisioning
 from gpukube.sandbox.gke.rules import (
     check_accelerators,
     check_config,
@@ -117,6 +118,7 @@ def apply_update(pool: wire.NodePool, request: wire.UpdateNodePoolRequest, group
     check_upgrade_settings(pool.upgrade_settings)
     check_config(pool.config)
     check_accelerators(pool.config, facts)
+    check_provisioning(pool, facts.version)
 
 
 def _change_labels(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:

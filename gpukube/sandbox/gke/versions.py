@@ -2,7 +2,8 @@
 
 Lives here: the floors of features. Must not live here: the rules that use them.
 
-Sources: docs: kubernetes-engine/how-to/gpus (driver default, G4), how-to/nvidia-mps-gpus.
+Sources: docs: kubernetes-engine/how-to/gpus (driver default, G4), how-to/nvidia-mps-gpus, concepts/dws,
+how-to/provisioningrequest.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ __all__ = ["DEFAULT_VERSION", "FLOORS", "Version", "full_node_version", "full_ve
 DEFAULT_VERSION = "1.34.1-gke.1829001"
 _BUILD = DEFAULT_VERSION.partition("-")[2]
 
+_PATCH, _OLD_BUILD = 5, "gke.1080000"
+
 Version = tuple[int, int, int, int]
 
 FLOORS: dict[str, Version] = {
     "driver-default": (1, 30, 1, 1156000),  # an unset gpu_driver_version means DEFAULT
     "driver-field": (1, 27, 2, 1200),
     "mps": (1, 27, 7, 1088000),
+    "flex-start": (1, 32, 2, 1652000),
+    "queued": (1, 28, 3, 1098000),
     "nvidia-rtx-pro-6000": (1, 34, 0, 1662000),
     "total-limits": (1, 24, 1, 0),
 }
@@ -60,7 +65,8 @@ def full_node_version(asked: str, current: str, plane: str) -> str:
     """The version that nodes are brought to (the proto's comment on UpdateNodePoolRequest.node_version).
 
     Args:
-        asked: A version, the start of one ("1.34"), "latest", or "-" for that of the control plane; "" to keep it.
+        asked: A version, the start of one ("1.34"), "latest", or "-" for that of the control plane; "" to keep it. The
+            start of another one than the control plane's is the one patch of it that the sandbox knows.
         current: What the nodes have.
         plane: Version of the control plane, the newest that the sandbox knows.
 
@@ -71,5 +77,7 @@ def full_node_version(asked: str, current: str, plane: str) -> str:
         return current
     if asked in {"-", "latest"} or (_SHORT.fullmatch(asked) and plane.startswith((f"{asked}.", f"{asked}-"))):
         return plane
+    if found := _SHORT.fullmatch(asked):
+        return f"{found[1]}.{found[2]}.{found[3] or _PATCH}-{_OLD_BUILD}"
     parse_version(asked)
     return asked

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("gke-*.yaml"))
 REQUESTS = Path(__file__).parent / "requests"
-PROMISES = {"gke-mig": 7, "gke-timesharing": 8, "gke-mps": 16, "gke-t4-n1": 6}
+PROMISES = {"gke-flex-start": 4, "gke-reserved": 112, "gke-mig": 7, "gke-timesharing": 8, "gke-mps": 16, "gke-t4-n1": 6}
 
 
 def targets_of(example: Path) -> tuple[Target, ...]:
@@ -73,9 +73,9 @@ def test_body_when_read_by_the_protobufs_comes_out_unchanged(example: Path) -> N
 
 
 def without_zeros(value: object) -> object:
-    """proto3 sends no zeros."""
+    """proto3 sends no zeros and no false."""
     if isinstance(value, dict):
-        return {key: without_zeros(item) for key, item in value.items() if item != 0 or item is False}
+        return {key: without_zeros(item) for key, item in value.items() if item != 0}
     return [without_zeros(item) for item in value] if isinstance(value, list) else value
 
 
@@ -167,7 +167,6 @@ GCLOUD_MPS = ALWAYS | {
 }
 
 T4 = ("T4", 1)
-LATEST = {"accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}]}
 LIKE_POOLS: dict[str, tuple[dict[str, object], Target]] = {
     "a: MIG": (GCLOUD_MIG, gke_target(name="p-a", sharing=Sharing(MigCut("1g.5gb", "single")))),
     "b: time-sharing": (
@@ -183,7 +182,8 @@ LIKE_POOLS: dict[str, tuple[dict[str, object], Target]] = {
             capacity=Capacity("spot"),
             labels={"team": "ml"},
             taints=(Taint("dedicated", "ml", "NoSchedule"),),
-            native={"autoscaling": {"locationPolicy": "ANY"}, "config": LATEST},
+            native={"autoscaling": {"locationPolicy": "ANY"}},
+            driver_version="latest",
         ),
     ),
     "d: another plugin": (

@@ -16,7 +16,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Disk, Nodes, Taint
+from gpukube.core.values import Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import Sharing, Slicing
 from tests.unit.gpukube_gke.edits import BASE, EDITS, live_of
@@ -38,13 +38,15 @@ CASES: dict[str, tuple[Target, Target]] = {
     "taints": (BASE, replace(BASE, taints=(GPU_TAINT, DEDICATED))),
     "time-slicing": (BASE, replace(BASE, sharing=SHARED)),
     "machine-and-disk": (BASE, replace(BASE, machine=require_machine("gke", "g2-standard-12"), disk=Disk(200, None))),
-    "surge": (BASE, replace(BASE, native={"upgradeSettings": {"maxSurge": 2, "maxUnavailable": 1}})),
+    "surge": (BASE, replace(BASE, upgrade=Upgrade("2", "1"))),
     "tags": (BASE, replace(BASE, tags={"env": "dev"})),
     "size": (BASE, replace(BASE, nodes=Nodes(3, 3, 3, autoscaled=False))),
     "autoscaler-on": (BASE, replace(BASE, nodes=Nodes(1, 0, 5, autoscaled=True))),
     "autoscaler-off": (replace(BASE, nodes=Nodes(1, 0, 5, autoscaled=True)), BASE),
     "zones": (EDITS["zones, one more"].base, EDITS["zones, one more"].target),
     "repair": (BASE, replace(BASE, native={"management": {"autoRepair": False}})),
+    "version": (BASE, replace(BASE, kubernetes_version="1.35")),
+    "driver-version": (BASE, replace(BASE, driver_version="latest")),
     "image": (BASE, replace(BASE, image="UBUNTU_CONTAINERD")),
     "all": (
         BASE,
@@ -56,7 +58,7 @@ CASES: dict[str, tuple[Target, Target]] = {
             zones=("us-central1-a", "us-central1-b"),
             sharing=SHARED,
             disk=Disk(200, "pd-ssd"),
-            native={"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}},
+            upgrade=Upgrade("0", "1"),
         ),
     ),
 }

@@ -74,7 +74,15 @@ INVALID: dict[str, tuple[Json, str]] = {
         t4_pool("p") | {"management": {"auto_repair": True}},
         "Auto_upgrade must be true when release_channel REGULAR is set.",
     ),
-    "version that is none": (t4_pool("p") | {"version": "1.34"}, "Version '1.34' is invalid."),
+    "version that is none": (t4_pool("p") | {"version": "new"}, "Version 'new' is invalid."),
+    "minor version beyond the control plane": (
+        t4_pool("p") | {"version": "1.35"},
+        "Node version '1.35.5-gke.1080000' must not be newer than the control plane's '1.34.1-gke.1829001'.",
+    ),
+    "too many pods": (
+        t4_pool("p") | {"max_pods_constraint": {"max_pods_per_node": 257}},
+        "Max_pods_per_node must not be greater than 256.",
+    ),
     "version beyond the control plane": (
         t4_pool("p") | {"version": "1.35.0-gke.1"},
         "Node version '1.35.0-gke.1' must not be newer than the control plane's '1.34.1-gke.1829001'.",
@@ -171,14 +179,6 @@ INVALID: dict[str, tuple[Json, str]] = {
     "a part of a GPU cut": (
         gpu_pool("p", "g4-standard-12", RTX, 1, gpu_partition_size="1g.24gb"),
         "GPU partition size '1g.24gb' is not supported for accelerator nvidia-rtx-pro-6000.",
-    ),
-    "queue without reservation": (
-        t4_pool("p", 0) | {"queued_provisioning": {"enabled": True}},
-        "Queued provisioning requires NO_RESERVATION and does not work with Spot VMs.",
-    ),
-    "flex start without autoscaling": (
-        t4_pool("p", flex_start=True),
-        "Flex start requires autoscaling and does not work with Spot VMs.",
     ),
 }
 

@@ -27,7 +27,7 @@ def names(gke: Gke) -> list[str]:
 REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "no surge and none unavailable": ({"upgrade_settings": {"max_surge": 0}}, "At least one of max_surge"),
     "a version that the plane has not": ({"node_version": "1.35.1-gke.1"}, "Node version '1.35.1-gke.1' must not be"),
-    "a version that is none": ({"node_version": "1.35"}, "Version '1.35' is invalid"),
+    "a version that is none": ({"node_version": "new"}, "Version 'new' is invalid"),
     "other pod ranges": ({"node_network_config": {"pod_range": "x"}}, "Pod ranges of a node pool"),
     "two groups": ({"labels": {}, "taints": {}}, "Only one group of attributes"),
     "nothing": ({}, "At least one of"),

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Capacity, Disk, Nodes, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Taint, Upgrade
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_gke.native import DRIVER_VERSION
 from gpukube_gke.observe import observe_pool
 from tests.unit.gpukube_gke.targets import desire, gke_target
 
@@ -27,6 +26,8 @@ __all__ = ["EDITS", "Edit", "changes_of", "live_of", "native_fields"]
 
 A, B = "us-central1-a", "us-central1-b"
 OLD, NEW = "1.34.1-gke.1500000", "1.34.1-gke.1829001"
+BUILDS = {"1.33": "1.33.5-gke.1000000", "1.34": NEW}
+"""What GKE makes of a minor version."""
 ON, OFF = True, False
 TAINTS = "config.taints"
 LABELS = "config.labels"
@@ -65,6 +66,10 @@ def scaled(low: int, high: int) -> Nodes:
 
 def shared(mode: str, clients: int) -> Sharing:
     return Sharing(None, Slicing(mode, clients))  # type: ignore[arg-type]  # one of the modes
+
+
+def flexible(run_s: int | None = None) -> Capacity:
+    return Capacity("reserved", None, Reservation("flexStart", max_run_s=run_s))
 
 
 BASE = replace(gke_target("g2-standard-8", zones=(A,), name="edited", pool="edited"), labels={"team": "vision"})
@@ -115,6 +120,30 @@ INTENT: dict[str, Edit] = {
         nodes=scaled(0, 5),
     ),
     "capacity.type": edit("capacity.type", "replace", capacity=Capacity("spot")),
+    "capacity.reserved": edit(
+        "capacity.reserved",
+        "replace",
+        before={"nodes": scaled(0, 3), "capacity": flexible()},
+        capacity=Capacity("reserved", None, Reservation("queued")),
+    ),
+    "capacity.reserved, another reservation": edit(
+        "capacity.reserved",
+        "replace",
+        before={"capacity": Capacity("reserved", None, Reservation("reservation", "ours"))},
+        capacity=Capacity("reserved", None, Reservation("reservation", "projects/lender/reservations/theirs")),
+    ),
+    "capacity.reserved.maxRunDuration": edit(
+        "capacity.reserved.maxRunDuration",
+        "replace",
+        before={"nodes": scaled(0, 3), "capacity": flexible(3600)},
+        capacity=flexible(7200),
+    ),
+    "capacity.reserved.maxRunDuration, as long as can be": edit(
+        "capacity.reserved.maxRunDuration",
+        "replace",
+        before={"nodes": scaled(0, 3), "capacity": flexible(3600)},
+        capacity=flexible(604800),
+    ),
     "zones, one more": edit(
         "zones", "disruptive", "locations", "initialNodeCount", before={"nodes": nodes(2)}, zones=(A, B)
     ),
@@ -132,6 +161,17 @@ INTENT: dict[str, Edit] = {
         "disk.type", "disruptive", "config.diskType", "config.bootDisk.diskType", disk=Disk(None, "pd-ssd")
     ),
     "image": edit("image", "disruptive", "config.imageType", image="UBUNTU_CONTAINERD"),
+    "kubernetesVersion": edit(
+        "kubernetesVersion", "disruptive", "version", before={"kubernetes_version": OLD}, kubernetes_version=NEW
+    ),
+    "kubernetesVersion, a minor one": edit(
+        "kubernetesVersion", "disruptive", "version", before={"kubernetes_version": "1.33"}, kubernetes_version="1.34"
+    ),
+    "upgrade.maxSurge": edit("upgrade.maxSurge", "in-place", "upgradeSettings.maxSurge", upgrade=Upgrade("2")),
+    "upgrade.maxUnavailable": edit(
+        "upgrade.maxUnavailable", "in-place", "upgradeSettings.maxUnavailable", upgrade=Upgrade(None, "1")
+    ),
+    "maxPodsPerNode": edit("maxPodsPerNode", "replace", max_pods=32),
     "sharing.mig.profile": edit(
         "sharing.mig.profile",
         "replace",
@@ -195,6 +235,10 @@ INTENT: dict[str, Edit] = {
     ),
     "driver": edit("driver", "disruptive", GPUS, driver_owner="none"),
     "driver, installed": edit("driver", "disruptive", GPUS, before={"driver_owner": "none"}, driver_owner="auto"),
+    "driver.version": edit("driver.version", "disruptive", GPUS, driver_version="latest"),
+    "driver.version, GKE's again": edit(
+        "driver.version", "disruptive", GPUS, before={"driver_version": "latest"}, driver_version=""
+    ),
     "devicePlugin": edit("devicePlugin", "replace", before={"driver_owner": "none"}, plugin_owner="none"),
 }
 
@@ -226,46 +270,37 @@ def native_edit(path: str, kind: UpdateKind, value: object, *moves: str, old: ob
     return Edit(base, target, f"gke.{path}", f"gke.{path}", kind, moves or (path,))
 
 
-UNRESERVED: dict[str, object] = {"config": {"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}}
-UNREPAIRED: dict[str, object] = {"management": {"autoRepair": False}}
 GVNIC: dict[str, object] = {"config": {"gvnic": {"enabled": True}}}
+OWN_RANGE: dict[str, object] = {"networkConfig": {"createPodRange": True}}
+BEST_EFFORT: dict[str, object] = {"bestEffortProvisioning": {"enabled": True}}
 NATIVE_EDITS: tuple[Edit, ...] = (
-    native_edit("version", "disruptive", NEW, old=OLD),
     native_edit("management.autoUpgrade", "in-place", OFF),
     native_edit("management.autoRepair", "in-place", OFF),
-    native_edit("upgradeSettings.maxSurge", "in-place", 2),
-    native_edit("upgradeSettings.maxUnavailable", "in-place", 1),
     native_edit("upgradeSettings.strategy", "in-place", "BLUE_GREEN"),
     native_edit("autoscaling.locationPolicy", "in-place", "ANY", nodes=scaled(0, 3)),
     native_edit("config.gvnic.enabled", "disruptive", ON, "config.gvnic"),
     native_edit("config.fastSocket.enabled", "disruptive", ON, "config.fastSocket", native=GVNIC),
     native_edit("config.tags", "in-place", ["gpu"]),
-    native_edit("config.consolidationDelay", "in-place", "600s"),
+    native_edit("config.consolidationDelay", "in-place", "600s", nodes=scaled(0, 3)),
     native_edit(
         "config.taintConfig.architectureTaintBehavior",
         "in-place",
         "NONE",
         machine=require_machine("gke", "a4x-highgpu-4g"),
     ),
-    native_edit(DRIVER_VERSION, "disruptive", "LATEST", GPUS),
     native_edit("networkConfig.enablePrivateNodes", "disruptive", ON),
-    native_edit("maxPodsConstraint.maxPodsPerNode", "replace", 32),
     native_edit("networkConfig.createPodRange", "replace", ON),
     native_edit("networkConfig.podRange", "replace", "pods"),
-    native_edit("networkConfig.podIpv4CidrBlock", "replace", "10.0.0.0/20"),
+    native_edit("networkConfig.podIpv4CidrBlock", "replace", "10.0.0.0/20", native=OWN_RANGE),
     native_edit("placementPolicy.type", "replace", "COMPACT"),
     native_edit("placementPolicy.policyName", "replace", "near"),
-    native_edit("queuedProvisioning.enabled", "replace", ON, nodes=scaled(0, 3), native=UNRESERVED),
     native_edit("bestEffortProvisioning.enabled", "replace", ON),
-    native_edit("bestEffortProvisioning.minProvisionNodes", "replace", 1),
+    native_edit("bestEffortProvisioning.minProvisionNodes", "replace", 1, native=BEST_EFFORT),
     native_edit("config.serviceAccount", "replace", "sa@ml-prod.iam.gserviceaccount.com"),
     native_edit("config.oauthScopes", "replace", ["https://www.googleapis.com/auth/cloud-platform"]),
     native_edit("config.minCpuPlatform", "replace", "Intel Ice Lake"),
-    native_edit("config.flexStart", "replace", ON, nodes=scaled(0, 3), native=merged(UNRESERVED, UNREPAIRED)),
     native_edit("config.maxRunDuration", "replace", "604800s"),
     native_edit("config.reservationAffinity.consumeReservationType", "replace", "NO_RESERVATION"),
-    native_edit("config.reservationAffinity.key", "replace", "compute.googleapis.com/reservation-name"),
-    native_edit("config.reservationAffinity.values", "replace", ["ours"]),
     native_edit("config.ephemeralStorageLocalSsdConfig.localSsdCount", "replace", 1),
     native_edit("config.localNvmeSsdBlockConfig.localSsdCount", "replace", 1),
     native_edit("config.shieldedInstanceConfig.enableSecureBoot", "replace", ON),
@@ -284,8 +319,9 @@ def live_of(target: Target, etag: str = "e1") -> Observed:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
     config = {**sent["config"], "taints": [*sent["config"].get("taints", ()), taint]}
     filled = {"imageType": "COS_CONTAINERD", "diskType": "pd-balanced", "diskSizeGb": 100}
-    defaults: dict[str, object] = {"version": NEW, "status": "RUNNING", "etag": etag}
-    return observe_pool({**defaults, **sent, "config": {**filled, **config}})
+    version = BUILDS.get(str(sent.get("version")), sent.get("version", NEW))
+    defaults: dict[str, object] = {"status": "RUNNING", "etag": etag, "upgradeSettings": {"maxSurge": 1}}
+    return observe_pool({**defaults, **sent, "version": version, "config": {**filled, **config}})
 
 
 def changes_of(one: Edit) -> tuple[Change, ...]:

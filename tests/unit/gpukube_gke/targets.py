@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.owners import solve_ownership
 from gpukube.core.resolve import promise_of
-from gpukube.core.values import ClusterRef, Ownership
+from gpukube.core.values import Capacity, ClusterRef, Ownership, Reservation
 from gpukube.gpu.catalogue import parse_model, require_machine
 from gpukube_gke import GkeProvider
 from tests.builders import make_target
 
 if TYPE_CHECKING:
-    from gpukube.core.values import Desired, Target
+    from gpukube.core.values import Desired, ReservationForm, Target
 
-__all__ = ["CLUSTER", "PROVIDER", "ZONAL", "desire", "gke_target"]
+__all__ = ["CLUSTER", "PROVIDER", "ZONAL", "desire", "gke_target", "reserved"]
 
 CLUSTER = ClusterRef("train-gke", "gke", "train", {"project": "ml-prod", "location": "us-central1"})
 ZONAL = replace(CLUSTER, identity={"project": "ml-prod", "location": "us-central1-a"})
@@ -27,6 +27,11 @@ def gke_target(machine: str = "a2-highgpu-1g", gpu: tuple[str, int] | None = Non
     asked = (parse_model(gpu[0]), gpu[1]) if gpu else None
     made = replace(make_target(), cluster=CLUSTER, machine=require_machine("gke", machine, asked))
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def reserved(form: ReservationForm, name: str = "", run_s: int | None = None) -> Capacity:
+    """Make reserved capacity."""
+    return Capacity("reserved", None, Reservation(form, name, run_s))
 
 
 def desire(target: Target) -> Desired:

@@ -9,12 +9,12 @@ import pytest
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Nodes, Taint
+from gpukube.core.values import Nodes, Taint, Upgrade
 from gpukube.errors import SpecError
 from gpukube_gke.observe import observe_pool
 from gpukube_gke.taints import merged_taints
 from gpukube_gke.updates import find_row
-from tests.unit.gpukube_gke.edits import BASE, EDITS, changes_of, live_of, nested
+from tests.unit.gpukube_gke.edits import BASE, EDITS, changes_of, live_of
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_management_when_one_flag_changes_sends_the_other_as_it_is() -> None:
 def test_upgrade_settings_when_one_changes_keep_the_rest() -> None:
     live = observe_pool({**live_of(BASE).native, "upgradeSettings": {"maxSurge": 2, "strategy": "SURGE"}})
 
-    assert bodies(replace(BASE, native={"upgradeSettings": {"maxUnavailable": 1}}), live) == [
+    assert bodies(replace(BASE, upgrade=Upgrade(None, "1")), live) == [
         {"upgradeSettings": {"maxSurge": 2, "strategy": "SURGE", "maxUnavailable": 1}}
     ]
 
@@ -171,9 +171,8 @@ def test_fast_socket_when_it_comes_or_goes_never_stands_without_gvnic() -> None:
 
 
 def test_driver_when_it_is_latest_comes_after_the_image_and_goes_before() -> None:
-    path = "config.accelerators.gpuDriverInstallationConfig.gpuDriverVersion"
-    cos = replace(BASE, image="COS_CONTAINERD", native=nested(path, "LATEST"))
-    ubuntu = replace(BASE, image="UBUNTU_CONTAINERD", native=nested(path, "DEFAULT"))
+    cos = replace(BASE, image="COS_CONTAINERD", driver_version="latest")
+    ubuntu = replace(BASE, image="UBUNTU_CONTAINERD", driver_version="default")
 
     assert [next(iter(body)) for body in bodies(cos, live_of(ubuntu))] == ["imageType", "accelerators"]
     assert [next(iter(body)) for body in bodies(ubuntu, live_of(cos))] == ["accelerators", "imageType"]

@@ -8,72 +8,114 @@ import pytest
 
 from gpukube.core.values import Capacity, Nodes
 from gpukube_gke.combinations import check_combinations
-from tests.unit.gpukube_gke.targets import PROVIDER, gke_target
+from tests.unit.gpukube_gke.edits import merged, nested
+from tests.unit.gpukube_gke.targets import PROVIDER, gke_target, reserved
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Target
 
+A, B = "us-central1-a", "us-central1-b"
 FROM_ZERO = Nodes(0, 0, 4, autoscaled=True)
-NONE = {"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}
-QUEUED = {"queuedProvisioning": {"enabled": True}, "config": NONE}
-FLEX = {"config": {"flexStart": True, **NONE}, "management": {"autoRepair": False}}
-COMPACT = {"placementPolicy": {"type": "COMPACT"}}
+FLEX = {"nodes": FROM_ZERO, "capacity": reserved("flexStart")}
+QUEUED = {"nodes": FROM_ZERO, "capacity": reserved("queued")}
+OURS = {"zones": (A,), "capacity": reserved("reservation", "ours")}
+SCOPE = "https://www.googleapis.com/auth/"
+AFFINITY = "config.reservationAffinity.consumeReservationType"
+COMPACT = nested("placementPolicy.type", "COMPACT")
+EPHEMERAL = "config.ephemeralStorageLocalSsdConfig.localSsdCount"
+BLOCK = "config.localNvmeSsdBlockConfig.localSsdCount"
+SECURE = nested("config.shieldedInstanceConfig.enableSecureBoot", value=True)
 
 
-def driver(version: str) -> dict[str, object]:
-    return {"config": {"accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": version}}]}}
+def fixed(count: int) -> Nodes:
+    return Nodes(count, count, count, autoscaled=False)
+
+
+def pool(native: Mapping[str, object], machine: str = "a2-highgpu-1g", /, **more: object) -> Target:
+    return gke_target(machine, native=native, **more)
 
 
 GOOD = {
-    "latest driver on COS": gke_target(native=driver("LATEST"), image="COS_CONTAINERD"),
-    "default driver on Ubuntu": gke_target(native=driver("DEFAULT"), image="UBUNTU_CONTAINERD"),
-    "fast socket with gVNIC": gke_target(
-        native={"config": {"fastSocket": {"enabled": True}, "gvnic": {"enabled": True}}}
-    ),
-    "queued from zero": gke_target(nodes=FROM_ZERO, native=QUEUED),
-    "not queued": gke_target(native={"queuedProvisioning": {"enabled": False}}),
-    "flex-start": gke_target(nodes=FROM_ZERO, native=FLEX),
-    "no flex-start": gke_target(native={"config": {"flexStart": False}}),
-    "compact in one zone": gke_target(zones=("us-central1-a",), native=COMPACT),
-    "no surge, one unavailable": gke_target(native={"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}),
-    "policy of an autoscaled pool": gke_target(nodes=FROM_ZERO, native={"autoscaling": {"locationPolicy": "ANY"}}),
+    "fast socket with gVNIC": pool({"config": {"fastSocket": {"enabled": True}, "gvnic": {"enabled": True}}}),
+    "no fast socket": pool(nested("config.fastSocket.enabled", value=False)),
+    "no repair of flex-start nodes": pool(nested("management.autoRepair", value=False), **FLEX),
+    "repair of others": pool(nested("management.autoRepair", value=True)),
+    "upgrades": pool(nested("management.autoUpgrade", value=True)),
+    "no reservation for Spot": pool(nested(AFFINITY, "NO_RESERVATION"), capacity=Capacity("spot")),
+    "any reservation": pool(nested(AFFINITY, "ANY_RESERVATION")),
+    "a run that ends": pool(nested("config.maxRunDuration", "3600s")),
+    "compact in one zone": pool(COMPACT, zones=(A,)),
+    "compact flex-start of H200": pool(COMPACT, "a3-ultragpu-8g", **FLEX),
+    "compact, as many as there may be": pool(COMPACT, nodes=fixed(150)),
+    "compact, machines without a limit": pool(COMPACT, "g2-standard-8", nodes=fixed(500)),
+    "policy of an autoscaled pool": pool(nested("autoscaling.locationPolicy", "ANY"), nodes=FROM_ZERO),
+    "delay of an autoscaled pool": pool(nested("config.consolidationDelay", "600s"), nodes=FROM_ZERO),
+    "blue and green": pool(nested("upgradeSettings.strategy", "BLUE_GREEN")),
+    "short-lived flex-start": pool(nested("upgradeSettings.strategy", "SHORT_LIVED"), **FLEX),
+    "a range of its own": pool({"networkConfig": {"createPodRange": True, "podIpv4CidrBlock": "/21"}}),
+    "a range of no size": pool(nested("networkConfig.podIpv4CidrBlock", "")),
+    "best effort": pool({"bestEffortProvisioning": {"enabled": True, "minProvisionNodes": 1}}),
+    "scope of everything": pool(nested("config.oauthScopes", [f"{SCOPE}cloud-platform"])),
+    "scope of the storage": pool(nested("config.oauthScopes", [f"{SCOPE}devstorage.read_only"])),
+    "RDMA of B200": pool(nested("config.gpuDirectConfig.gpuDirectStrategy", "RDMA"), "a4-highgpu-8g", **OURS),
+    "secure boot with GKE's driver": pool(SECURE),
+    "disks that may be chosen": pool(nested(EPHEMERAL, 3)),
+    "disks of the type": pool(nested(EPHEMERAL, 16), "a3-highgpu-8g"),
+    "all disks of the type": pool(nested(EPHEMERAL, 0), "a3-highgpu-8g"),
+    "no disks beside disks": pool(merged(nested(EPHEMERAL, 1), nested(BLOCK, 0))),
+    "disks of machines that are not listed": pool(nested(BLOCK, 7), "g4-standard-96"),
 }
 
 
 @pytest.mark.parametrize("target", GOOD.values(), ids=GOOD.keys())
 def test_fields_when_they_go_together_pass(target: Target) -> None:
-    assert PROVIDER.check(target) == []
+    assert [found.render() for found in PROVIDER.check(target) if found.severity != "hint"] == []
 
 
 BAD = {
-    "driver without owner": (gke_target(driver_owner="none", native=driver("DEFAULT")), "write owner: auto"),
-    "driver without plugin": (gke_target(plugin_owner="none", native=driver("LATEST")), "write owner: auto"),
-    "latest driver on Ubuntu": (gke_target(image="UBUNTU_CONTAINERD", native=driver("LATEST")), "write DEFAULT"),
-    "fast socket alone": (gke_target(native={"config": {"fastSocket": {"enabled": True}}}), "config.gvnic.enabled"),
-    "queued Spot": (gke_target(nodes=FROM_ZERO, capacity=Capacity("spot"), native=QUEUED), "drop capacity.type"),
-    "queued, reservations open": (
-        gke_target(nodes=FROM_ZERO, native={"queuedProvisioning": {"enabled": True}}),
-        "NO_RESERVATION",
+    "fast socket alone": (pool(nested("config.fastSocket.enabled", value=True)), "config.gvnic.enabled: true"),
+    "repair of flex-start nodes": (pool(nested("management.autoRepair", value=True), **FLEX), "take it away"),
+    "reservation beside the form": (pool(nested(AFFINITY, "NO_RESERVATION"), **OURS), "take it away"),
+    "reservation beside flex-start": (pool(nested(AFFINITY, "NO_RESERVATION"), **FLEX), "take it away"),
+    "a reservation by hand": (pool(nested(AFFINITY, "SPECIFIC_RESERVATION")), "{gke: {reservation: NAME}}"),
+    "a reservation for Spot by hand": (
+        pool(nested(AFFINITY, "SPECIFIC_RESERVATION"), capacity=Capacity("spot")), "{gke: {reservation: NAME}}",
     ),
-    "queued, fixed": (gke_target(native=QUEUED), "min: 0"),
-    "queued from one": (gke_target(nodes=Nodes(1, 1, 2, autoscaled=True), native=QUEUED), "min: 0"),
-    "flex-start Spot": (gke_target(nodes=FROM_ZERO, capacity=Capacity("spot"), native=FLEX), "drop capacity.type"),
-    "flex-start, fixed": (gke_target(native=FLEX), "write nodes.autoscaling"),
-    "flex-start with repair": (
-        gke_target(nodes=FROM_ZERO, native={"config": {"flexStart": True, **NONE}}),
-        "management.autoRepair: false",
+    "any reservation for Spot": (
+        pool(nested(AFFINITY, "ANY_RESERVATION"), capacity=Capacity("spot")), "write NO_RESERVATION",
     ),
-    "compact in two zones": (
-        gke_target(zones=("us-central1-a", "us-central1-b"), nodes=Nodes(2, 2, 2, autoscaled=False), native=COMPACT),
-        "write one zone",
+    "a run besides that of flex-start": (
+        pool(nested("config.maxRunDuration", "3600s"), **FLEX), "write maxRunDuration under capacity.reserved.gke",
     ),
+    "compact in two zones": (pool(COMPACT, zones=(A, B), nodes=fixed(2)), "write one zone"),
     "compact and blue-green": (
-        gke_target(native={**COMPACT, "upgradeSettings": {"strategy": "BLUE_GREEN"}}),
-        "strategy: SURGE",
+        pool({**COMPACT, "upgradeSettings": {"strategy": "BLUE_GREEN"}}), "strategy: SURGE",
     ),
-    "no surge, none unavailable": (gke_target(native={"upgradeSettings": {"maxSurge": 0}}), "maxUnavailable: 1"),
-    "policy of a fixed pool": (gke_target(native={"autoscaling": {"locationPolicy": "ANY"}}), "take it away"),
-}
+    "compact and queued": (pool(COMPACT, **QUEUED), "take it away"),
+    "compact flex-start of A100": (pool(COMPACT, **FLEX), "take it away"),
+    "compact, one too many A100": (pool(COMPACT, nodes=fixed(151)), "150 nodes of a2"),
+    "compact, one too many H100": (pool(COMPACT, "a3-highgpu-8g", nodes=fixed(97)), "96 of a3"),
+    "compact, one too many RTX": (
+        pool(COMPACT, "g4-standard-48", zones=(A,), nodes=Nodes(0, 0, 1501, autoscaled=True)), "1500 of a4 and g4",
+    ),
+    "surge of flex-start": (pool(nested("upgradeSettings.strategy", "SURGE"), **FLEX), "take it away"),
+    "blue-green of queued": (pool(nested("upgradeSettings.strategy", "BLUE_GREEN"), **QUEUED), "take it away"),
+    "short-lived, on demand": (pool(nested("upgradeSettings.strategy", "SHORT_LIVED")), "write SURGE"),
+    "policy of a fixed pool": (pool(nested("autoscaling.locationPolicy", "ANY")), "take it away"),
+    "delay of a fixed pool": (pool(nested("config.consolidationDelay", "600s")), "take it away"),
+    "a range of nothing": (pool(nested("networkConfig.podIpv4CidrBlock", "/21")), "createPodRange: true"),
+    "some of no best effort": (pool(nested("bestEffortProvisioning.minProvisionNodes", 1)), "enabled: true"),
+    "scopes without the storage": (
+        pool(nested("config.oauthScopes", [f"{SCOPE}logging.write"])), "add the scope devstorage.read_only",
+    ),
+    "no scopes": (pool(nested("config.oauthScopes", [])), "add the scope devstorage.read_only"),
+    "disks twice": (pool(merged(nested(EPHEMERAL, 1), nested(BLOCK, 1))), "keep one of them"),
+    "four disks of sixteen": (pool(nested(EPHEMERAL, 4), "a3-highgpu-8g"), "write 16"),
+    "nine disks of eight": (pool(nested(BLOCK, 9)), "write 1 to 8"),
+    "a disk of none": (pool(nested(EPHEMERAL, 1), "a3-ultragpu-8g-nolssd", **FLEX), "take it away"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("target", "fix"), BAD.values(), ids=BAD.keys())
@@ -82,3 +124,21 @@ def test_fields_when_they_clash_are_told_with_the_way_out(target: Target, fix: s
 
     assert (found.code, found.severity) == ("gke-native-conflict", "error")
     assert fix in found.fix
+
+
+DOUBTFUL = {
+    "no upgrades": pool(nested("management.autoUpgrade", value=False)),
+    "RDMA of A100": pool(nested("config.gpuDirectConfig.gpuDirectStrategy", "RDMA")),
+    "secure boot with a driver of one's own": pool(SECURE, driver_owner="none"),
+}
+
+
+@pytest.mark.parametrize("target", DOUBTFUL.values(), ids=DOUBTFUL.keys())
+def test_fields_when_it_is_not_sure_that_they_clash_are_warned_of(target: Target) -> None:
+    (found,) = check_combinations(target)
+
+    assert (found.code, found.severity) == ("gke-native-conflict", "warning")
+
+
+def test_scopes_when_gke_installs_no_driver_are_nobodys_business() -> None:
+    assert list(check_combinations(pool(nested("config.oauthScopes", []), driver_owner="none"))) == []

@@ -22,6 +22,12 @@ QUOTA = (
     "Insufficient regional quota to satisfy request: resource \"NVIDIA_A100_GPUS\": request requires '8.0' and is "
     "short '4.0'. project has a quota of '16.0' with '4.0' available."
 )
+USED_UP = (
+    "Reservation does not have enough resources for the request: specific reservation "
+    '"ours" is insufficient for node pool "p" at zone "us-central1-c": required 1 and short of 1 VM count of machine '
+    "type a2-highgpu-1g."
+)
+NOT_THERE = 'Google Compute Engine: reservation "ours" not found for node pool "p" at zone "us-central1-b".'
 FIVE = 'cluster "train" hits the concurrent operations quota 5, please try again later'
 BUSY = "Cluster is running incompatible operation operation-1-2."
 GOING = "Operation operation-1 is currently deleting a node pool for cluster train. Please wait and try again later."
@@ -35,6 +41,8 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
     (Problem("RESOURCE_EXHAUSTED", STOCKOUT, is_late=True), CapacityError, "capacity", "another zone"),
     (Problem("UNKNOWN", "x", "GCE_STOCKOUT", is_late=True), CapacityError, "capacity", "another zone"),
     (Problem("", "ZONE_RESOURCE_POOL_EXHAUSTED", is_late=True), CapacityError, "capacity", "another zone"),
+    (Problem("RESOURCE_EXHAUSTED", USED_UP), CapacityError, "reservation", "ask for fewer nodes"),
+    (Problem("NOT_FOUND", NOT_THERE), CapacityError, "reservation", "write its zone under zones:"),
     (Problem("PERMISSION_DENIED", QUOTA), QuotaError, "quota", "NVIDIA_A100_GPUS from 16 to 20 (8 more are needed)"),
     (Problem("UNKNOWN", "[GCE_QUOTA_EXCEEDED]: no.", is_late=True), QuotaError, "quota", "GPUS_ALL_REGIONS"),
     (Problem("PERMISSION_DENIED", "no"), AccessError, "permission", "roles/container.clusterAdmin"),
@@ -146,6 +154,7 @@ def test_answer_when_it_is_no_json_is_told_by_its_status() -> None:
         (api.ResourceExhausted("rate"), True, True),  # type: ignore[no-untyped-call]  # ships no types
         (api.TooManyRequests("rate"), True, True),  # type: ignore[no-untyped-call]  # ships no types
         (api.ResourceExhausted(FIVE), False, False),  # type: ignore[no-untyped-call]  # ships no types
+        (api.ResourceExhausted(USED_UP), False, False),  # type: ignore[no-untyped-call]  # ships no types
         (api.ResourceExhausted(QUOTA), False, False),  # type: ignore[no-untyped-call]  # ships no types
         (api.ServiceUnavailable("x"), False, True),  # type: ignore[no-untyped-call]  # ships no types
         (requests.ConnectionError("x"), False, True),

@@ -9,6 +9,7 @@ import pytest
 from google.cloud import container_v1 as wire
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
+from gpukube.spec.positions import parse_path
 from gpukube_gke.native import MANAGED, NATIVE, REFUSED, Leaf, check_native, flatten_native, merge_native
 from tests.unit.gpukube_gke.targets import gke_target
 
@@ -21,9 +22,11 @@ def sample(leaf: Leaf) -> object:
         "bool": True,
         "int": 3,
         "str": "x",
-        "strings": ["x"],
-        "version": "1.34.1-gke.1829001",
+        "scopes": ["https://www.googleapis.com/auth/cloud-platform"],
+        "tags": ["x"],
         "seconds": "604800s",
+        "range": "10.96.0.0/14",
+        "key": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",
     }
     return leaf[-1] if isinstance(leaf, tuple) else samples[leaf]
 
@@ -33,6 +36,10 @@ def nested(path: str, value: object) -> dict[str, object]:
         value = {name: [value] if name == "accelerators" else value}
     assert isinstance(value, dict)
     return value
+
+
+def disks(number: object) -> dict[str, object]:
+    return {"config": {"ephemeralStorageLocalSsdConfig": {"localSsdCount": number}}}
 
 
 @pytest.mark.parametrize("path", NATIVE)
@@ -62,12 +69,38 @@ def test_tables_when_compared_share_no_field() -> None:
         ({"zzz": 1}, "gke-native-unknown", "take it away"),
         ({"config": {"gvnic": True}}, "gke-native-value", "write a mapping"),
         ({"config": {"gvnic": {"enabled": "yes"}}}, "gke-native-value", "write true or false"),
-        ({"upgradeSettings": {"maxSurge": True}}, "gke-native-value", "write a whole number"),
-        ({"config": {"tags": ["a", 1]}}, "gke-native-value", "write a list of texts"),
-        ({"config": {"bootDiskKmsKey": 1}}, "gke-native-value", "write a text"),
+        (disks(number=True), "gke-native-value", "write a whole number"),
+        (disks(-1), "gke-native-value", "write a whole number, 0 or more"),
+        (disks(2**31), "gke-native-value", "write a whole number"),
+        (disks("1"), "gke-native-value", "write a whole number"),
+        ({"config": {"tags": ["a", 1]}}, "gke-native-value", "write a list of lower-case letters"),
+        ({"config": {"tags": ["Upper"]}}, "gke-native-value", "write a list of lower-case letters"),
+        ({"config": {"tags": "gpu"}}, "gke-native-value", "write a list"),
+        ({"config": {"oauthScopes": ["cloud-platform"]}}, "gke-native-value", "a list of whole scopes"),
+        ({"config": {"minCpuPlatform": 1}}, "gke-native-value", "write a text"),
+        ({"config": {"bootDiskKmsKey": 1}}, "gke-native-value", "write projects/PROJECT"),
+        ({"config": {"bootDiskKmsKey": "k"}}, "gke-native-value", "write projects/PROJECT"),
+        ({"networkConfig": {"podIpv4CidrBlock": "10.0.0.0"}}, "gke-native-value", "or the size of one, such as /21"),
+        ({"networkConfig": {"podIpv4CidrBlock": "/33"}}, "gke-native-value", "or the size of one, such as /21"),
+        ({"config": {"machine_type": "g2-standard-4"}}, "gke-native-unknown", "write instanceType"),
+        ({"initial_node_count": 1}, "gke-native-unknown", "write nodes.count"),
+        ({"node_config": {"spot": True}}, "gke-native-unknown", "write gke.config"),
+        ({"config": {"accelerators": [{"acceleratorTyp": "x"}]}}, "gke-native-unknown", "write gpu.model"),
+        ({"config": {"accelerators": {"acceleratorType": "x"}}}, "gke-native-managed", "write gpu.model"),
+        ({"upgradeSettings": {"maxSurge": 1}}, "gke-native-managed", "write upgrade.maxSurge"),
+        ({"upgradeSettings": {"maxUnavailable": 1}}, "gke-native-managed", "write upgrade.maxUnavailable"),
+        ({"maxPodsConstraint": {"maxPodsPerNode": 32}}, "gke-native-managed", "write maxPodsPerNode"),
+        ({"queuedProvisioning": {"enabled": True}}, "gke-native-managed", "capacity.reserved.gke.queued"),
+        ({"config": {"flexStart": True}}, "gke-native-managed", "capacity.reserved.gke.flexStart"),
+        ({"config": {"reservationAffinity": {"key": "k"}}}, "gke-native-managed", "capacity.reserved.gke.reservation"),
+        (
+            {"config": {"accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}]}},
+            "gke-native-managed",
+            "write driver.version",
+        ),
+        ({"config": {"bootDisk": {"sizeGb": 1}}}, "gke-native-managed", "write disk"),
         ({"upgradeSettings": {"strategy": "FAST"}}, "gke-native-value", "write one of SURGE, BLUE_GREEN, SHORT_LIVED"),
-        ({"version": "1.34"}, "gke-native-value", "write a whole version, such as 1.34.1-gke.1829001"),
-        ({"version": "latest"}, "gke-native-value", "write a whole version"),
+        ({"version": "1.34"}, "gke-native-managed", "write kubernetesVersion"),
         ({"config": {"maxRunDuration": "7d"}}, "gke-native-value", "write seconds, such as 600s"),
         ({"config": {"consolidationDelay": "10m"}}, "gke-native-value", "write seconds"),
         ({"config": {"kubeletConfig": {"cpuManagerPolicy": "static"}}}, "gke-native-refused", "take it away"),
@@ -96,9 +129,27 @@ def test_merge_when_messages_meet_keeps_what_is_not_named() -> None:
 
 
 def test_flatten_when_live_fills_in_what_proto3_leaves_out() -> None:
-    live = flatten_native({"maxPodsConstraint": {"maxPodsPerNode": "110"}}, live=True)
+    live = flatten_native({"config": {"localNvmeSsdBlockConfig": {"localSsdCount": "2"}}}, live=True)
 
-    assert live["gke.maxPodsConstraint.maxPodsPerNode"] == 110
+    assert live["gke.config.localNvmeSsdBlockConfig.localSsdCount"] == 2
     assert live["gke.management.autoUpgrade"] is False
-    assert live["gke.upgradeSettings.maxUnavailable"] == 0
+    assert live["gke.bestEffortProvisioning.minProvisionNodes"] == 0
     assert flatten_native({}) == {}
+
+
+@pytest.mark.parametrize("range_", ["", "/21", "/8", "10.96.0.0/14"])
+def test_range_when_it_is_one_of_the_three_forms_passes(range_: str) -> None:
+    assert check_native(gke_target(native={"networkConfig": {"podIpv4CidrBlock": range_}})) == []
+
+
+@pytest.mark.parametrize("name", ["a b[", "", '"', "x.y", "[0]", "ü"])
+def test_name_when_it_is_no_path_is_told_all_the_same(name: str) -> None:
+    (found,) = check_native(gke_target(native={"config": {name: 1}}))
+
+    assert (found.code, found.where.source) == ("gke-native-unknown", f"spec.{_place(name)}")
+
+
+def _place(name: str) -> str:
+    place = f"gke.config.{name}" if name.isalnum() else f"gke.config[{json.dumps(name)}]"
+    assert parse_path(place) == ("gke", "config", name)
+    return place

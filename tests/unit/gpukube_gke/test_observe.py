@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Capacity, Disk, Nodes, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_gke.observe import observe_pool
-from tests.unit.gpukube_gke.targets import ZONAL, desire, gke_target
+from tests.unit.gpukube_gke.targets import ZONAL, desire, gke_target, reserved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Target
 
 A, B = "us-central1-a", "us-central1-b"
+FROM_ZERO = Nodes(0, 0, 4, autoscaled=True)
 
 
 def as_answered(desired: Desired, **more: object) -> dict[str, object]:
@@ -72,21 +73,29 @@ TARGETS: dict[str, Target] = {
         cluster=ZONAL,
         native={
             "management": {"autoUpgrade": False},
-            "maxPodsConstraint": {"maxPodsPerNode": 32},
-            "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1},
+            "upgradeSettings": {"strategy": "BLUE_GREEN"},
             "config": {
                 "gvnic": {"enabled": True},
                 "tags": ["gpu"],
                 "shieldedInstanceConfig": {"enableSecureBoot": False},
-                "reservationAffinity": {
-                    "consumeReservationType": "SPECIFIC_RESERVATION",
-                    "key": "compute.googleapis.com/reservation-name",
-                    "values": ["mine"],
-                },
-                "accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}],
+                "reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"},
+                "maxRunDuration": "7200s",
             },
         },
     ),
+    "reservation": gke_target(cluster=ZONAL, capacity=reserved("reservation", "projects/lender/reservations/ours")),
+    "flex-start": gke_target(cluster=ZONAL, nodes=FROM_ZERO, capacity=reserved("flexStart")),
+    "flex-start for an hour": gke_target(cluster=ZONAL, nodes=FROM_ZERO, capacity=reserved("flexStart", run_s=3600)),
+    "flex-start for as long as can be": gke_target(
+        cluster=ZONAL, nodes=FROM_ZERO, capacity=reserved("flexStart", run_s=604800)
+    ),
+    "queued": gke_target(cluster=ZONAL, nodes=FROM_ZERO, capacity=reserved("queued", run_s=86400)),
+    "no surge": gke_target(cluster=ZONAL, upgrade=Upgrade("0", "1")),
+    "pods": gke_target(cluster=ZONAL, max_pods=32),
+    "a minor version": gke_target(cluster=ZONAL, kubernetes_version="1.34"),
+    "a version": gke_target(cluster=ZONAL, kubernetes_version="1.34.1-gke.1"),
+    "the newest driver": gke_target(cluster=ZONAL, driver_version="latest"),
+    "the usual driver": gke_target(cluster=ZONAL, driver_version="default"),
 }
 
 

@@ -70,12 +70,6 @@ def test_abilities_when_compared_with_the_features_judge_all() -> None:
     assert all(ability.reason for ability in abilities.values() if ability.fidelity != "exact")
     assert all(ability.substitute for ability in abilities.values() if ability.fidelity == "emulated")
     assert {name for name, ability in abilities.items() if ability.fidelity == "missing"} == {
-        "capacity.reserved",
-        "kubernetesVersion",
-        "upgrade.maxSurge",
-        "upgrade.maxUnavailable",
-        "maxPodsPerNode",
-        "driver.version",
         "sharing.mig.layout",
         "sharing.mig.mixed",
         "gpuTaint",

@@ -51,7 +51,10 @@ GOOD = {
     "COS": gke_target(image="COS_CONTAINERD"),
     "Ubuntu": gke_target(image="UBUNTU_CONTAINERD"),
     "the smallest disk": gke_target(disk=Disk(10, "pd-standard")),
-    "hyperdisk where nothing else boots": gke_target("a4-highgpu-8g", disk=Disk(100, "hyperdisk-balanced")),
+    "hyperdisk where nothing else boots": gke_target("g4-standard-48", disk=Disk(100, "hyperdisk-balanced")),
+    "64 tags": gke_target(tags={f"t{at}": "" for at in range(64)}),
+    "layout, which is judged elsewhere": gke_target(sharing=Sharing(MigCut("", "mixed", ("3g.20gb", "2g.10gb")))),
+    "RTX in parts": gke_target("g4-standard-48", sharing=Sharing(MigCut("1g.24gb", "single"))),
     "48 clients": gke_target(G2, sharing=sliced(replicas=48)),
     "MPS": gke_target(G2, sharing=sliced("mps", 8, fail=False)),
     "MIG and time-slicing": gke_target(sharing=Sharing(MigCut("1g.5gb", "single"), sliced().slicing)),
@@ -95,8 +98,14 @@ BAD = {
     "unknown image": (gke_target(image="bottlerocket"), "gke-image", "image"),
     "small disk": (gke_target(disk=Disk(9, None)), "gke-disk-size", "disk.sizeGiB"),
     "unknown disk": (gke_target(disk=Disk(100, "gp3")), "gke-disk-type", "disk.type"),
-    "pd on a4": (gke_target("a4-highgpu-8g", disk=Disk(100, "pd-ssd")), "gke-disk-type", "disk.type"),
-    "pd on a3-ultragpu": (gke_target("a3-ultragpu-8g", disk=Disk(100, "pd-ssd")), "gke-disk-type", "disk.type"),
+    "pd on a4": (
+        gke_target("a4-highgpu-8g", disk=Disk(100, "pd-ssd"), capacity=Capacity("spot")), "gke-disk-type", "disk.type",
+    ),
+    "pd on a3-ultragpu": (
+        gke_target("a3-ultragpu-8g", disk=Disk(100, "pd-ssd"), capacity=Capacity("spot")), "gke-disk-type", "disk.type",
+    ),
+    "image in lower case": (gke_target(image="cos_containerd"), "gke-image", "image"),
+    "65 tags": (gke_target(tags={f"t{at}": "" for at in range(65)}), "gke-tag-count", "tags"),
     "mixed": (gke_target(sharing=cut("1g.5gb", "mixed")), "gke-mig-mixed", "sharing.mig.strategy"),
     "4g.20gb": (gke_target(sharing=cut("4g.20gb")), "gke-mig-profile", "sharing.mig.profile"),
     "1g.10gb on 40 GB": (gke_target(sharing=cut("1g.10gb")), "gke-mig-profile", "sharing.mig.profile"),
@@ -138,6 +147,7 @@ def test_check_when_gke_would_refuse_says_which_field(target: Target, code: str,
     ("changes", "codes"),
     [
         ({"sharing": sliced(fail=False)}, ["gke-request-limit"]),
+        ({"labels": {"cloud.google.com/gke-nvidia-gpu-dra-driver": "true"}}, ["gke-dra-label"]),
         ({"driver_owner": "none"}, ["gke-own-driver"]),
         ({"plugin_owner": "none"}, ["gke-own-driver"]),
         ({"plugin_owner": "none", "driver_owner": "none"}, ["gke-own-driver"]),
@@ -147,6 +157,24 @@ def test_check_when_it_works_with_care_warns(changes: dict[str, object], codes: 
     assert [(code, severity) for code, _, severity in found(gke_target(G2, **changes))] == [
         (code, "warning") for code in codes
     ]
+
+
+def test_check_when_google_spells_a_size_in_two_ways_warns() -> None:
+    target = gke_target("g4-standard-48", sharing=cut("1g.24gb+gfx"))
+
+    assert found(target) == [("gke-mig-spelling", "sharing.mig.profile", "warning")]
+
+
+@pytest.mark.parametrize(
+    ("written", "fix"),
+    [
+        ("cos_containerd", "write COS_CONTAINERD, or leave image out"),
+        ("Ubuntu", "write UBUNTU_CONTAINERD, or leave image out"),
+        ("al2023", "write COS_CONTAINERD or UBUNTU_CONTAINERD, or leave image out"),
+    ],
+)
+def test_image_when_it_is_nearly_one_is_told_the_one(written: str, fix: str) -> None:
+    assert [finding.fix for finding in PROVIDER.check(gke_target(image=written))] == [fix]
 
 
 def test_check_when_somebody_else_counts_mig_instances_warns() -> None:

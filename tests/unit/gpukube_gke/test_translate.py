@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from google.cloud import container_v1 as wire
 
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Capacity, Disk, Nodes, Taint
+from gpukube.core.values import Capacity, Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_gke.translate import ARM_TAINT, CREATE, DELETE, OPT_OUT_LABEL, UPDATE, needs_zone, with_zones
 from tests.builders import make_observed
-from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, ZONAL, desire, gke_target
+from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, ZONAL, desire, gke_target, reserved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -227,22 +229,135 @@ def test_options_when_written_are_sent() -> None:
 
 def test_native_when_written_is_merged_last() -> None:
     native = {
-        "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1},
+        "upgradeSettings": {"strategy": "SURGE"},
         "management": {"autoUpgrade": False},
         "config": {
             "gvnic": {"enabled": True},
             "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
-            "accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}],
         },
     }
     target = gke_target(native=native)
     pool = pool_of(target)
 
-    assert pool["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert pool["upgradeSettings"] == {"maxSurge": 1, "strategy": "SURGE"}
     assert pool["management"] == {"autoRepair": True, "autoUpgrade": False}
     assert config_of(target)["oauthScopes"] == ["https://www.googleapis.com/auth/cloud-platform"]
-    assert accelerator_of(target)["acceleratorType"] == "nvidia-tesla-a100"
-    assert accelerator_of(target)["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "LATEST"}
+
+
+NOT_RESERVED = {"consumeReservationType": "NO_RESERVATION"}
+FROM_ZERO = Nodes(0, 0, 4, autoscaled=True)
+AUTOSCALING = {"enabled": True, "minNodeCount": 0, "maxNodeCount": 4}
+ASKED: dict[str, tuple[Target, dict[str, object]]] = {
+    "reservation": (
+        gke_target(zones=("us-central1-a",), capacity=reserved("reservation", "ours")),
+        {
+            "config.reservationAffinity": {
+                "consumeReservationType": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": ["ours"],
+            },
+            "management": {"autoRepair": True, "autoUpgrade": True},
+            "upgradeSettings": {"maxSurge": 1},
+            "queuedProvisioning": None,
+        },
+    ),
+    "flex-start": (
+        gke_target(nodes=FROM_ZERO, capacity=reserved("flexStart", run_s=3600)),
+        {
+            "config.flexStart": True,
+            "config.maxRunDuration": "3600s",
+            "config.reservationAffinity": NOT_RESERVED,
+            "config.spot": None,
+            "management": {"autoRepair": False, "autoUpgrade": True},
+            "autoscaling": {**AUTOSCALING, "locationPolicy": "ANY"},
+            "upgradeSettings": None,
+            "queuedProvisioning": None,
+        },
+    ),
+    "queued": (
+        gke_target(nodes=FROM_ZERO, capacity=reserved("queued")),
+        {
+            "queuedProvisioning": {"enabled": True},
+            "config.flexStart": None,
+            "config.maxRunDuration": None,
+            "config.reservationAffinity": NOT_RESERVED,
+            "management": {"autoRepair": False, "autoUpgrade": True},
+            "autoscaling": {**AUTOSCALING, "locationPolicy": "ANY"},
+            "upgradeSettings": None,
+        },
+    ),
+    "another policy than that of flex-start": (
+        gke_target(
+            nodes=FROM_ZERO,
+            capacity=reserved("flexStart"),
+            native={"autoscaling": {"locationPolicy": "BALANCED"}},
+        ),
+        {"autoscaling": {**AUTOSCALING, "locationPolicy": "BALANCED"}},
+    ),
+    "on-demand": (
+        gke_target(nodes=FROM_ZERO),
+        {
+            "config.reservationAffinity": None,
+            "config.flexStart": None,
+            "queuedProvisioning": None,
+            "version": None,
+            "maxPodsConstraint": None,
+            "autoscaling": AUTOSCALING,
+            "upgradeSettings": {"maxSurge": 1},
+        },
+    ),
+    "version": (gke_target(kubernetes_version="1.34"), {"version": "1.34"}),
+    "pods": (gke_target(max_pods=32), {"maxPodsConstraint": {"maxPodsPerNode": "32"}}),
+    "no surge": (gke_target(upgrade=Upgrade("0", "1")), {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}),
+    "unavailable too": (
+        gke_target(upgrade=Upgrade(None, "2")), {"upgradeSettings": {"maxSurge": 1, "maxUnavailable": 2}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_field_when_asked_for_is_in_the_body_as_google_has_it(name: str) -> None:
+    target, wanted = ASKED[name]
+    pool = pool_of(target)
+    config = cast("Mapping[str, object]", pool["config"])
+
+    found = {path: (config if "." in path else pool).get(path.removeprefix("config.")) for path in wanted}
+    assert found == wanted
+    wire.CreateNodePoolRequest.from_json(json.dumps(desire(target).create.params))
+
+
+@pytest.mark.parametrize(("asked", "sent"), [("", "DEFAULT"), ("default", "DEFAULT"), ("latest", "LATEST")])
+def test_driver_version_when_asked_for_is_sent(asked: str, sent: str) -> None:
+    target = gke_target(driver_version=asked)
+
+    assert accelerator_of(target)["gpuDriverInstallationConfig"] == {"gpuDriverVersion": sent}
+    assert desire(target).fields.get("driver.version") == (asked if sent == "LATEST" else None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        ("ours", "ours"),
+        ("projects/lender/reservations/theirs", "projects/lender/reservations/theirs"),
+        ("ours/reservationBlocks/b1", "projects/ml-prod/reservations/ours/reservationBlocks/b1"),
+        ("projects/l/reservations/x/reservationBlocks/b", "projects/l/reservations/x/reservationBlocks/b"),
+    ],
+)
+def test_reservation_when_a_block_is_asked_for_is_named_in_full(asked: str, sent: str) -> None:
+    target = gke_target(zones=("us-central1-a",), capacity=reserved("reservation", asked))
+    affinity = cast("Mapping[str, object]", config_of(target)["reservationAffinity"])
+
+    assert affinity["values"] == [sent]
+    assert desire(target).fields["capacity.reserved"] == f"reservation {sent}"
+
+
+def test_queued_pool_when_translated_expects_the_taint_that_gke_adds() -> None:
+    taint = Taint("cloud.google.com/gke-queued", "true", "NoSchedule")
+    queued, flex = (gke_target(nodes=FROM_ZERO, capacity=reserved(form)) for form in ("queued", "flexStart"))
+
+    assert taint in desire(queued).effective_taints
+    assert taint not in desire(flex).effective_taints
+    assert "taints" not in config_of(queued)
 
 
 def test_requests_when_made_name_the_cluster_by_project_and_location() -> None:

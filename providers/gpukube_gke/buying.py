@@ -1,0 +1,120 @@
+"""How the machines of a pool are bought: Spot, a reservation, flex-start or queued, to the wire and back.
+
+Lives here: `Target.capacity` in the terms of GKE. Must not live here: which forms go with what (`reserved_rules`).
+
+GKE has no field that says how: it follows from four (google.container.v1 NodeConfig.spot, flex_start,
+reservation_affinity and NodePool.queued_provisioning). Flex-start and queued pools take nothing of a reservation, get
+no repair of nodes (machines that wait for capacity cannot be made again at will), and are upgraded in a way of their
+own, so nothing is said of surges (docs: kubernetes-engine/how-to/provisioningrequest, concepts/dws;
+GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Target
+
+__all__ = [
+    "AFFINITY",
+    "LONGEST_RUN_S",
+    "RESERVATION_KEY",
+    "buying_fields",
+    "is_short_lived",
+    "observe_buying",
+    "reservation_form",
+    "translate_buying",
+]
+
+AFFINITY: Final = "config.reservationAffinity.consumeReservationType"
+RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
+"""google.container.v1 ReservationAffinity.key."""
+LONGEST_RUN_S: Final = 7 * 86400
+"""Seven days; what Google gives where nothing is asked for too (docs: kubernetes-engine/concepts/dws)."""
+
+_SHORT_LIVED: Final = ("flexStart", "queued")
+_FORM: Final = "capacity.reserved"
+_RUN: Final = "capacity.reserved.maxRunDuration"
+
+
+def reservation_form(target: Target) -> str:
+    """Name the form of reserved capacity: "reservation", "flexStart", "queued"; "" for other capacity."""
+    found = target.capacity.reservation
+    return found.form if found and target.capacity.type == "reserved" else ""
+
+
+def is_short_lived(target: Target) -> bool:
+    """Say whether the machines come when Google has them, and go after a time."""
+    return reservation_form(target) in _SHORT_LIVED
+
+
+def translate_buying(target: Target) -> dict[str, object]:
+    """Give the part of a node pool that says how its machines are bought."""
+    form, found = reservation_form(target), target.capacity.reservation
+    if target.capacity.type == "spot":
+        return {"config": {"spot": True}}
+    if form == "reservation" and found:
+        name = _full_name(target, found.id)
+        affinity = {"consumeReservationType": "SPECIFIC_RESERVATION", "key": RESERVATION_KEY, "values": [name]}
+        return {"config": {"reservationAffinity": affinity}}
+    if not is_short_lived(target) or found is None:
+        return {}
+    config: dict[str, object] = {"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}
+    if found.max_run_s is not None:
+        config["maxRunDuration"] = f"{found.max_run_s}s"
+    if form == "queued":
+        return {"config": config, "queuedProvisioning": {"enabled": True}}
+    return {"config": config | {"flexStart": True}}
+
+
+def buying_fields(target: Target) -> dict[str, object]:
+    """Give the comparable fields; a run of the longest duration is no field, whether it is asked for or not."""
+    form, found = reservation_form(target), target.capacity.reservation
+    fields: dict[str, object] = {"capacity.type": target.capacity.type}
+    if found and form:
+        fields[_FORM] = _shown(form, _full_name(target, found.id))
+    if found and is_short_lived(target) and found.max_run_s not in (None, LONGEST_RUN_S):
+        fields[_RUN] = f"{found.max_run_s}s"
+    return fields
+
+
+def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:
+    """Read the comparable fields of a live pool.
+
+    Args:
+        pool: In the JSON form of google.container.v1.
+        config: Its node config.
+    """
+    affinity = _mapping(config.get("reservationAffinity"))
+    if _mapping(pool.get("queuedProvisioning")).get("enabled"):
+        return _short_lived("queued", config)
+    if config.get("flexStart"):
+        return _short_lived("flexStart", config)
+    if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION":
+        values = affinity.get("values")
+        name = ", ".join(str(value) for value in values) if isinstance(values, list) else ""
+        return {"capacity.type": "reserved", _FORM: _shown("reservation", name)}
+    return {"capacity.type": "spot" if config.get("spot") or config.get("preemptible") else "on-demand"}
+
+
+def _short_lived(form: str, config: Mapping[str, object]) -> dict[str, object]:
+    run = config.get("maxRunDuration")
+    fields: dict[str, object] = {"capacity.type": "reserved", _FORM: form}
+    return fields | ({_RUN: run} if run and run != f"{LONGEST_RUN_S}s" else {})
+
+
+def _full_name(target: Target, name: str) -> str:
+    """A block is found by the whole name of its reservation only (GoogleCloudPlatform/cluster-toolkit#5043)."""
+    if "/reservationBlocks/" not in name or name.startswith("projects/"):
+        return name
+    return f"projects/{target.cluster.identity['project']}/reservations/{name}"
+
+
+def _shown(form: str, name: str) -> str:
+    return f"{form} {name}" if name else form
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,45 @@
+"""How many local disks a machine has: a number that its type fixes, or one that may be chosen.
+
+Lives here: that table and the look-up in it. Must not live here: which use of the disks goes with which
+(`combinations`).
+
+Source: GKE cluster autoscaler, machinetypes; docs: compute/docs/disks/local-ssd. Machines that are not here take what
+Compute Engine decides.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["explain_local_ssd"]
+
+_NUMBERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
+    (r".*-nolssd", ()),
+    (r"a2-ultragpu-1g", (1,)),
+    (r"a2-ultragpu-2g", (2,)),
+    (r"a2-ultragpu-4g", (4,)),
+    (r"a2-ultragpu-8g", (8,)),
+    (r"a2-(highgpu|megagpu)-\d+g", (1, 2, 3, 4, 5, 6, 7, 8)),
+    (r"a3-highgpu-1g", (2,)),
+    (r"a3-highgpu-2g", (4,)),
+    (r"a3-highgpu-4g", (8,)),
+    (r"a3-(highgpu|edgegpu|megagpu)-8g", (16,)),
+    (r"(a3-ultragpu|a4-highgpu)-8g", (32,)),
+    (r"a4x-.*", (4,)),
+    (r"g2-standard-(4|8|12|16|32)", (1,)),
+    (r"g2-standard-24", (2,)),
+    (r"g2-standard-48", (4,)),
+    (r"g2-standard-96", (8,)),
+)
+"""Machine -> numbers that it can have; the first pattern counts."""
+
+
+def explain_local_ssd(machine: str, count: object) -> str:
+    """Say what to write in place of a number of disks; "" when it is right. 0 is always: none, or what the type has."""
+    found = next((numbers for pattern, numbers in _NUMBERS if re.fullmatch(pattern, machine)), None)
+    if found is None or count == 0 or count in found:
+        return ""
+    if not found:
+        return "take it away"
+    return f"write {found[0]}" if len(found) == 1 else f"write {found[0]} to {found[-1]}"

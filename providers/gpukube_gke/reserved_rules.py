@@ -1,0 +1,119 @@
+"""Which machines can be bought how: reservations, flex-start, queued provisioning, and what is not sold on demand.
+
+Lives here: checks of `capacity` that GKE and Compute Engine add. Must not live here: that exactly one form is written
+(`gpukube.spec.rules`), native fields beside a form (`combinations`), how it is sent (`buying`).
+
+Sources: GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool, preconditions (flex-start is autoscaled,
+queued pools begin at zero); docs: kubernetes-engine/concepts/dws (seven days), kubernetes-engine/how-to/gpus (zones of
+a reservation), compute/docs/accelerator-optimized-machines (what is sold how); GKE cluster autoscaler, machinetypes (no
+DWS for a3-edgegpu).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Diagnostic
+from gpukube_gke.buying import LONGEST_RUN_S, is_short_lived, reservation_form
+from gpukube_gke.places import is_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+
+__all__ = ["check_reserved"]
+
+_FLEX: Final = "capacity.reserved.gke.flexStart"
+_QUEUED: Final = "capacity.reserved.gke.queued"
+_WITHOUT_DWS: Final = "a3-edgegpu-"
+_SELDOM_SOLD: Final[tuple[tuple[str, frozenset[str], str, str], ...]] = (
+    (
+        r"a3-highgpu-[124]g(-nolssd)?",
+        frozenset({"spot", "flexStart", "queued"}),
+        "is sold as Spot and by flex-start only",
+        "write capacity.type: spot, or reserved with flexStart, or take a3-highgpu-8g",
+    ),
+    (
+        r"(a3-ultragpu|a4|a4x)-.*",
+        frozenset({"spot", "reservation", "flexStart", "queued"}),
+        "is not sold on demand",
+        "write capacity.type: reserved with a reservation or flexStart, or spot",
+    ),
+)
+"""Machine, how it can be bought, what is said of it otherwise, what to write."""
+
+
+def check_reserved(target: Target) -> Iterator[Diagnostic]:
+    """Find ways of buying that cannot come about, and those that seldom do."""
+    form = reservation_form(target)
+    if form == "reservation":
+        yield from _reservation(target)
+    if is_short_lived(target):
+        yield from _short_lived(target, _QUEUED if form == "queued" else _FLEX)
+    if form == "flexStart" and not target.nodes.autoscaled:
+        yield Diagnostic(
+            "gke-flex-start",
+            target.locator.at("nodes"),
+            "flex-start needs an autoscaled pool, and nodes.count is a fixed size",
+            fix="write nodes: {autoscaling: {min: 0, max: N}}",
+            why="machines come when there is capacity, not when the pool is made",
+        )
+    if form == "queued" and not (target.nodes.autoscaled and target.nodes.count == target.nodes.minimum == 0):
+        yield Diagnostic(
+            "gke-queued",
+            target.locator.at("nodes"),
+            "queued provisioning needs an autoscaled pool that begins at zero",
+            fix="write nodes: {autoscaling: {min: 0, max: N}}",
+            why="the nodes come for a ProvisioningRequest, all at once, and for nothing else",
+        )
+    yield from _on_demand(target, form)
+
+
+def _reservation(target: Target) -> Iterator[Diagnostic]:
+    location = target.cluster.identity["location"]
+    if len(target.zones) != 1 and not (not target.zones and is_zone(location)):
+        count = f"there are {len(target.zones)}" if target.zones else "none is named"
+        yield Diagnostic(
+            "gke-reservation-zone",
+            target.locator.at("zones"),
+            f"a reservation is in one zone, and under zones {count}",
+            fix="write zones: [ZONE], the one that the reservation is in",
+            why="elsewhere GKE answers: reservation not found for node pool at zone (cluster-toolkit#5043)",
+            severity="warning",
+        )
+
+
+def _short_lived(target: Target, path: str) -> Iterator[Diagnostic]:
+    found = target.capacity.reservation
+    if target.machine.name.startswith(_WITHOUT_DWS):
+        yield Diagnostic(
+            "gke-flex-start",
+            target.locator.at(path),
+            f"{target.machine.name} is bought neither by flex-start nor queued",
+            fix="write capacity.type: on-demand, or take a3-highgpu-8g",
+        )
+    if found and found.max_run_s is not None and found.max_run_s > LONGEST_RUN_S:
+        yield Diagnostic(
+            "gke-run-duration",
+            target.locator.at(f"{path}.maxRunDuration"),
+            f"maxRunDuration is {_days(found.max_run_s)}, longer than such a node may live",
+            fix="write 7d or less",
+        )
+
+
+def _days(seconds: int) -> str:
+    return f"{seconds / 86400:.3g} days"
+
+
+def _on_demand(target: Target, form: str) -> Iterator[Diagnostic]:
+    for pattern, ways, says, fix in _SELDOM_SOLD:
+        if re.fullmatch(pattern, target.machine.name) and (form or target.capacity.type) not in ways:
+            yield Diagnostic(
+                "gke-on-demand",
+                target.locator.at("capacity.type"),
+                f"{target.machine.name} {says}",
+                fix=fix,
+                severity="warning",
+            )
