@@ -28,6 +28,8 @@ POOLS: Final[dict[str, str]] = {
     "gpu-and-type": "A pool says both gpu and instanceType, and they contradict each other.",
     "instance-status": "The instance type is of a former generation, in preview, or perhaps retired.",
     "owner": "Nobody, or two components, would advertise the GPUs of a pool, or the one asked for is not supported.",
+    "autoscaler-misled": "While a pool is empty, the autoscaler expects other devices than its nodes will show.",
+    "autoscaler-unready": "The autoscaler takes nodes without nvidia.com/gpu for nodes that are not ready.",
     "chart-not-ours": "devicePlugin.version or values are given for a pool that no chart of gpukube's serves.",
     "chart-twice": "Pools of one cluster ask for different versions or values of its one release.",
     "chart-value-ours": "devicePlugin.values sets something else at a place that gpukube sets itself.",

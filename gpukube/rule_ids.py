@@ -86,6 +86,8 @@ RULE_IDS: Final[dict[str, str]] = {
     "silence-rule": "GPK312",
     "silence-error": "GPK313",
     "silence-unused": "GPK314",
+    "autoscaler-misled": "GPK318",
+    "autoscaler-unready": "GPK319",
     # EKS: gpukube_eks.codes.
     "eks-name": "GPK401",
     "eks-node-count": "GPK402",

@@ -62,11 +62,13 @@ class Autoscaler:
         foreseen: Devices that it expects of a node that is not there yet; None for pools without GPUs.
         teach: The command that tells it of these devices, or what helps where nothing can tell it.
         accelerator_label: By it the autoscaler knows nodes that will have GPUs, and waits for nvidia.com/gpu.
+        judged_by_rules: Whether the provider's rules (Provider.check) speak of what it misjudges, in the cloud's words.
     """
 
     foreseen: Callable[[Observed], Mapping[str, int] | None]
     teach: Callable[[CloudView, Observed, Mapping[str, int]], str]
     accelerator_label: str
+    judged_by_rules: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,23 @@
-"""The cloud's part of the evidence, and the diagnosis that a provider's package brings.
+"""The cloud's part of the evidence.
 
-Lives here: finding and naming. Must not live here: checks.
+Lives here: finding and naming. Must not live here: checks, and the look-up of a provider's diagnosis (engine).
 """
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from gpukube.core.cloud_check import CloudView, Diagnosis
+from gpukube.core.cloud_check import CloudView
+from gpukube.engine.diagnoses import diagnosis_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence
-    from gpukube.provider import Provider
 
-__all__ = ["apply_command", "diagnosed_pools", "diagnosis_of", "view_of"]
+__all__ = ["apply_command", "diagnosed_pools", "view_of"]
 
 
 def view_of(evidence: Evidence) -> CloudView | None:
@@ -27,19 +25,6 @@ def view_of(evidence: Evidence) -> CloudView | None:
     if evidence.facts is None:
         return None
     return CloudView(evidence.cluster, evidence.facts, evidence.live)
-
-
-def diagnosis_of(provider: Provider) -> Diagnosis | None:
-    """Give what the provider's package knows; None where it has no module `diagnose`."""
-    return _load(type(provider).__module__.partition(".")[0])
-
-
-@cache
-def _load(package: str) -> Diagnosis | None:
-    if find_spec(f"{package}.diagnose") is None:
-        return None
-    found: object = getattr(import_module(f"{package}.diagnose"), "DIAGNOSIS", None)
-    return found if isinstance(found, Diagnosis) else None
 
 
 def diagnosed_pools(evidence: Evidence) -> Iterator[tuple[CloudView, Diagnosis, Observed]]:

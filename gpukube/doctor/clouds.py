@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.doctor import access, machines, pool_marks, pool_states, scaling
 from gpukube.doctor.check import Check
-from gpukube.doctor.cloud_view import diagnosis_of, view_of
+from gpukube.doctor.cloud_view import view_of
+from gpukube.engine.diagnoses import diagnosis_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

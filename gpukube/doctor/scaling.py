@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.core.ailment import Ailment
+from gpukube.core.belief import compare, devices_text
 from gpukube.doctor.check import Check
 from gpukube.doctor.cloud_view import diagnosed_pools
 
@@ -35,21 +36,19 @@ def _misled(evidence: Evidence) -> Iterator[Ailment]:
         scaler = diagnosis.autoscaler
         if scaler is None or pool.fields.get("nodes.autoscaling.min") != 0:
             continue
-        foreseen, real = scaler.foreseen(pool), _real_devices(evidence, pool)
-        if foreseen is None or not real:
+        foreseen = scaler.foreseen(pool)
+        belief = None if foreseen is None else compare(_real_devices(evidence, pool), foreseen)
+        if belief is None:
             continue
-        wrong = {name: count for name, count in real.items() if foreseen.get(name) != count}
-        if not wrong:
-            continue
-        unknown = [name for name in wrong if name not in foreseen]
+        told = f"its nodes show {devices_text(belief.real)}, and while it is empty the autoscaler expects "
         yield Ailment(
             where=view.name_of(pool),
-            seen=f"its nodes show {_told(real)}, and while it is empty the autoscaler expects {_told(foreseen)}",
-            remedy=scaler.teach(view, pool, wrong),
-            evidence=tuple(f"{name} is unknown to it" for name in unknown),
-            severity="error" if unknown or any(foreseen.get(name) == 0 for name in wrong) else "warning",
+            seen=told + devices_text(belief.foreseen),
+            remedy=scaler.teach(view, pool, belief.wrong),
+            evidence=tuple(f"{name} is unknown to it" for name in belief.unknown),
+            severity="error" if belief.is_blind else "warning",
             consequence=""
-            if unknown
+            if belief.unknown
             else "it starts another number of nodes than the pods need, until the first one is there",
         )
 
@@ -62,10 +61,6 @@ def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
         return {name: count for name, count in commonest.items() if count}
     wanted = [(pool.owner, pool.pool) == (d.target.owner, d.target.pool) for d in evidence.desired]
     return evidence.desired[wanted.index(True)].promise.per_node if any(wanted) else {}
-
-
-def _told(devices: Mapping[str, int]) -> str:
-    return ", ".join(f"{name}: {count}" for name, count in sorted(devices.items())) or "no devices"
 
 
 def _unready(evidence: Evidence) -> Iterator[Ailment]:
@@ -81,11 +76,11 @@ def _unready(evidence: Evidence) -> Iterator[Ailment]:
         if blind:
             yield Ailment(
                 where=view.name_of(pool),
-                seen=f"{len(blind)} of its nodes show {_told(blind[0].devices)} and no {_GPU}: the autoscaler takes "
-                "them for nodes that are not ready",
+                seen=f"{len(blind)} of its nodes show {devices_text(blind[0].devices)} and no {_GPU}: the autoscaler "
+                "takes them for nodes that are not ready",
                 remedy="show the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
                 "then gpukube pool apply -f SPEC; or give the pool a fixed size",
-                evidence=tuple(f"node {node.name}: {_told(node.devices)}" for node in blind[:_MOST_NAMED]),
+                evidence=tuple(f"node {node.name}: {devices_text(node.devices)}" for node in blind[:_MOST_NAMED]),
                 severity="warning",
             )
 

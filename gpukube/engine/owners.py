@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.core.belief import check_belief
 from gpukube.core.owners import ADVERTISER_LABEL, ReleaseChoice, choose_release, decide_owner, with_live
 from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Ownership
+from gpukube.engine.diagnoses import diagnosis_of
 from gpukube.engine.fidelity import check_fidelity
 from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
 from gpukube.provider import load_provider
@@ -104,7 +106,10 @@ def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) 
         return None
     if _errors(problems):
         return None
-    return provider.desired(target, ownership, promise_of(target))
+    desired = provider.desired(target, ownership, promise_of(target))
+    diagnosis = diagnosis_of(provider)
+    found += check_belief(desired, diagnosis.autoscaler if diagnosis else None)
+    return desired
 
 
 def settle_owners(

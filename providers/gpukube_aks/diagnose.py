@@ -385,7 +385,7 @@ _CHECKS: Final = (
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,
     illness=_illness,
-    autoscaler=Autoscaler(_foreseen, _teach, "kubernetes.azure.com/accelerator"),
+    autoscaler=Autoscaler(_foreseen, _teach, "kubernetes.azure.com/accelerator", judged_by_rules=True),
     show=_show,
     remove=_remove,
     upgrade=_upgrade,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.doctor.check import examine
-from gpukube.doctor.cloud_view import diagnosis_of
 from gpukube.doctor.clouds import CHECKS, cloud_checks
+from gpukube.engine.diagnoses import diagnosis_of
 from gpukube.provider import load_provider
 from gpukube.testing.fakes import FakeProvider
 from gpukube_eks.observe import observe_leftover

@@ -1,0 +1,147 @@
+"""What an autoscaler believes of nodes that are not there yet, compared with what they will show.
+
+Pure. Lives here: the comparison, and what to say of a pool before it is made. Must not live here: what one cloud's
+autoscaler goes by (its package's diagnose.py), and live nodes (doctor).
+
+An autoscaler plans with a template node. For a pool that has a node it is that node; for an empty one it is made of the
+instance type, which knows physical GPUs and neither MIG instances nor replicas (kubernetes/autoscaler,
+cluster-autoscaler/cloudprovider: aws_manager.go, azure_template.go). A node that has the cloud's accelerator label and
+no nvidia.com/gpu counts as not ready, whatever else it shows (kubernetes/autoscaler#8095).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube.core.values import Observed
+from gpukube.errors import Diagnostic
+from gpukube.gpu.capacity import GPU_RESOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.core.cloud_check import Autoscaler
+    from gpukube.core.values import Desired
+
+__all__ = ["Belief", "believed", "check_belief", "compare", "devices_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """A wrong idea of a node.
+
+    Attributes:
+        foreseen: Devices that the autoscaler expects, per node.
+        real: Devices that a node shows.
+    """
+
+    foreseen: Mapping[str, int]
+    real: Mapping[str, int]
+
+    @property
+    def wrong(self) -> dict[str, int]:
+        """The devices of which it expects another number, with the real one."""
+        return {name: count for name, count in self.real.items() if self.foreseen.get(name) != count}
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The devices that it has never heard of."""
+        return tuple(name for name in self.wrong if name not in self.foreseen)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether pods that ask for some of the devices never make it start a node."""
+        return any(not self.foreseen.get(name) for name in self.wrong)
+
+
+def compare(real: Mapping[str, int], foreseen: Mapping[str, int]) -> Belief | None:
+    """Compare what a node shows with what the autoscaler expects of it; None when that is right."""
+    belief = Belief(foreseen, real)
+    return belief if belief.wrong else None
+
+
+def believed(desired: Desired, scaler: Autoscaler | None) -> Belief | None:
+    """Say what is believed of a declared pool while it is empty.
+
+    Args:
+        desired: The pool.
+        scaler: Its cloud's, None where it knows all devices by itself.
+
+    Returns:
+        None where the belief is right, or nobody acts on it: pools of a fixed size, and those that are never empty.
+    """
+    if scaler is None or not desired.target.nodes.autoscaled or desired.target.nodes.minimum:
+        return None
+    foreseen = scaler.foreseen(_as_live(desired))
+    return None if foreseen is None else compare(desired.promise.per_node, foreseen)
+
+
+def check_belief(desired: Desired, scaler: Autoscaler | None) -> list[Diagnostic]:
+    """Warn of a pool that its autoscaler will misjudge; nothing where the provider's own rules speak of it."""
+    if scaler is None or scaler.judged_by_rules or not desired.target.nodes.autoscaled:
+        return []
+    return [*_misled(desired, scaler), *_unready(desired, scaler)]
+
+
+def devices_text(devices: Mapping[str, int]) -> str:
+    """Write devices for people: "nvidia.com/gpu: 8"."""
+    return ", ".join(f"{name}: {count}" for name, count in sorted(devices.items())) or "no devices"
+
+
+def _misled(desired: Desired, scaler: Autoscaler) -> Iterator[Diagnostic]:
+    belief = believed(desired, scaler)
+    if belief is None:
+        return
+    most = desired.target.nodes.maximum
+    yield Diagnostic(
+        "autoscaler-misled",
+        desired.target.locator.at("nodes.autoscaling.min"),
+        f"{desired.target.where}: a node shows {devices_text(belief.real)}, and while the pool is empty the autoscaler "
+        f"expects {devices_text(belief.foreseen)}",
+        why="pods that ask for these devices start no node"
+        if belief.is_blind
+        else "from zero it starts another number of nodes than the pods need, until the first one is there",
+        fix="write min: 1 or more" + ("" if belief.is_blind else f", or keep max low (now {most})"),
+        severity="error" if belief.is_blind else "warning",
+    )
+
+
+def _unready(desired: Desired, scaler: Autoscaler) -> Iterator[Diagnostic]:
+    if GPU_RESOURCE in desired.promise.per_node or scaler.accelerator_label not in desired.labels:
+        return
+    sharing = desired.target.sharing
+    ways = ["strategy: single"] if sharing.mig and sharing.mig.strategy == "mixed" else []
+    ways += ["renameByDefault: false"] if sharing.slicing and sharing.slicing.rename else []
+    alike = [] if sharing.mig and len(sharing.mig.profiles) > 1 else [" and ".join(ways)]
+    yield Diagnostic(
+        "autoscaler-unready",
+        desired.target.locator.at("nodes.autoscaling"),
+        f"{desired.target.where}: its nodes show {devices_text(desired.promise.per_node)} and no {GPU_RESOURCE}: the "
+        "autoscaler takes them for nodes that are not ready",
+        why="it knows GPUs by that name only, starts more nodes, and after three such nodes stops scaling at all "
+        "(kubernetes/autoscaler#7050, #8095)",
+        fix=f"write {', or '.join([*alike, 'a fixed nodes.count'])}",
+        severity="warning",
+    )
+
+
+def _as_live(desired: Desired) -> Observed:
+    """Imagine the pool as its cloud would show it, made as declared and empty."""
+    target = desired.target
+    return Observed(
+        name=target.name,
+        owner=target.owner,
+        pool=target.pool,
+        protected=target.protect,
+        state="ready",
+        status="",
+        failure="",
+        fields=desired.fields,
+        nodes=0,
+        labels=desired.labels,
+        effective_taints=desired.effective_taints,
+        instance_type=target.machine.name,
+        etag="",
+        native={},
+    )
