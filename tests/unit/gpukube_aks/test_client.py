@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from azure.core import MatchConditions
@@ -10,13 +11,16 @@ from azure.core.exceptions import HttpResponseError, ResourceModifiedError, Reso
 
 from gpukube.core.values import ClusterRef, Operation, Ownership, Promise, Request, Settings
 from gpukube.endpoint import Endpoint
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict
+from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, SpecError
 from gpukube_aks import AksProvider
 from gpukube_aks.access import EmulatedIdentity
 from gpukube_aks.client import AksCloud
 from gpukube_aks.observe import observe_pool
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 from tests.unit.gpukube_aks.fakes import FakeAnswer, FakeSdk
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Desired
 
 BASE = "https://management.azure.com"
 HANDLE = f"{BASE}/subscriptions/s/providers/Microsoft.ContainerService/locations/eastus/operations/1?t=x"
@@ -89,6 +93,40 @@ def test_pool_when_read_alone_is_one_call_and_none_when_missing() -> None:
     assert (found.state, found.status) == ("deleting", "Deleting")
     assert cloud.pool("other") is None
     assert sdk.calls == [("get", "ml/train/a100mig"), ("get", "ml/train/other")]
+
+
+def wanting(version: str) -> Desired:
+    target = make_target(kubernetes_version=version)
+    return AksProvider().desired(target, Ownership("cloud", "chart", "c", {}, ""), Promise({}, target.nodes))
+
+
+def test_pool_when_completed_is_left_as_it_is_without_a_call() -> None:
+    sdk = FakeSdk()
+
+    assert connect(sdk).complete(DESIRED) is DESIRED
+    assert sdk.calls == []
+
+
+@pytest.mark.parametrize("version", ["1.34", "1.32.5"])
+def test_version_when_it_goes_with_the_cluster_is_completed_by_one_look_at_it(version: str) -> None:
+    sdk = FakeSdk(cluster=cluster_wire())
+    cloud, desired = connect(sdk), wanting(version)
+
+    assert cloud.complete(desired) is desired
+    assert cloud.complete(desired) is desired
+    assert [call[0] for call in sdk.calls] == ["cluster"]
+
+
+@pytest.mark.parametrize("version", ["1.35", "1.34.3", "1.31"])
+def test_version_when_it_does_not_go_with_the_cluster_is_refused_before_any_write(version: str) -> None:
+    sdk = FakeSdk(cluster=cluster_wire())
+    cloud = connect(sdk)
+    cloud.identify()
+    with pytest.raises(SpecError) as caught:
+        cloud.complete(wanting(version))
+
+    assert [problem.code for problem in caught.value.diagnostics] == ["version-skew"]
+    assert [call[0] for call in sdk.calls] == ["cluster"]
 
 
 @pytest.mark.parametrize(

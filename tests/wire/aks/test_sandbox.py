@@ -24,10 +24,11 @@ from gpukube.core.values import (
     Taint,
     Upgrade,
 )
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
+from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError, SpecError
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox import daemon
 from gpukube_aks import AksProvider
+from gpukube_aks.limits import LIMITS
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 
 if TYPE_CHECKING:
@@ -116,6 +117,38 @@ def test_cluster_when_identified_tells_its_facts(cloud: AksCloud) -> None:
     facts = cloud.identify()
 
     assert (facts.location, facts.kubernetes_version, facts.ready) == ("eastus", "1.34.2", True)
+
+
+@pytest.mark.parametrize("version", ["1.35", "1.34.3", "1.31.9"])
+def test_version_when_it_does_not_go_with_the_cluster_is_refused_by_us_as_by_aks(version: str, cloud: AksCloud) -> None:
+    desired = desire(make_target(T4, kubernetes_version=version))
+    with pytest.raises(SpecError) as ours:
+        cloud.complete(desired)
+    with pytest.raises(CloudError) as theirs:
+        cloud.send(desired.create)
+
+    assert code_of(ours.value) == "version-skew"
+    assert "NodePoolMcVersionIncompatible" in str(theirs.value)
+
+
+@pytest.mark.parametrize(
+    "native",
+    [
+        {"proximityPlacementGroupID": LIMITS["proximityPlacementGroupID"].example},
+        {"hostGroupID": LIMITS["hostGroupID"].example},
+        {"enableUltraSSD": True},
+    ],
+    ids=lambda native: next(iter(native)),
+)
+def test_reservation_when_something_excludes_it_is_refused_by_us_as_by_azure(
+    native: dict[str, object], cloud: AksCloud
+) -> None:
+    target = make_target(T4, capacity=Capacity("reserved", reservation=GROUP), native=native)
+    with pytest.raises(CloudError) as caught:
+        cloud.send(desire(target).create)
+
+    assert "aks-reservation-excludes" in {found.code for found in PROVIDER.check(target)}
+    assert "BadRequest" in str(caught.value)
 
 
 def test_system_pool_when_listed_is_nobodys(cloud: AksCloud) -> None:

@@ -1,0 +1,119 @@
+"""Ranges and forms of native values: each has an example that is taken, and neighbours that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from gpukube_aks.limits import LIMITS
+from gpukube_aks.native import NATIVE, Shape, check_native
+from tests.builders import make_target
+
+SUBNET = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
+REFUSED: Mapping[str, tuple[object, ...]] = {
+    "vnetSubnetID": ("default", f"{SUBNET}/", SUBNET.replace("subnets", "subnet"), SUBNET.rpartition("/subnets")[0]),
+    "podSubnetID": (SUBNET[1:],),
+    "nodePublicIPPrefixID": (SUBNET,),
+    "proximityPlacementGroupID": (SUBNET,),
+    "hostGroupID": (SUBNET,),
+    "creationData.sourceResourceId": (SUBNET,),
+    "upgradeSettings.drainTimeoutInMinutes": (4, 1441),
+    "upgradeSettings.nodeSoakDurationInMinutes": (-1, 31),
+    "kubeletConfig.cpuCfsQuotaPeriod": ("100", "ms", "100 ms", "1d"),
+    "kubeletConfig.imageGcHighThreshold": (-1, 101),
+    "kubeletConfig.imageGcLowThreshold": (-1, 101),
+    "kubeletConfig.allowedUnsafeSysctls": (["vm.swappiness"], ["net.core.somaxconn", "kernel.panic"]),
+    "kubeletConfig.containerLogMaxFiles": (1,),
+    "kubeletConfig.podMaxPids": (-2,),
+    "linuxOSConfig.swapFileSizeMB": (0,),
+    "linuxOSConfig.sysctls.netCoreSomaxconn": (4095, 3240001),
+    "linuxOSConfig.sysctls.netCoreNetdevMaxBacklog": (999, 3240001),
+    "linuxOSConfig.sysctls.netCoreRmemMax": (212991, 134217729),
+    "linuxOSConfig.sysctls.netCoreWmemMax": (212991, 134217729),
+    "linuxOSConfig.sysctls.netCoreOptmemMax": (20479, 4194305),
+    "linuxOSConfig.sysctls.netIpv4TcpMaxSynBacklog": (127, 3240001),
+    "linuxOSConfig.sysctls.netIpv4TcpMaxTwBuckets": (7999, 1440001),
+    "linuxOSConfig.sysctls.netIpv4TcpFinTimeout": (4, 121),
+    "linuxOSConfig.sysctls.netIpv4TcpKeepaliveTime": (29, 432001),
+    "linuxOSConfig.sysctls.netIpv4TcpKeepaliveProbes": (0, 16),
+    "linuxOSConfig.sysctls.netIpv4TcpkeepaliveIntvl": (9, 91),
+    "linuxOSConfig.sysctls.netIpv4IpLocalPortRange": (
+        "1023 60000",
+        "61000 65000",
+        "32000 32767",
+        "32000 65536",
+        "50000 40000",
+        "32000-60000",
+    ),
+    "linuxOSConfig.sysctls.netIpv4NeighDefaultGcThresh1": (127, 80001),
+    "linuxOSConfig.sysctls.netIpv4NeighDefaultGcThresh2": (511, 90001),
+    "linuxOSConfig.sysctls.netIpv4NeighDefaultGcThresh3": (1023, 100001),
+    "linuxOSConfig.sysctls.netNetfilterNfConntrackMax": (131071, 2097153),
+    "linuxOSConfig.sysctls.netNetfilterNfConntrackBuckets": (65535, 524289),
+    "linuxOSConfig.sysctls.fsInotifyMaxUserWatches": (781249, 2097153),
+    "linuxOSConfig.sysctls.fsFileMax": (8191, 9223372036854775808),
+    "linuxOSConfig.sysctls.fsAioMaxNr": (65535, 6553501),
+    "linuxOSConfig.sysctls.fsNrOpen": (8191, 20000501),
+    "linuxOSConfig.sysctls.vmSwappiness": (-1, 101),
+    "linuxOSConfig.sysctls.vmVfsCachePressure": (0, 101),
+}
+"""Path -> values of the right type that AKS does not take: for a range, those beside its ends."""
+
+
+def nested(path: str, value: object) -> dict[str, object]:
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def shape_of(path: str) -> Shape:
+    shape: Shape = NATIVE
+    for name in path.split("."):
+        assert isinstance(shape, Mapping), path
+        shape = shape[name]
+    return shape
+
+
+def test_values_when_compared_with_the_limits_have_some_for_each() -> None:
+    assert REFUSED.keys() == LIMITS.keys()
+
+
+@pytest.mark.parametrize("path", LIMITS)
+def test_limit_when_read_is_of_a_property_that_a_spec_may_hold(path: str) -> None:
+    assert shape_of(path) in {"int", "str", "strings"}
+    assert LIMITS[path].source
+    assert check_native(make_target(native=nested(path, LIMITS[path].example))) == []
+
+
+@pytest.mark.parametrize(("path", "value"), [(path, value) for path, values in REFUSED.items() for value in values])
+def test_value_when_out_of_its_limit_is_refused_where_it_stands(path: str, value: object) -> None:
+    (found,) = check_native(make_target(native=nested(path, value)))
+
+    assert (found.code, str(found.where), found.severity) == ("aks-native-value", f"spec.aks.{path}", "error")
+    assert found.fix == f"write {LIMITS[path].wanted}"
+    assert found.why == LIMITS[path].source
+
+
+@pytest.mark.parametrize(("path", "values"), REFUSED.items())
+def test_range_when_its_ends_are_written_takes_them(path: str, values: tuple[object, ...]) -> None:
+    if all(isinstance(value, int) for value in values):
+        ends = (values[0] + 1, values[-1] - 1) if len(values) > 1 else (values[0] + 1,)  # type: ignore[operator]  # numbers
+        assert all(LIMITS[path].allows(end) for end in ends)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("vnetSubnetID", SUBNET.upper()),
+        ("kubeletConfig.cpuCfsQuotaPeriod", "2h45m"),
+        ("kubeletConfig.cpuCfsQuotaPeriod", "1.5ms"),
+        ("kubeletConfig.allowedUnsafeSysctls", ["kernel.shm*", "kernel.msgmax", "kernel.sem", "fs.mqueue.*", "net.*"]),
+        ("kubeletConfig.allowedUnsafeSysctls", []),
+        ("linuxOSConfig.sysctls.netIpv4IpLocalPortRange", "1024 65535"),
+        ("linuxOSConfig.sysctls.netIpv4IpLocalPortRange", "60999 61000"),
+    ],
+)
+def test_value_when_of_another_right_form_is_taken(path: str, value: object) -> None:
+    assert check_native(make_target(native=nested(path, value))) == []
