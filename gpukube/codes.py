@@ -127,6 +127,7 @@ COMMANDS: Final[dict[str, str]] = {
     "owner-and-spec": "--owner is for commands without a spec.",
     "prune-filtered": "--prune does not go with filters: what they leave out would look undeclared.",
     "saved-plan-option": "An option would shape a saved plan, which is applied as it is.",
+    "no-field": "The format of specs has no such field, or several of that name.",
     "no-names": "`pool wait` is given neither a spec nor names of pools.",
     "no-size": "`pool scale` is given no size.",
     "fixed-size": "Bounds are given for a pool without autoscaling.",

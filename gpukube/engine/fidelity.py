@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.provider import Ability
 
-__all__ = ["check_fidelity", "inexact", "used_features"]
+__all__ = ["check_fidelity", "features_at", "inexact", "used_features"]
 
 _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
     ("nodes.count", "nodes.count", lambda t: not t.nodes.autoscaled),
@@ -49,6 +49,12 @@ CRITICAL: Final = ("nodes.", "capacity.", "sharing.", "taints")
 def used_features(target: Target) -> tuple[str, ...]:
     """List the features a pool asks for."""
     return tuple(feature for feature, _, uses in _USES if uses(target))
+
+
+def features_at(field: str) -> tuple[str, ...]:
+    """List the features that a field of a pool is about, those of the fields below it too: "sharing.mig" -> two."""
+    around = [(feature, f"{at}.") for feature, at, _ in _USES]
+    return tuple(feature for feature, at in around if f"{field}.".startswith(at) or at.startswith(f"{field}."))
 
 
 def inexact(target: Target, abilities: Mapping[str, Ability]) -> dict[str, Ability]:

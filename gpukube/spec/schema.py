@@ -60,7 +60,7 @@ def json_schema() -> Schema:
     generated = cast("Schema", GPUNodePools.model_json_schema(by_alias=True))
     settings = cast("Schema", PoolSettings.model_json_schema(by_alias=True))
     definitions = _definitions(generated) | {PoolSettings.__name__: _without(settings, "$defs")}
-    shaped = {name: _offer_words(name, cast("Schema", _shape(body))) for name, body in definitions.items()}
+    shaped = {name: _offer_words(name, _name_first(cast("Schema", _shape(body)))) for name, body in definitions.items()}
     complete = {name: body for name, body in shaped.items() if name != PoolSettings.__name__} | {"Cluster": _cluster()}
     parts = {f"{name}{_PART}": _as_part(body, name) for name, body in shaped.items() if name not in _WHOLE}
     lists: dict[str, Schema] = {name: {"enum": list(words())} for name, words in LISTS.items()}
@@ -138,6 +138,13 @@ def _with_variables(node: Schema) -> Schema:
         choices: list[Json] = [{"enum": node["enum"]}, {"pattern": VARIABLE}]
         return _without(node, "enum") | {"anyOf": choices}
     return node
+
+
+def _name_first(body: Schema) -> Schema:
+    """Put a pool's name where people write it; the models have it last, and pydantic follows them."""
+    fields = cast("Schema", body.get("properties", {}))
+    names: Schema = {key: fields[key] for key in ("name", "names") if key in fields}
+    return body | {"properties": names | fields} if len(names) > 1 else body
 
 
 def _offer_words(name: str, body: Schema) -> Schema:

@@ -1,0 +1,200 @@
+"""What each cloud makes of a field of a pool: how faithfully, and what a change of it does to a live pool. Pure.
+
+Lives here: the way from a field of the spec to the features and the updatability rows of the providers, and the
+document that `explain` shows. Must not live here: facts about a cloud (they are the providers'), what the format
+says of a field (spec.fieldguide).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from gpukube.core.values import Change
+from gpukube.engine.fidelity import features_at
+from gpukube.provider import load_provider, provider_names
+from gpukube.spec.fieldguide import explain_field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import UpdateRow
+    from gpukube.provider import Provider
+    from gpukube.spec.fieldguide import FieldPage
+
+__all__ = ["Effect", "Faith", "FieldDocument", "FieldPart", "field_document"]
+
+
+class Faith(TypedDict):
+    """How faithfully one cloud does one feature."""
+
+    provider: str
+    feature: str
+    fidelity: str
+    substitute: str
+    reason: str
+
+
+class Effect(TypedDict):
+    """What a change does on one cloud; `direction` is more or fewer where that makes a difference, else empty."""
+
+    provider: str
+    direction: str
+    kind: str
+    sentence: str
+    source: str
+
+
+class FieldPart(TypedDict):
+    """One field, and those below it."""
+
+    field: str
+    type: str
+    required: bool
+    default: object
+    choices: list[str]
+    known: list[str]
+    limits: str
+    description: str
+    examples: list[object]
+    providers: list[str]
+    fidelity: list[Faith]
+    changes: list[Effect]
+    fields: list[FieldPart]
+
+
+class FieldDocument(FieldPart):
+    """The field that was asked for."""
+
+    schemaVersion: int
+    kind: str
+
+
+_CONFIG: Final = "labels[nvidia.com/device-plugin.config]"
+_LABEL: Final = "labels[team]"
+_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "gpu": ("instanceType",),
+    "gpu.count": ("gpu",),
+    "gpuTaint": ("taints",),
+    "labels": (_LABEL,),
+    "tags": ("tags[team]",),
+    "driver.owner": ("driver",),
+    "devicePlugin.owner": ("devicePlugin", "labels[gpukube.io/advertiser]"),
+    "sharing.mig.profile": ("labels[nvidia.com/mig.config]",),
+    "sharing.mig.layout": ("labels[nvidia.com/mig.config]",),
+    "sharing.mig.strategy": (_CONFIG,),
+    "sharing.timeSlicing": (_CONFIG,),
+    "sharing.mps": (_CONFIG,),
+    "capacity.reserved": ("capacity.reserved", "capacity.{key}", "capacity.reserved.{key}"),
+}
+"""Field of a pool, with those below it -> keys of Desired.fields that it becomes, beside the one of its own name."""
+
+
+def field_document(text: str, *, recursive: bool) -> FieldDocument:
+    """Explain a field.
+
+    Args:
+        text: As spec.fieldguide.explain_field takes it.
+        recursive: Say of the fields below it what clouds make of them too, and of those below them.
+
+    Raises:
+        SpecError: no-field.
+    """
+    clouds = [load_provider(name) for name in provider_names()]
+    part = _part(explain_field(text), clouds, told=True, recursive=recursive)
+    return {"schemaVersion": 0, "kind": "FieldExplanation", **part}
+
+
+def _part(page: FieldPage, clouds: list[Provider], *, told: bool, recursive: bool) -> FieldPart:
+    """Describe a page; what clouds make of it only where it is told, and below only the next fields unless all."""
+    path = _in_pool(page.path)
+    concerned = [cloud for cloud in clouds if cloud.name in _concerned(path, clouds)] if told and path else []
+    return {
+        "field": page.path,
+        "type": page.type,
+        "required": page.required,
+        "default": page.default,
+        "choices": list(page.choices),
+        "known": list(page.known),
+        "limits": page.limits,
+        "description": page.description,
+        "examples": list(page.examples),
+        "providers": list(page.providers),
+        "fidelity": [found for cloud in concerned for found in _faiths(path, cloud)],
+        "changes": [found for cloud in concerned for found in _effects(path, page, cloud)],
+        "fields": [
+            _part(field, clouds, told=recursive, recursive=recursive) for field in page.fields if told or recursive
+        ],
+    }
+
+
+def _in_pool(path: str) -> str:
+    """Give the path below a pool: sharing.mig for pools[].sharing.mig; "" for what is no field of a pool."""
+    for head in ("pools[].", "defaults."):
+        if path.startswith(head):
+            return path.removeprefix(head).replace("[]", "")
+    return ""
+
+
+def _concerned(path: str, clouds: list[Provider]) -> set[str]:
+    """Say on which clouds the field is read: one that is named by its path, or all."""
+    names = {cloud.name for cloud in clouds}
+    return names & set(path.split(".")) or names
+
+
+def _faiths(path: str, cloud: Provider) -> Iterator[Faith]:
+    abilities = cloud.abilities()
+    for feature in features_at(path):
+        if ability := abilities.get(feature):
+            yield {
+                "provider": cloud.name,
+                "feature": feature,
+                "fidelity": ability.fidelity,
+                "substitute": ability.substitute,
+                "reason": ability.reason,
+            }
+
+
+def _effects(path: str, page: FieldPage, cloud: Provider) -> Iterator[Effect]:
+    """Ask the provider what a change of the field does; the same answer once."""
+    said: set[tuple[str, str]] = set()
+    for key in _keys(path):
+        rows = [(direction, _row(cloud, key, old, new)) for direction, old, new in _changes(page)]
+        alike = len({(row.kind, row.sentence) for _, row in rows if row}) == 1
+        for direction, row in rows[:1] if alike else rows:
+            if row is None or (row.kind, row.sentence) in said:
+                continue
+            said.add((row.kind, row.sentence))
+            yield {
+                "provider": cloud.name,
+                "direction": "" if alike else direction,
+                "kind": row.kind,
+                "sentence": row.sentence,
+                "source": row.source,
+            }
+
+
+def _keys(path: str) -> tuple[str, ...]:
+    last = path.rpartition(".")[2]
+    others = [keys for field, keys in _KEYS.items() if f"{path}.".startswith(f"{field}.")]
+    return tuple(dict.fromkeys((path, *(key.format(key=last) for keys in others for key in keys))))
+
+
+def _row(cloud: Provider, key: str, old: object, new: object) -> UpdateRow | None:
+    """Look a row up; None where the provider has none of that name, or only the one of any label."""
+    row = cloud.update_row(Change(key, old, new))
+    if row.kind == "refused" or not row.source:
+        return None
+    if key.startswith("labels[") and key != _LABEL:
+        plain = cloud.update_row(Change(_LABEL, old, new))
+        return None if (row.kind, row.sentence) == (plain.kind, plain.sentence) else row
+    return row
+
+
+def _changes(page: FieldPage) -> tuple[tuple[str, object, object], ...]:
+    """Choose values that stand for any: of numbers and lists both ways."""
+    if page.type == "integer":
+        return ("more", 1, 2), ("fewer", 2, 1)
+    if page.type == "[]string":
+        return ("more", ("a",), ("a", "b")), ("fewer", ("a", "b"), ("a",))
+    example = page.examples[0] if page.examples else "a"
+    return (("", example, example),)

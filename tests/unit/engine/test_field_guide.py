@@ -1,0 +1,100 @@
+"""What clouds make of a field is told by their own tables, and agrees with what edits of specs bring about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpukube.engine.fidelity import features_at
+from gpukube.engine.field_guide import field_document
+from gpukube.provider import FEATURES, load_provider
+from gpukube.spec.fieldguide import field_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Part = Any  # a FieldPart, some keys of which a test looks at
+
+
+def told(field: str) -> Part:
+    return field_document(field, recursive=False)
+
+
+def effects(field: str) -> set[tuple[str, str, str]]:
+    return {(one["provider"], one["direction"], one["kind"]) for one in told(field)["changes"]}
+
+
+EFFECTS = {
+    "sharing.mig.profile": {("aks", "", "replace"), ("eks", "", "disruptive"), ("gke", "", "replace")},
+    "sharing.mig.strategy": {("aks", "", "disruptive"), ("eks", "", "disruptive")},
+    "sharing.mps.replicas": {("aks", "", "disruptive"), ("eks", "", "disruptive"), ("gke", "", "disruptive")},
+    "instanceType": {("aks", "", "replace"), ("eks", "", "replace"), ("gke", "", "replace")},
+    "gpu.count": {("aks", "", "replace"), ("eks", "", "replace"), ("gke", "", "replace")},
+    "labels": {("aks", "", "in-place"), ("eks", "", "in-place"), ("gke", "", "in-place")},
+    "labels.team": {("aks", "", "in-place"), ("eks", "", "in-place"), ("gke", "", "in-place")},
+    "tags": {("aks", "", "in-place"), ("eks", "", "in-place"), ("gke", "", "disruptive")},
+    "gpuTaint": {("aks", "", "in-place"), ("eks", "", "in-place"), ("gke", "", "in-place")},
+    "nodes.count": {
+        (c, d, k) for c in ("aks", "eks", "gke") for d, k in (("more", "in-place"), ("fewer", "disruptive"))
+    },
+    "capacity.maxPrice": {("aks", "", "replace")},
+    "capacity.reserved.eks.capacityBlock": {("eks", "", "replace")},
+    "driver.owner": {("aks", "", "replace"), ("gke", "", "disruptive")},
+    "eks.releaseVersion": {("eks", "", "disruptive")},
+    "gke.config.gvnic.enabled": {("gke", "", "disruptive")},
+    "aks.colour": set(),
+    "name": set(),
+    "clusters": set(),
+    "metadata.name": set(),
+    "devicePlugin.version": set(),
+}
+
+
+@pytest.mark.parametrize(("field", "expected"), EFFECTS.items(), ids=EFFECTS)
+def test_change_when_explained_then_is_what_the_rows_say(field: str, expected: set[tuple[str, str, str]]) -> None:
+    assert effects(field) == expected
+
+
+def test_change_when_told_then_names_its_source() -> None:
+    for field in ("nodes.count", "sharing.mig.profile", "image"):
+        for one in told(field)["changes"]:
+            assert one["sentence"]
+            assert one["source"]
+
+
+def test_fidelity_when_told_then_is_the_provider_s_own() -> None:
+    found = {(one["provider"], one["feature"]): one for one in told("sharing.mig.strategy")["fidelity"]}
+    assert found["gke", "sharing.mig.mixed"]["fidelity"] == "missing"
+    ability = load_provider("eks").abilities()["sharing.mig.mixed"]
+    assert found["eks", "sharing.mig.mixed"]["substitute"] == ability.substitute
+    assert told("capacity.reserved.gke")["fidelity"] == told("metadata")["fidelity"] == []
+
+
+def test_features_when_fields_are_explained_then_none_is_left_out() -> None:
+    fields = [name.removeprefix("pools.") for name in field_names() if name.startswith("pools.")]
+    assert {feature for field in fields for feature in features_at(field)} == set(FEATURES)
+    assert features_at("sharing.mig.profile") == ("sharing.mig.single", "sharing.mig.mixed")
+    assert features_at("disk") == ("disk.size", "disk.type")
+    assert features_at("name") == ()
+
+
+def parts(part: Part) -> Iterator[Part]:
+    yield part
+    for field in part["fields"]:
+        yield from parts(field)
+
+
+def test_document_when_not_recursive_then_only_the_field_itself_is_asked_of_clouds() -> None:
+    found = told("sharing.mig")
+    assert found["fidelity"]
+    assert {part["field"].rpartition(".")[2] for part in found["fields"]} >= {"profile", "strategy"}
+    assert all(not part["changes"] and not part["fields"] for part in found["fields"])
+
+
+def test_document_when_recursive_then_all_levels_are_told() -> None:
+    found = {part["field"]: part for part in parts(field_document("pools", recursive=True))}
+    assert len(found) > 50
+    assert found["pools[].sharing.mig.profile"]["changes"]
+    assert found["pools[].nodes.autoscaling.max"]["limits"] == "1 or more"
+    assert field_document("pools", recursive=True)["schemaVersion"] == 0
