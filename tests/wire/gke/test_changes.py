@@ -74,7 +74,15 @@ def test_rows_when_compared_with_the_edits_have_one_each() -> None:
     assert mutable <= {edit.row for edit in EDITS.values() if edit.kind in MUTABLE}
 
 
-ROLLING = ("instanceType, the same GPUs", "disk.type", "image", "sharing.mps.replicas", "driver", "tags", "gke.version")
+ROLLING = (
+    "instanceType, the same GPUs",
+    "disk.type",
+    "image",
+    "sharing.mps.replicas",
+    "driver",
+    "tags",
+    "kubernetesVersion",
+)
 
 
 @pytest.mark.parametrize("name", ROLLING)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpukube.core.diff import diff_fields
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Disk, Nodes, Operation, Taint
+from gpukube.core.values import Disk, Nodes, Operation, Taint, Upgrade
 from gpukube.errors import CapacityError, CloudError, Conflict, SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
 from gpukube.provider import BUSY, MOVED
@@ -234,13 +234,15 @@ TARGETS = st.builds(
     sharing=st.sampled_from([Sharing(), Sharing(None, Slicing("time-slicing", 4)), Sharing(None, Slicing("mps", 8))]),
     driver_owner=st.sampled_from(["auto", "none"]),
     image=st.sampled_from(["", "COS_CONTAINERD", "UBUNTU_CONTAINERD"]),
+    kubernetes_version=st.sampled_from(["", "1.33", "1.34"]),
+    upgrade=st.sampled_from([Upgrade(), Upgrade("0", "1"), Upgrade("2")]),
     disk=st.sampled_from([Disk(None, None), Disk(200, "pd-ssd")]),
     tags=st.dictionaries(st.just("env"), st.sampled_from(["dev", "prod"])),
     native=st.fixed_dictionaries(
         {},
         optional={
             "management": st.booleans().map(lambda on: {"autoRepair": on}),
-            "upgradeSettings": st.just({"maxSurge": 0, "maxUnavailable": 1}),
+            "upgradeSettings": st.sampled_from(["SURGE", "BLUE_GREEN"]).map(lambda name: {"strategy": name}),
             "config": st.booleans().map(lambda on: {"gvnic": {"enabled": on}, "fastSocket": {"enabled": on}}),
         },
     ),

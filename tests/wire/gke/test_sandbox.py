@@ -13,12 +13,13 @@ import yaml
 from gpukube.core.diff import diff_fields
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Capacity, Disk, Nodes, Operation, Settings, Taint
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError
+from gpukube.core.values import Capacity, Disk, Nodes, Operation, Settings, Taint, Upgrade
+from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, SpecError
+from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube_gke.client import connect_cluster
-from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire, gke_target
+from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire, gke_target, reserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     Follow = Callable[[GkeCloud, Operation], Progress]
 
 A, B, C = (f"us-central1-{letter}" for letter in "abc")
+FROM_ZERO = Nodes(0, 0, 3, autoscaled=True)
 CREATE = {"service": "gke", "method": "POST", "path": "/nodePools"}
 
 
@@ -77,15 +79,19 @@ TARGETS = {
     "Ubuntu": gke_target(image="UBUNTU_CONTAINERD"),
     "native": gke_target(
         native={
-            "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1},
-            "maxPodsConstraint": {"maxPodsPerNode": 32},
+            "upgradeSettings": {"strategy": "BLUE_GREEN"},
             "config": {
                 "gvnic": {"enabled": True},
                 "tags": ["gpu"],
-                "accelerators": [{"gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}],
+                "reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"},
             },
         }
     ),
+    "reservation": gke_target(zones=(A,), capacity=reserved("reservation", "ours"), upgrade=Upgrade("0", "1")),
+    "flex-start": gke_target(nodes=FROM_ZERO, capacity=reserved("flexStart", run_s=3600)),
+    "queued": gke_target(nodes=FROM_ZERO, capacity=reserved("queued")),
+    "minor version, pods, driver": gke_target(kubernetes_version="1.33", max_pods=32, driver_version="latest"),
+    "the cluster's minor version": gke_target(kubernetes_version="1.34"),
 }
 
 
@@ -98,6 +104,33 @@ def test_pool_when_created_settles_and_has_no_differences(target: Target, cloud:
     assert diff_fields(desired.fields, observed.fields) == ()
     assert observed.state == "ready"
     assert PROVIDER.follow_up(desired, observed) is None
+
+
+@pytest.mark.parametrize(("zone", "says"), [(B, "no such reservation"), (A, "too few machines left")])
+def test_reservation_when_it_is_elsewhere_or_used_up_is_explained(
+    sandbox: SandboxInfo, connect: Connect, zone: str, says: str
+) -> None:
+    ours = {"zone": A, "machineType": "a2-highgpu-1g", "count": 1}
+    daemon.add_gke_cluster(sandbox, "ml-prod", "us-central1", "reserving", options={"reservations": {"ours": ours}})
+    cluster = replace(CLUSTER, name="reserving")
+    two = Nodes(2, 2, 2, autoscaled=False)
+    target = gke_target(cluster=cluster, zones=(zone,), nodes=two, capacity=reserved("reservation", "ours"))
+
+    with pytest.raises(CapacityError, match=says) as caught:
+        connect(cluster).send(desire(target).create)
+    assert code_of(caught.value) == "reservation"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"kubernetes_version": "1.35"}, {"machine": require_machine("gke", "g4-standard-6")}]
+)
+def test_version_when_the_control_plane_is_older_stops_before_any_call(
+    cloud: GkeCloud, changes: dict[str, object]
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        cloud.complete(desire(gke_target(**changes)))
+    assert code_of(caught.value) == "kubernetes-version"
+    assert [pool.name for pool in cloud.pools()] == ["default-pool"]
 
 
 def test_taint_when_the_cluster_has_only_gpus_is_added_by_an_update(
