@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpukube.catalog.seam import CloudCatalogue, Fact
 from gpukube.gpu.catalogue import find_machine, refuse_reason
 from gpukube.gpu.refreshed import Offer
+from gpukube.provider import importing_sdk
 from gpukube_aks.cuts import CUTS, can_cut
 
 if TYPE_CHECKING:
@@ -131,8 +132,8 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 
 
 def _fetch(inquiry: Inquiry) -> Findings:
-    from gpukube_aks.market import fetch  # noqa: PLC0415 - loads the SDK
-
+    with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", inquiry.where):
+        from gpukube_aks.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
     return fetch(inquiry)
 
 

@@ -20,6 +20,7 @@ from gpukube.catalog.seam import CloudCatalogue, Fact
 from gpukube.gpu.catalogue import CatalogueError
 from gpukube.gpu.mig import profiles
 from gpukube.gpu.refreshed import Offer
+from gpukube.provider import importing_sdk
 from gpukube_eks.ami import SYSTEMS, family_of, find_image
 
 if TYPE_CHECKING:
@@ -136,8 +137,8 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 
 
 def _fetch(inquiry: Inquiry) -> Findings:
-    from gpukube_eks.market import fetch  # noqa: PLC0415 - loads the SDK
-
+    with importing_sdk("boto3", ("boto3", "botocore"), "eks", inquiry.where):
+        from gpukube_eks.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
     return fetch(inquiry)
 
 

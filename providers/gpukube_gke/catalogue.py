@@ -15,6 +15,7 @@ from gpukube.catalog.seam import CloudCatalogue, Fact
 from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.catalogue import machines
 from gpukube.gpu.refreshed import Offer
+from gpukube.provider import importing_sdk
 from gpukube_gke.partitions import PARTITIONS
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 
 
 def _fetch(inquiry: Inquiry) -> Findings:
-    from gpukube_gke.market import fetch  # noqa: PLC0415 - loads the SDK
-
+    with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", inquiry.where):
+        from gpukube_gke.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
     return fetch(inquiry)
 
 

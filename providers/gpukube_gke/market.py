@@ -75,6 +75,9 @@ def fetch(inquiry: Inquiry) -> Findings:
 def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
     """Ask an emulated cloud, with its own dummy token; the environment's proxies are not looked at."""
     project = _require_project(inquiry.account.project or _EMULATED_PROJECT)
+    if not endpoint.url:
+        fix = "set GPUKUBE_GKE_ENDPOINT to its http:// address"
+        raise CloudError("only the gRPC port of the emulated cloud is known", where=inquiry.where, fix=fix)
     with explained(inquiry.where):
         token = EmulatedIdentity(endpoint.url, inquiry.settings.request_timeout_s).token()
     with requests.Session() as session:
