@@ -103,7 +103,7 @@ def test_find_when_every_cloud_has_it_then_side_by_side_as_a_spec_would_choose(g
     for line in (
         "aks  Standard_ND96asr_v4  27.20 USD/h (eastus, 2026-06-18)",
         "eks  p4d.24xlarge  21.96 USD/h (us-east-1, 2026-07-20)",
-        "gke  a2-highgpu-8g  29.42 USD/h (us-central1, 2026-08-03)",
+        "gke  a2-highgpu-8g  29.39 USD/h (us-central1, 2026-08-03)",
     ):
         assert f"  {line}\n" in shown.out
     document = gpukube("catalog", "find", "--gpu", "a100 40gb", "--count", "8", "-o", "json", sandbox=False).json()
