@@ -47,12 +47,12 @@ def check_upgrade(target: Target) -> Iterator[Diagnostic]:
             why="learn.microsoft.com/azure/aks/spot-node-pool",
             severity="warning",
         )
-    most = target.nodes.maximum
-    if surges and most <= MOST_NODES < most + _nodes_of(upgrade.max_surge or _DEFAULT_SURGE, most):
+    least = target.nodes.minimum
+    if surges and least <= MOST_NODES < least + _nodes_of(upgrade.max_surge or _DEFAULT_SURGE, least):
         yield Diagnostic(
             "aks-surge-limit",
             where if upgrade.max_surge else target.locator.at("nodes"),
-            f"an upgrade of {most} nodes adds {surge_text(upgrade)}, more than the {MOST_NODES} of a pool",
+            f"an upgrade of {least} nodes adds {surge_text(upgrade)}, more than the {MOST_NODES} of a pool",
             fix="write upgrade: {maxSurge: 0, maxUnavailable: 1}, or split the pool",
             why="AKS refuses such an upgrade (Azure/AKS release notes of 2026-08-07)",
             severity="warning",

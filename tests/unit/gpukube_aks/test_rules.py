@@ -189,7 +189,7 @@ BROKEN = (
         "nodes",
         "10% of the nodes",
         severity="warning",
-        changes={"nodes": Nodes(1, 1, 910, autoscaled=True)},
+        changes={"nodes": Nodes(910, 910, 1000, autoscaled=True)},
     ),
     Case(
         "fixed number of Spot nodes",
@@ -734,6 +734,7 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
         (T4, {"nodes": FROM_ZERO}),
         (T4, {"nodes": Nodes(0, 0, 0, autoscaled=False)}),
         (T4, {"nodes": Nodes(1000, 1000, 1000, autoscaled=False), "upgrade": Upgrade("0", "1")}),
+        (T4, {"nodes": Nodes(909, 909, 1000, autoscaled=True)}),
         (T4, {"nodes": Nodes(998, 998, 998, autoscaled=False), "upgrade": Upgrade("2")}),
         (T4, {"name": "a234567890"}),
         (T4, {"capacity": Capacity("spot"), "nodes": FROM_ZERO}),
