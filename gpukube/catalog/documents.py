@@ -136,7 +136,7 @@ def _found(entries: Sequence[Entry], provider: str, asked: tuple[GpuModel, float
         return {
             "provider": provider,
             "machine": None,
-            "why": error.why or error.message,
+            "why": f"none with {count:g} x {model} that can be had here" if others else error.why or error.message,
             "rejected": [{"instanceType": m.name, "why": why} for m, why in others],
             "candidates": [_machine(by_machine[m.name, m.model, m.gpus]) for m in near],
         }

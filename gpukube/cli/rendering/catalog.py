@@ -37,6 +37,7 @@ _FACT: Final = 11
 """Width of the names of facts."""
 _REJECTED_SHOWN: Final = 3
 _NEAR_SHOWN: Final = 3
+_FRACTIONS_BELOW: Final = 10
 _ATTACHED: Final = "n1-"
 
 
@@ -132,6 +133,13 @@ def _known(value: float | None) -> str:
     return "-" if value is None else number(value)
 
 
+def _gib(value: float | None) -> str:
+    """Write an amount of memory or disk; a fraction only where it counts."""
+    if value is None:
+        return "-"
+    return number(value) if value < _FRACTIONS_BELOW else f"{value:.0f}"
+
+
 def _yes(value: bool | None) -> str:  # noqa: FBT001 - three answers, "-" is one of them
     return {True: "yes", False: "no", None: "?"}[value]
 
@@ -145,14 +153,14 @@ _ALWAYS: Final[tuple[Column, ...]] = (
 )
 _ROOMY: Final[tuple[Column, ...]] = (
     ("VCPU", lambda m: _known(m["vcpus"])),
-    ("GIB", lambda m: "-" if m["memoryGiB"] is None else f"{m['memoryGiB']:.0f}"),
+    ("GIB", lambda m: _gib(m["memoryGiB"])),
     ("ARCH", lambda m: m["arch"]),
     ("SPOT", lambda m: _usd(m["spot"])),
 )
 """Shown one after the other as long as there is room."""
 _WIDE: Final[tuple[Column, ...]] = (
-    ("GPU GIB", lambda m: _known(m["gpuMemoryGiB"])),
-    ("SSD GIB", lambda m: _known(m["localSsdGiB"])),
+    ("GPU GIB", lambda m: _gib(m["gpuMemoryGiB"])),
+    ("SSD GIB", lambda m: _gib(m["localSsdGiB"])),
     ("ACCELERATOR", lambda m: m["accelerator"] or "-"),
     ("OF", lambda m: f"{m['source']} {m['date']}"),
     ("NOTES", lambda m: m["notes"] or "-"),
@@ -222,7 +230,7 @@ def _price_words(machine: MachinePart) -> str:
 def _shape(machine: MachinePart) -> str:
     parts = [
         f"{_known(machine['vcpus'])} vCPU",
-        f"{_known(machine['memoryGiB'])} GiB",
+        f"{_gib(machine['memoryGiB'])} GiB",
         machine["arch"],
         {True: "MIG", False: "no MIG", None: "MIG is not confirmed"}[machine["mig"]],
     ]
@@ -253,7 +261,7 @@ def _facts(document: CatalogTypeDocument) -> Iterator[Line]:
     facts: Mapping[str, str] = {
         "gpus": f"{number(machine['gpu']['count'])} x {machine['gpu']['model']}, {each}",
         "machine": _shape(machine).removesuffix(f", {machine['status']}"),
-        "disks": f"{number(machine['localSsdGiB'])} GiB local" if machine["localSsdGiB"] else "",
+        "disks": f"{_gib(machine['localSsdGiB'])} GiB local" if machine["localSsdGiB"] else "",
         "accelerator": machine["accelerator"],
         "price": _price_words(machine),
         "spot": f"{_usd(spot)} USD/h ({spot['region']}, {spot['date']})" if spot else "",
