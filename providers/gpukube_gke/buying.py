@@ -35,8 +35,8 @@ LONGEST_RUN_S: Final = 7 * 86400
 """Seven days; what Google gives where nothing is asked for too (docs: kubernetes-engine/concepts/dws)."""
 
 _SHORT_LIVED: Final = ("flexStart", "queued")
-_FORM: Final = "capacity.reserved"
-_RUN: Final = "capacity.reserved.maxRunDuration"
+_FORM: Final = "capacity.reserved.gke"
+_RUN: Final = "capacity.reserved.gke.maxRunDuration"
 
 
 def reservation_form(target: Target) -> str:

@@ -64,8 +64,8 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         for bound in ("min", "max")
     ),
     ("capacity.type", "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
-    ("capacity.reserved", "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
-    ("capacity.reserved.maxRunDuration", "replace", _AT_BIRTH, "", _TERRAFORM),
+    ("capacity.reserved.gke", "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
+    ("capacity.reserved.gke.maxRunDuration", "replace", _AT_BIRTH, "", _TERRAFORM),
     ("zones", "disruptive", "GKE removes the nodes in zones that are taken away", _UPDATE, f"{_PROTO}locations"),
     ("disk.sizeGiB", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_size_gb"),
     ("disk.type", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_type"),

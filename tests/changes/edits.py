@@ -368,8 +368,18 @@ _AKS = [
 _L4: Pool = {"instanceType": "g2-standard-4", "nodes": {"count": 1}, "zones": ["us-central1-a"]}
 _N1: Pool = {"instanceType": "n1-standard-8", "gpu": {"model": "T4", "count": 1}, "nodes": {"count": 1}}
 _A2: Pool = {"instanceType": "a2-highgpu-1g", "nodes": {"count": 1}, "sharing": {"mig": {"profile": "1g.5gb"}}}
+_FLEX: Pool = {"instanceType": "g2-standard-4", "nodes": {"autoscaling": {"min": 0, "max": 2}}}
 _BOTH = ["us-central1-a", "us-central1-b"]
 _CLIENTS, _MPS = "sharing.timeSlicing.replicas", "sharing.mps.replicas"
+
+
+def _flex(duration: str | None) -> Pool:
+    return {"type": "reserved", "reserved": {"gke": {"flexStart": {"maxRunDuration": duration} if duration else {}}}}
+
+
+def _ours(name: str) -> Pool:
+    return {"type": "reserved", "reserved": {"gke": {"reservation": name}}}
+
 
 _GKE = [
     *_to_and_from_zero(_L4),
@@ -408,6 +418,16 @@ _GKE = [
     Edit(_L4, {"tags": {"team": "x"}}, {"tags[team]": D}),
     Edit({**_L4, "nodes": {"count": 0}}, {"driver": {"owner": "none"}}, {"driver": D}),
     Edit({**_L4, "nodes": {"count": 0}}, {"devicePlugin": {"owner": "none"}}, {"devicePlugin": R, "driver": D}),
+    Edit({**_FLEX, "capacity": _flex("1h")}, {"capacity": _flex("2h")}, {"capacity.reserved.gke.maxRunDuration": R}),
+    Edit({**_FLEX, "capacity": _flex("7d")}, {"capacity": _flex(None)}, {}),
+    Edit({**_L4, "capacity": _ours("a")}, {"capacity": _ours("b")}, {"capacity.reserved.gke": R}),
+    Edit({**_L4, "capacity": _ours("a")}, {"capacity": None}, {"capacity.reserved.gke": R, "capacity.type": R}),
+    Edit({**_L4, "kubernetesVersion": "1.33"}, {"kubernetesVersion": "1.34"}, {"kubernetesVersion": D}),
+    Edit({**_L4, "kubernetesVersion": "1.34.1"}, {"kubernetesVersion": "1.34"}, {}),
+    Edit({**_L4, "upgrade": {"maxSurge": 1}}, {"upgrade": {"maxSurge": 2}}, {"upgrade.maxSurge": I}),
+    Edit(_L4, {"upgrade": {"maxUnavailable": 1}}, {"upgrade.maxUnavailable": I}),
+    Edit({**_L4, "maxPodsPerNode": 32}, {"maxPodsPerNode": 64}, {"maxPodsPerNode": R}),
+    Edit({**_L4, "nodes": {"count": 0}}, {"driver": {"version": "latest"}}, {"driver.version": D}),
     *_natives("gke", _L4, {path: gke.NATIVE_ROWS[f"gke.{path}"].kind for path in NATIVE_OF["gke"]}),
 ]
 

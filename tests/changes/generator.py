@@ -202,9 +202,7 @@ GKE = Choices(
         {"devicePlugin": {"owner": "none"}},
     ),
     native={
-        "version": ("1.34.1-gke.1829001", "1.33.5-gke.1000000"),
         "upgradeSettings.strategy": ("SURGE", "BLUE_GREEN"),
-        "maxPodsConstraint.maxPodsPerNode": (32,),
         "networkConfig.podRange": ("pods",),
         "networkConfig.podIpv4CidrBlock": ("10.96.0.0/14",),
         "placementPolicy.policyName": ("compact-1",),
@@ -213,8 +211,9 @@ GKE = Choices(
         "config.minCpuPlatform": ("Intel Ice Lake",),
         "config.maxRunDuration": ("3600s",),
         "config.consolidationDelay": ("600s",),
-        "config.reservationAffinity.key": ("compute.googleapis.com/reservation-name",),
-        "config.reservationAffinity.values": (["r1", "r2"],),
+        "config.reservationAffinity.consumeReservationType": ("NO_RESERVATION", "ANY_RESERVATION"),
+        "config.ephemeralStorageLocalSsdConfig.localSsdCount": (1, 0),
+        "config.localNvmeSsdBlockConfig.localSsdCount": (1, 0),
         "config.tags": (["allow-ssh", "gpu"],),
         "config.bootDiskKmsKey": ("projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",),
     },
@@ -418,19 +417,15 @@ def _native(rng: Random, cloud: str, native: list[tuple[str, tuple[object, ...]]
 WITH: Mapping[str, Mapping[str, object]] = {
     "aks:nodePublicIPPrefixID": {"enableNodePublicIP": True},
     "gke:config.fastSocket.enabled": {"config.gvnic.enabled": True},
-    "gke:config.flexStart": {
-        "management.autoRepair": False,
-        "config.reservationAffinity.consumeReservationType": "NO_RESERVATION",
-    },
-    "gke:queuedProvisioning.enabled": {"config.reservationAffinity.consumeReservationType": "NO_RESERVATION"},
+    "gke:networkConfig.podIpv4CidrBlock": {"networkConfig.createPodRange": True},
+    "gke:bestEffortProvisioning.minProvisionNodes": {"bestEffortProvisioning.enabled": True},
 }
 """Native fields that are refused without others."""
 
 
 BESIDES: Mapping[str, Pool] = {
     "gke.autoscaling.locationPolicy": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
-    "gke.config.flexStart": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
-    "gke.queuedProvisioning.enabled": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
+    "gke.config.consolidationDelay": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
     "aks.scaleSetEvictionPolicy": {"capacity": {"type": "spot"}},
 }
 """Portable fields without which native ones are refused."""

@@ -120,26 +120,26 @@ INTENT: dict[str, Edit] = {
         nodes=scaled(0, 5),
     ),
     "capacity.type": edit("capacity.type", "replace", capacity=Capacity("spot")),
-    "capacity.reserved": edit(
-        "capacity.reserved",
+    "capacity.reserved.gke": edit(
+        "capacity.reserved.gke",
         "replace",
         before={"nodes": scaled(0, 3), "capacity": flexible()},
         capacity=Capacity("reserved", None, Reservation("queued")),
     ),
-    "capacity.reserved, another reservation": edit(
-        "capacity.reserved",
+    "capacity.reserved.gke, another reservation": edit(
+        "capacity.reserved.gke",
         "replace",
         before={"capacity": Capacity("reserved", None, Reservation("reservation", "ours"))},
         capacity=Capacity("reserved", None, Reservation("reservation", "projects/lender/reservations/theirs")),
     ),
-    "capacity.reserved.maxRunDuration": edit(
-        "capacity.reserved.maxRunDuration",
+    "capacity.reserved.gke.maxRunDuration": edit(
+        "capacity.reserved.gke.maxRunDuration",
         "replace",
         before={"nodes": scaled(0, 3), "capacity": flexible(3600)},
         capacity=flexible(7200),
     ),
-    "capacity.reserved.maxRunDuration, as long as can be": edit(
-        "capacity.reserved.maxRunDuration",
+    "capacity.reserved.gke.maxRunDuration, as long as can be": edit(
+        "capacity.reserved.gke.maxRunDuration",
         "replace",
         before={"nodes": scaled(0, 3), "capacity": flexible(3600)},
         capacity=flexible(604800),

@@ -242,23 +242,23 @@ LIVE = {"config": {}, "locations": [A]}
                     "reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["a", "b"]}
                 }
             },
-            {"capacity.type": "reserved", "capacity.reserved": "reservation a, b"},
+            {"capacity.type": "reserved", "capacity.reserved.gke": "reservation a, b"},
         ),
         (
             {"config": {"reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION"}}},
-            {"capacity.type": "reserved", "capacity.reserved": "reservation"},
+            {"capacity.type": "reserved", "capacity.reserved.gke": "reservation"},
         ),
         (
             {"queuedProvisioning": {"enabled": True}, "config": {"flexStart": True, "maxRunDuration": "600s"}},
             {
                 "capacity.type": "reserved",
-                "capacity.reserved": "queued",
-                "capacity.reserved.maxRunDuration": "600s",
+                "capacity.reserved.gke": "queued",
+                "capacity.reserved.gke.maxRunDuration": "600s",
             },
         ),
         (
             {"config": {"flexStart": True, "maxRunDuration": "604800s"}},
-            {"capacity.type": "reserved", "capacity.reserved": "flexStart"},
+            {"capacity.type": "reserved", "capacity.reserved.gke": "flexStart"},
         ),
     ],
 )

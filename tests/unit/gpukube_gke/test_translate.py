@@ -348,7 +348,7 @@ def test_reservation_when_a_block_is_asked_for_is_named_in_full(asked: str, sent
     affinity = cast("Mapping[str, object]", config_of(target)["reservationAffinity"])
 
     assert affinity["values"] == [sent]
-    assert desire(target).fields["capacity.reserved"] == f"reservation {sent}"
+    assert desire(target).fields["capacity.reserved.gke"] == f"reservation {sent}"
 
 
 def test_queued_pool_when_translated_expects_the_taint_that_gke_adds() -> None:
