@@ -238,9 +238,7 @@ def _facts(machine: Machine, *, shared: bool) -> list[FactPart]:
         {"text": fact.text, "source": fact.source} for fact in (catalogue.facts(machine) if catalogue else ())
     ]
     if shared and not machine.is_fractional:
-        text = (
-            f"MPS shares a GPU among at most {max_mps_replicas(machine.model)} clients, time-slicing among any number"
-        )
+        text = f"MPS shares a GPU among at most {max_mps_replicas(machine.model)} clients"
         found.append({"text": text, "source": "NVIDIA/k8s-device-plugin v0.20.0 README"})
     return found
 
