@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from gpukube.gpu.catalogue import Machine
     from gpukube.gpu.models import Arch
 
-__all__ = ["DEFAULT_IMAGE", "IMAGES", "SYSTEMS", "Image", "family_of", "find_image", "is_bottlerocket", "require_image"]
+__all__ = [
+    "DEFAULT_IMAGE",
+    "IMAGES",
+    "SYSTEMS",
+    "Image",
+    "family_of",
+    "find_image",
+    "is_bottlerocket",
+    "require_image",
+    "system_of",
+]
 
 System = Literal["al2023", "bottlerocket"]
 
@@ -78,6 +88,12 @@ def require_image(image: str, machine: Machine) -> Image:
 def is_bottlerocket(ami_type: str) -> bool:
     """Say whether an amiType is one of Bottlerocket's, FIPS variants included."""
     return ami_type.startswith("BOTTLEROCKET_")
+
+
+def system_of(name: str) -> System | None:
+    """Guess the image family of a name that the API, eksctl or a person gives it; None when it could be none."""
+    plain = name.lower().replace("-", "").replace("_", "").replace("amazonlinux", "al")
+    return next((system for system in SYSTEMS if plain.startswith(system)), None)
 
 
 def family_of(instance_type: str) -> str:

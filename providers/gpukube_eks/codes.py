@@ -32,12 +32,32 @@ CODES: Final[dict[str, str]] = {
     "eks-tag": "EKS refuses a tag.",
     "eks-tag-count": "A node group cannot have so many tags.",
     "eks-driver-owner": "The owner of the driver is not supported on EKS.",
+    "eks-cluster": "Name, region or role of the cluster cannot be one.",
+    "eks-role-account": "The nodes' role is of another account.",
+    "eks-repair-agent": "Node repair does not see faults of GPUs by itself.",
+    "eks-disk-small": "A few GPU images fill the node disk.",
+    "eks-version": "The Kubernetes version is not a minor one.",
+    "eks-release": "The release is not one of the image or of the version.",
+    "eks-bottlerocket-release": "The release of Bottlerocket lacks a setting.",
+    "eks-bottlerocket-driver": "Bottlerocket's driver is too old for the GPU.",
+    "eks-max-pods": "A managed node takes fewer pods.",
+    "eks-mig-reboot": "Nodes are rebooted before they show MIG instances.",
+    "eks-spot-scarce": "Spot machines of one scarce type seldom stay.",
+    "eks-reserved-zones": "A reservation is in one zone, and the pool in several.",
+    "eks-block-type": "The instance type is not sold as Capacity Blocks.",
+    "eks-block-size": "A Capacity Block holds fewer machines.",
+    "eks-block-time": "The pool wants machines before and after its Capacity Block too.",
+    "eks-surge": "An update wants new machines before old ones stop.",
+    "eks-max-unavailable": "EKS does not replace so many nodes, or so few, at a time.",
+    "eks-asg-tag": "A tag for the autoscaler is where it does not look.",
+    "eks-resource-tag": "A tag tells the autoscaler of devices that the nodes do not show.",
+    "eks-autoscaler-version": "The autoscaler is too old for what the pool tells it.",
     "eks-native-managed": "A native member is one that gpukube sets from the spec.",
     "eks-native-refused": "A native member cannot be set.",
     "eks-native-unknown": "A node group has no such member.",
     "eks-native-value": "A native member has a value of the wrong kind.",
 }
-"""Findings in the spec (`rules`, `native`)."""
+"""Findings in the spec (`rules`, `image_rules`, `capacity_rules`, `key_rules`, `native`)."""
 
 FAILURE_CODES: Final[dict[str, str]] = {
     "access": "AWS refused the credentials.",

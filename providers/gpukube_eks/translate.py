@@ -40,6 +40,7 @@ __all__ = [
     "accelerator_name",
     "group_of",
     "native_taint",
+    "resource_tags",
     "size_fields",
     "tag_fields",
     "translate_delete",
@@ -91,7 +92,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     }
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     labels |= {OPERANDS_LABEL: "false"} if target.image == "bottlerocket" else {}
-    tags = {**target.tags, **_resource_tags(target, promise)}
+    tags = {**target.tags, **resource_tags(target, promise)}
     image = require_image(target.image, target.machine)
     body = _body(target, image.name, labels, tags)
     return Desired(
@@ -166,7 +167,7 @@ def _sizes(target: Target) -> dict[str, int]:
     return {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
 
 
-def _resource_tags(target: Target, promise: Promise) -> dict[str, str]:
+def resource_tags(target: Target, promise: Promise) -> dict[str, str]:
     """Tell the autoscaler of devices that the instance type does not tell it; a fraction of a GPU counts 0 there."""
     known = {_GPU: 0 if target.machine.is_fractional else target.machine.devices}
     return {

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.core.values import Capacity, Disk, Nodes, Taint, Upgrade
+from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks import EksProvider
 from tests.unit.gpukube_eks.samples import eks_target
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
+BLOCK = Capacity("reserved", reservation=Reservation("capacityBlock", "cr-0123456789abcdef0"))
+ODCR = Capacity("reserved", reservation=Reservation("capacityReservation", "cr-0123456789abcdef0"))
+GROUPED = Capacity("reserved", reservation=Reservation("capacityReservation", "arn:aws:resource-groups:x:1:group/y"))
+FROM_ZERO = Nodes(0, 0, 64, autoscaled=True)
+AB = ("us-east-1a", "us-east-1b")
+GPU_TAG = "k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/gpu"
 BOTTLEROCKET_MIG: dict[str, object] = {"image": "bottlerocket", "sharing": Sharing(MigCut("1g.10gb", "single"))}
 
 FINE: dict[str, tuple[str, dict[str, object]]] = {
@@ -20,9 +26,50 @@ FINE: dict[str, tuple[str, dict[str, object]]] = {
     "from zero": ("g4dn.xlarge", {"nodes": Nodes(0, 0, 5, autoscaled=True)}),
     "a local zone": ("g4dn.xlarge", {"zones": ("us-east-1-bos-1a",)}),
     "subnets alone": ("g4dn.xlarge", {"native": {"subnets": ["subnet-0123456789abcdef0"]}}),
-    "a disk of 20 GiB": ("g4dn.xlarge", {"disk": Disk(20, "gp3")}),
-    "MIG mixed on AL2023": ("p4d.24xlarge", {"sharing": Sharing(MigCut("1g.5gb", "mixed"))}),
-    "MIG with media engines on AL2023": ("p4d.24xlarge", {"sharing": Sharing(MigCut("1g.5gb+me", "single"))}),
+    "a disk of 50 GiB": ("g4dn.xlarge", {"disk": Disk(50, "gp3")}),
+    "MIG mixed on AL2023": ("p5.48xlarge", {"sharing": Sharing(MigCut("1g.10gb", "mixed"))}),
+    "MIG with media engines on AL2023": ("p5.48xlarge", {"sharing": Sharing(MigCut("1g.10gb+me", "single"))}),
+    "a block of 64 from zero": ("p5.48xlarge", {"capacity": BLOCK, "nodes": FROM_ZERO, "zones": AB[:1]}),
+    "a block in a zone that AWS tells": ("p5.48xlarge", {"capacity": BLOCK, "nodes": FROM_ZERO}),
+    "a reservation of any type": ("g4dn.xlarge", {"capacity": ODCR, "upgrade": Upgrade("0", "100%")}),
+    "reservations of several zones": ("g4dn.xlarge", {"capacity": GROUPED, "zones": AB}),
+    "a surge of machines that are not scarce": ("g4dn.xlarge", {"upgrade": Upgrade("33%", "100")}),
+    "Spot of a small machine": ("g4dn.xlarge", {"capacity": Capacity("spot"), "upgrade": Upgrade("1", "1%")}),
+    "110 pods on 16 vCPUs": ("g4dn.4xlarge", {"max_pods": 110}),
+    "250 pods on 32 vCPUs": ("g4dn.8xlarge", {"max_pods": 250}),
+    "a minor version with its release": (
+        "g4dn.xlarge",
+        {"kubernetes_version": "1.34", "native": {"releaseVersion": "1.34.2-20260714"}},
+    ),
+    "MPS on the first Bottlerocket with it": (
+        "g6.xlarge",
+        {
+            "image": "bottlerocket",
+            "sharing": Sharing(None, Slicing("mps", 8)),
+            "native": {"releaseVersion": "1.54.0-ab12cd34"},
+        },
+    ),
+    "RTX PRO 6000 on Bottlerocket with driver 580": (
+        "g7e.2xlarge",
+        {"image": "bottlerocket", "kubernetes_version": "1.34"},
+    ),
+    "a tag of what the nodes show": (
+        "g4dn.xlarge",
+        {"tags": {GPU_TAG: "4"}, "sharing": Sharing(None, Slicing("time-slicing", 4))},
+    ),
+    "a tag for the autoscaler of no NVIDIA device": (
+        "g4dn.xlarge",
+        {"tags": {"k8s.io/cluster-autoscaler/node-template/resources/vpc.amazonaws.com/efa": "4"}},
+    ),
+    "shared GPUs from zero on 1.28": (
+        "g4dn.xlarge",
+        {"kubernetes_version": "1.28", "nodes": FROM_ZERO, "sharing": Sharing(None, Slicing("time-slicing", 4))},
+    ),
+    "whole GPUs from zero on 1.27": ("g4dn.xlarge", {"kubernetes_version": "1.27", "nodes": FROM_ZERO}),
+    "shared GPUs on 1.27 that are always there": (
+        "g4dn.xlarge",
+        {"kubernetes_version": "1.27", "sharing": Sharing(None, Slicing("time-slicing", 4))},
+    ),
     "MIG on Bottlerocket, A100-80GB": ("p4de.24xlarge", BOTTLEROCKET_MIG),
     "MIG on Bottlerocket, H100": ("p5.48xlarge", BOTTLEROCKET_MIG),
     "MPS on Bottlerocket": ("g6.xlarge", {"image": "bottlerocket", "sharing": Sharing(None, Slicing("mps", 8))}),
@@ -47,7 +94,7 @@ FINE: dict[str, tuple[str, dict[str, object]]] = {
                 "releaseVersion": "1.34.2-20260714",
                 "updateConfig": {"maxUnavailablePercentage": 100, "updateStrategy": "DEFAULT"},
                 "nodeRepairConfig": {
-                    "enabled": True,
+                    "enabled": False,
                     "maxUnhealthyNodeThresholdCount": 3,
                     "nodeRepairConfigOverrides": [
                         {"nodeMonitoringCondition": "AcceleratedHardwareReady", "repairAction": "Reboot"}
@@ -85,6 +132,76 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, object]]] = {
         {"taints": (GPU_TAINT, Taint("t" * 64, "x", "NoSchedule"))},
     ),
     "a tag value of 257 characters": ("eks-tag", 'tags["a"]', "g4dn.xlarge", {"tags": {"a": "v" * 257}}),
+    "two zones of one reservation": (
+        "eks-reserved-zones",
+        "zones",
+        "g4dn.xlarge",
+        {"capacity": ODCR, "zones": AB},
+    ),
+    "a block of a machine with one L40S": (
+        "eks-block-type",
+        "capacity.reserved.eks.capacityBlock",
+        "g6e.xlarge",
+        {"capacity": BLOCK, "nodes": FROM_ZERO},
+    ),
+    "a block with a machine at least": (
+        "eks-block-time",
+        "nodes.autoscaling.min",
+        "p5.48xlarge",
+        {"capacity": BLOCK, "nodes": Nodes(1, 1, 4, autoscaled=True)},
+    ),
+    "65 machines of a block": (
+        "eks-block-size",
+        "nodes.autoscaling.max",
+        "p5.48xlarge",
+        {"capacity": BLOCK, "nodes": Nodes(0, 0, 65, autoscaled=True)},
+    ),
+    "a surge in a block": (
+        "eks-surge",
+        "upgrade.maxSurge",
+        "p5.48xlarge",
+        {"capacity": BLOCK, "nodes": FROM_ZERO, "upgrade": Upgrade("1")},
+    ),
+    "a surge of eight GPUs": ("eks-surge", "upgrade.maxSurge", "g6.48xlarge", {"upgrade": Upgrade("20%")}),
+    "0% at a time": ("eks-max-unavailable", "upgrade.maxUnavailable", "g4dn.xlarge", {"upgrade": Upgrade("0", "0%")}),
+    "111 pods on 16 vCPUs": ("eks-max-pods", "maxPodsPerNode", "g4dn.4xlarge", {"max_pods": 111}),
+    "251 pods on 32 vCPUs": ("eks-max-pods", "maxPodsPerNode", "g4dn.8xlarge", {"max_pods": 251}),
+    "a release of Bottlerocket for AL2023": (
+        "eks-release",
+        "eks.releaseVersion",
+        "g4dn.xlarge",
+        {"native": {"releaseVersion": "1.57.0-ab12cd34"}},
+    ),
+    "a release of AL2023 for Bottlerocket": (
+        "eks-release",
+        "eks.releaseVersion",
+        "g4dn.xlarge",
+        {"image": "bottlerocket", "native": {"releaseVersion": "1.34.2-20260714"}},
+    ),
+    "time-slicing on a Bottlerocket without it": (
+        "eks-bottlerocket-release",
+        "eks.releaseVersion",
+        "g4dn.xlarge",
+        {
+            "image": "bottlerocket",
+            "sharing": Sharing(None, Slicing("time-slicing", 4)),
+            "native": {"releaseVersion": "1.24.1-ab12cd34"},
+        },
+    ),
+    "a version with a patch": ("eks-version", "kubernetesVersion", "g4dn.xlarge", {"kubernetes_version": "1.34.1"}),
+    "a disk of 49 GiB": ("eks-disk-small", "disk.sizeGiB", "g4dn.xlarge", {"disk": Disk(49, None)}),
+    "another number than the nodes show": (
+        "eks-resource-tag",
+        f'tags["{GPU_TAG}"]',
+        "g4dn.xlarge",
+        {"tags": {GPU_TAG: "2"}},
+    ),
+    "MIG on p4de": (
+        "eks-mig-reboot",
+        "sharing.mig",
+        "p4de.24xlarge",
+        {"sharing": Sharing(MigCut("1g.10gb", "single"))},
+    ),
     "a percentage of 101": (
         "eks-native-value",
         "eks.updateConfig.maxUnavailablePercentage",
@@ -139,3 +256,23 @@ def test_check_when_a_limit_is_passed_says_where(name: str) -> None:
 
     assert (found.code, found.where.source) == (code, f"spec.{path}")
     assert found.fix
+
+
+CLUSTERS: dict[str, tuple[dict[str, str], str, int]] = {
+    "all is well": ({"region": "us-gov-west-1", "roleArn": "arn:aws-us-gov:iam::111122223333:role/x"}, "t_1-x", 0),
+    "a zone": ({"region": "eu-west-1b"}, "train", 1),
+    "no region": ({"region": "Frankfurt"}, "train", 1),
+    "no role": ({"region": "eu-west-1", "roleArn": "arn:aws:iam::111122223333:user/x"}, "train", 1),
+    "a long name": ({"region": "eu-west-1"}, "t" * 101, 1),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_cluster_when_its_coordinates_cannot_be_is_refused_once_for_all_pools(name: str) -> None:
+    identity, called, count = CLUSTERS[name]
+    cluster = ClusterRef("here", "eks", called, {"account": "111122223333", **identity})
+
+    found = [EksProvider().check(eks_target("g4dn.xlarge", cluster=cluster, name=pool)) for pool in ("one", "two")]
+
+    assert [finding.code for finding in found[0]] == ["eks-cluster"] * count
+    assert found[0] == found[1]

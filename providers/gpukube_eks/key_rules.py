@@ -1,0 +1,170 @@
+"""What EKS refuses or misreads in labels, taints and tags.
+
+Lives here: pure checks from a target to diagnostics, listed in `KEY_CHECKS`. Must not live here: the syntax that
+Kubernetes gives labels and taints (`gpukube.spec`).
+
+Where the service itself would take something that cannot work (a label that the kubelet refuses), the rule is ours and
+its `why` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.resolve import promise_of
+from gpukube.errors import Diagnostic
+from gpukube_eks.translate import RESOURCE_TAG, resource_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Target
+    from gpukube.errors import Where
+
+__all__ = ["KEY_CHECKS"]
+
+_LONGEST: Final = 63  # botocore eks/2017-11-01 labelKey, labelValue, taintKey, taintValue
+_MOST_TAINTS: Final = 50  # docs: eks/node-taints-managed-node-groups
+_MOST_TAGS: Final = 46  # AWS takes 50 on a resource, and a launch template has four marks of ours
+_TAG_KEY, _TAG_VALUE = 128, 256
+_TAG_TEXT: Final = re.compile(r"[\w +\-=.:/@]*")
+_AUTOSCALER: Final = "k8s.io/cluster-autoscaler/"
+_VENDOR: Final = "nvidia.com/"
+_TAGS_FROM: Final = 28
+"""Minor version of the first cluster autoscaler that reads tags of node groups (kubernetes/autoscaler, aws_manager.go:
+commits b4cadfb4e2 and 3ab6ead79d are in 1.28.0)."""
+
+
+def _at(target: Target, mapping: str, key: str) -> Where:
+    return target.locator.at(f"{mapping}[{json.dumps(key)}]")
+
+
+def _labels(target: Target) -> Iterator[Diagnostic]:
+    for key, value in target.labels.items():
+        where = _at(target, "labels", key)
+        if reason := _key_reason(key):
+            fix = f"choose a short prefix of your own, such as example.com/{key.rpartition('/')[2][:40]}"
+            yield Diagnostic("eks-label", where, f'EKS refuses the label "{key}"', fix=fix, why=reason)
+        if not value:
+            says, fix = f'the label "{key}" has no value', 'write one, such as "true"'
+            yield Diagnostic(
+                "eks-label-value", where, says, fix=fix, why="EKS takes labels of 1 to 63 characters (botocore eks)"
+            )
+
+
+_RESERVED: Final = (
+    "EKS reserves kubernetes.io and k8s.io, and with their sub-domains the kubelet does not start "
+    "(aws/containers-roadmap#1451, terraform-aws-modules/terraform-aws-eks#3346)"
+)
+
+
+def _key_reason(key: str) -> str:
+    prefix = key.rpartition("/")[0]
+    if any(prefix == domain or prefix.endswith(f".{domain}") for domain in ("kubernetes.io", "k8s.io")):
+        return _RESERVED
+    if prefix == "eks.amazonaws.com":
+        return "EKS writes the labels under eks.amazonaws.com itself (aws/containers-roadmap#1451)"
+    if len(key) > _LONGEST:
+        return f"it has {len(key)} characters, and EKS takes {_LONGEST}, the prefix counted (botocore eks)"
+    return ""
+
+
+def _taints(target: Target) -> Iterator[Diagnostic]:
+    for index, taint in enumerate(target.taints):
+        # The GPU taint is first and never wrong by itself, so what is written begins one further on.
+        where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
+        if reason := _key_reason(taint.key):
+            fix = "choose a short prefix of your own, such as example.com/NAME"
+            yield Diagnostic("eks-taint", where, f'EKS refuses the taint "{taint.key}"', fix=fix, why=reason)
+        if not taint.value:
+            yield Diagnostic(
+                "eks-taint-value",
+                where,
+                f'the taint "{taint.key}" has no value',
+                fix='add one, such as value: "true"',
+                why="the cluster autoscaler passes over taints without a value, and starts nodes that no pod can use "
+                "(kubernetes/autoscaler#6481)",
+            )
+    if len(target.taints) > _MOST_TAINTS:
+        says = f"{len(target.taints)} taints are more than a node group can have"
+        yield Diagnostic("eks-taint-count", target.locator.at("taints"), says, fix=f"write at most {_MOST_TAINTS}")
+
+
+def _tags(target: Target) -> Iterator[Diagnostic]:
+    for key, value in target.tags.items():
+        if reason := _tag_reason(key, value):
+            says = f'EKS refuses the tag "{key}"'
+            fix = "write a key of 1 to 128 and a value of at most 256 letters, digits, spaces and + - = . _ : / @"
+            yield Diagnostic("eks-tag", _at(target, "tags", key), says, fix=fix, why=reason)
+    if len(target.tags) > _MOST_TAGS:
+        says = f"{len(target.tags)} tags are more than a node group can have"
+        fix = f"write at most {_MOST_TAGS}; four more are gpukube's own"
+        yield Diagnostic("eks-tag-count", target.locator.at("tags"), says, fix=fix)
+
+
+def _tag_reason(key: str, value: str) -> str:
+    if key.lower().startswith("aws:"):
+        return "aws: is kept for AWS's own tags (botocore eks TagMap)"
+    if not 1 <= len(key) <= _TAG_KEY or len(value) > _TAG_VALUE:
+        return f"a key has 1 to {_TAG_KEY} characters, a value at most {_TAG_VALUE} (botocore eks TagMap)"
+    if not (_TAG_TEXT.fullmatch(key) and _TAG_TEXT.fullmatch(value)):
+        return "it holds a character that tags of EKS cannot have (botocore eks TagMap)"
+    return ""
+
+
+def _autoscaler_tags(target: Target) -> Iterator[Diagnostic]:
+    """Tags of a node group do not reach its Auto Scaling group: the autoscaler reads the resources of them only."""
+    for key, value in target.tags.items():
+        name = key.removeprefix(RESOURCE_TAG)
+        if name != key and name.startswith(_VENDOR):
+            yield from _device_tag(target, key, name, value)
+        elif name == key and key.startswith(_AUTOSCALER):
+            yield Diagnostic(
+                "eks-asg-tag",
+                _at(target, "tags", key),
+                f'the autoscaler does not see the tag "{key}" on a node group',
+                fix="take it away: EKS tags the Auto Scaling group, and the autoscaler asks EKS for labels and taints",
+                why="EKS does not copy tags to the Auto Scaling group (aws/containers-roadmap#608)",
+                severity="warning",
+            )
+
+
+def _device_tag(target: Target, key: str, name: str, value: str) -> Iterator[Diagnostic]:
+    shown = promise_of(target).per_node
+    if value == str(shown.get(name)):
+        return
+    has = ", ".join(f"{count} {device}" for device, count in shown.items())
+    yield Diagnostic(
+        "eks-resource-tag",
+        _at(target, "tags", key),
+        f"the tag tells the autoscaler of {value} {name} on a node, and the nodes show {has}",
+        fix="take it away: gpukube writes the right one where the autoscaler needs it",
+        why="the autoscaler believes such a tag over everything else (kubernetes/autoscaler#8799)",
+        severity="warning",
+    )
+
+
+def _autoscaler_version(target: Target) -> Iterator[Diagnostic]:
+    minor = target.kubernetes_version.split(".")[1:2]
+    old = bool(minor) and int(minor[0]) < _TAGS_FROM
+    if old and target.nodes.autoscaled and (told := resource_tags(target, promise_of(target))):
+        names = ", ".join(key.removeprefix(RESOURCE_TAG) for key in told)
+        yield Diagnostic(
+            "eks-autoscaler-version",
+            target.locator.at("kubernetesVersion"),
+            f"an autoscaler of {target.kubernetes_version} does not learn of {names} while the pool is empty",
+            fix=f"upgrade the cluster to 1.{_TAGS_FROM}, or write a min of 1",
+            why="tags of node groups are read from 1.28 on (kubernetes/autoscaler, cloudprovider/aws/aws_manager.go)",
+            severity="warning",
+        )
+
+
+KEY_CHECKS: Final[tuple[Callable[[Target], Iterator[Diagnostic]], ...]] = (
+    _labels,
+    _taints,
+    _tags,
+    _autoscaler_tags,
+    _autoscaler_version,
+)
