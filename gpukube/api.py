@@ -40,7 +40,7 @@ from gpukube.engine.documents import (
 from gpukube.engine.events import Event, Listener
 from gpukube.engine.fanout import run_all
 from gpukube.engine.planning import ClusterPlan, Scope, plan_clusters
-from gpukube.engine.prepare import Filters, Prepared, examine, prepare, prepare_addresses
+from gpukube.engine.prepare import Filters, Prepared, Validation, examine, prepare, prepare_addresses
 from gpukube.engine.probing import Probing
 from gpukube.engine.proving import verify_pools
 from gpukube.engine.report import ClusterReport, PoolReport, exit_code
@@ -60,7 +60,7 @@ from gpukube.engine.scale import plan_scaling as _plan_scaling
 from gpukube.engine.session import open_sessions
 from gpukube.engine.waiting import wait_for_pools
 from gpukube.errors import ExitCode, GpukubeError, SpecError
-from gpukube.spec.load import LoadedSpec, read_specs
+from gpukube.spec.load import LoadedSpec, Reading, read_specs
 from gpukube.spec.schema import json_schema
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ __all__ = [
     "Settings",
     "Size",
     "SystemClock",
+    "Validation",
     "apply",
     "chart_source",
     "create",
@@ -116,6 +117,7 @@ __all__ = [
     "scale",
     "schema",
     "survey",
+    "validate",
     "validation_document",
     "verify",
     "wait",
@@ -132,10 +134,32 @@ def load(
         SpecError: Holds everything that is wrong in all files, also what the clouds refuse of the pools that are right
             so far, so that one run tells it all.
     """
-    reading = read_specs(paths, stdin=sys.stdin, sets=sets, environ=os.environ if environ is None else environ)
+    reading = _read(paths, sets, environ)
     if reading.is_right:
         return reading.specs
-    raise SpecError.of([*reading.problems, *examine(reading.specs).told])
+    raise SpecError.of(examine(reading).findings)
+
+
+def validate(
+    paths: Sequence[str],
+    *,
+    sets: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    strict: bool = False,
+) -> Validation:
+    """Say everything that can be said about specs offline; raises nothing for what is wrong with them.
+
+    Args:
+        paths: As those of `load`.
+        sets: Overrides, `path=value`.
+        environ: Variables for ${NAME}; the process's own when not given.
+        strict: Take warnings for errors.
+    """
+    return examine(_read(paths, sets, environ), strict=strict)
+
+
+def _read(paths: Sequence[str], sets: Sequence[str], environ: Mapping[str, str] | None) -> Reading:
+    return read_specs(paths, stdin=sys.stdin, sets=sets, environ=os.environ if environ is None else environ)
 
 
 def schema() -> dict[str, object]:

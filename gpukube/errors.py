@@ -50,6 +50,7 @@ __all__ = [
     "StalePlan",
     "WaitTimeout",
     "Where",
+    "in_order",
     "render_diagnostics",
 ]
 
@@ -124,9 +125,14 @@ class Diagnostic:
         return "\n".join(lines)
 
 
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Order diagnostics as they are shown everywhere: by position, the gravest first at one place."""
+    return sorted(diagnostics, key=lambda d: (d.where, SEVERITIES.index(d.severity), d.code, d.message))
+
+
 def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
     """Render at most 50 diagnostics in order of position, whatever their severity, then the count of the rest."""
-    ordered = sorted(diagnostics, key=lambda d: (d.where, SEVERITIES.index(d.severity), d.code, d.message))
+    ordered = in_order(diagnostics)
     lines = [d.render() for d in ordered[:SHOWN_AT_MOST]]
     if len(ordered) > SHOWN_AT_MOST:
         lines.append(f"... and {len(ordered) - SHOWN_AT_MOST} more")

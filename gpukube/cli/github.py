@@ -1,8 +1,9 @@
-"""A diff as GitHub's workflow commands: annotations beside the lines of the spec, and one line that sums up.
+"""A diff or a validation as GitHub's workflow commands: annotations beside the lines of the spec, and one that sums up.
 
 Source: docs.github.com "Workflow commands for GitHub Actions"; escapes as in actions/toolkit
-packages/core/src/command.ts. How many annotations GitHub shows is not in these pages; 10 per level is what is known
-from use, so the most telling come first and the rest is counted in the last line.
+packages/core/src/command.ts. GitHub shows 10 errors and 10 warnings of a step and 50 annotations of a job
+(actions/toolkit docs/problem-matchers.md, Limitations) and drops the rest without a word: so the most telling come
+first, and what is left is in the log, with its count in the last annotation.
 """
 
 from __future__ import annotations
@@ -12,19 +13,20 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cli.rendering.lines import value_words
 from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, repair_words
-from gpukube.engine.documents.summary import plan_summary
+from gpukube.engine.documents.summary import plan_summary, validation_summary
 from gpukube.rule_ids import rule_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpukube.engine.documents.shapes.parts import Change, Diagnostic, Position
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
+    from gpukube.engine.documents.shapes.report import ValidationDocument
 
 __all__ = ["github_lines"]
 
 SHOWN: Final = 10
-"""Annotations of one level; more than GitHub is known to show per step would only be dropped by it."""
+"""Annotations of one level in one step; GitHub would drop what is more."""
 
 Level = Literal["error", "warning", "notice"]
 _LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
@@ -48,14 +50,23 @@ class _Note:
     position: Position | None = None
 
 
-def github_lines(document: PlanDocument) -> Iterator[str]:
-    """Write what differs as annotations, the gravest first, then the sum as plain text."""
+def github_lines(document: PlanDocument | ValidationDocument) -> Iterator[str]:
+    """Write what differs, or is found, as annotations, the gravest first, then the sum as plain text."""
+    if document["kind"] == "Validation":
+        found = (*document["errors"], *document["warnings"], *document["hints"])
+        yield from _annotations([_diagnostic(one, "gpukube") for one in found])
+        yield f"gpukube: {_data(validation_summary(document))}"
+        return
     notes = [note for cluster in document["clusters"] for note in _cluster(cluster)]
     notes += [_diagnostic(found, "spec") for found in document["warnings"]]
-    for level in _LEVELS:
-        yield from _capped([note for note in notes if note.level == level], level)
+    yield from _annotations(notes)
     said = "differs from the spec" if document["differs"] else "no differences"
     yield f"gpukube: {said}: {_data(plan_summary(document))}"
+
+
+def _annotations(notes: Sequence[_Note]) -> Iterator[str]:
+    for level in _LEVELS:
+        yield from _capped([note for note in notes if note.level == level], level)
 
 
 def _capped(notes: list[_Note], level: Level) -> Iterator[str]:

@@ -24,6 +24,7 @@ __all__ = [
     "EventsOption",
     "FailFastOption",
     "FileOption",
+    "FindingsOption",
     "MigrateReleaseOption",
     "NoWaitOption",
     "OutOption",
@@ -40,6 +41,7 @@ __all__ = [
     "SandboxOption",
     "SetOption",
     "SkipClusterOption",
+    "StrictOption",
     "TimeoutOption",
     "VerboseOption",
     "VerifyTimeoutOption",
@@ -93,6 +95,7 @@ class Choices:
     probe: bool = False
     probe_image: str = ""
     probe_scale_up: bool = False
+    strict: bool = False
     sandbox: bool = False
     verbose: bool = False
     command: str = ""
@@ -139,7 +142,7 @@ FileOption = Annotated[
     list[str],
     typer.Option(
         "--file", "-f", default_factory=list, show_default=False, envvar="GPUKUBE_FILE", metavar="PATH",
-        help="Spec file, directory, or - for stdin; may be repeated.",
+        help="Spec file, directory, quoted pattern, or - for stdin; may be repeated.",
     ),
 ]  # fmt: skip
 SetOption = Annotated[
@@ -252,6 +255,20 @@ OutputOption = Annotated[
     typer.Option(
         "--output", "-o", default_factory=_table, show_default=False, envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
         help="table (default), json, yaml; by command also wide, name, markdown, github, junit.",
+    ),
+]  # fmt: skip
+FindingsOption = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", default_factory=_table, show_default=False, envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+        help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",
+    ),
+]  # fmt: skip
+StrictOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict", default_factory=bool, show_default=False, envvar="GPUKUBE_STRICT",
+        help="Take warnings for errors; hints stay hints.",
     ),
 ]  # fmt: skip
 ChartOption = Annotated[

@@ -26,6 +26,7 @@ from gpukube.cli.rendering.listing import list_names, render_list, render_pool
 from gpukube.cli.rendering.plan import render_diff, render_plan
 from gpukube.cli.rendering.report import render_report, render_validation
 from gpukube.cli.rendering.sandbox import render_sandbox
+from gpukube.cli.sarif import sarif_lines
 from gpukube.errors import SpecError, Where, render_diagnostics
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "Wait": _REPORTED,
     "Verify": (*_REPORTED, "junit"),
     "Doctor": _REPORTED,
-    "Validation": _DATA,
+    "Validation": ("table", "text", "json", "yaml", "sarif", "github"),
+    "Owners": _DATA,
     "Sandbox": _DATA,
     "CatalogList": _WIDE,
     "CatalogFind": _WIDE,
@@ -103,6 +105,7 @@ _TEXTS: Final[Mapping[str, Callable[[Any], Iterable[str]]]] = {
     "markdown": markdown,
     "github": github_lines,
     "junit": junit_lines,
+    "sarif": sarif_lines,
 }
 """Formats that are lines of text, whatever the stream."""
 

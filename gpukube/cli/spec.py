@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from gpukube.cli.options import FileOption, OutputOption, SetOption
+import typer
+
+from gpukube.cli.options import FileOption, FindingsOption, SetOption, StrictOption
 
 __all__ = ["validate"]
 
 
-def validate(*, files: FileOption, sets: SetOption, output: OutputOption) -> None:
+def validate(*, files: FileOption, sets: SetOption, strict: StrictOption, output: FindingsOption) -> None:
     """Check specs offline: syntax, fields, GPU rules and the rules of each cloud they name.
 
-    Exit codes: 0 all is well, 4 something is wrong. Warnings go to stderr and do not change the code.
+    Exit codes: 0 all is well, 4 something is wrong. What is found goes to stderr, and with -o json, yaml or sarif to
+    stdout too; warnings and hints do not change the code.
     """
     from gpukube import api
     from gpukube.cli import output as out
+    from gpukube.errors import ExitCode
 
     out.require_format(output, "Validation")
-    prepared = api.prepare(api.load(files, sets=sets))
-    out.warn(prepared.warnings)
-    out.show(api.validation_document(prepared), output)
+    found = api.validate(files, sets=sets, strict=strict)
+    document = api.validation_document(found)
+    if output != "github":  # its annotations stand in the log themselves
+        out.warn(found.findings)
+    if found.is_right or output not in {"table", "text"}:
+        out.show(document, output)
+    else:
+        out.show_on_stderr(document)
+    raise typer.Exit(ExitCode.DONE if found.is_right else ExitCode.BAD_INPUT)

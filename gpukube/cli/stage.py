@@ -74,7 +74,8 @@ def _prepared(choices: Choices, saved: api.SavedPlan | None) -> tuple[tuple[api.
         fix = "leave it away: the spec's metadata.name is the owner"
         raise SpecError("--owner does not go with a spec", where=Where("--owner"), fix=fix, code="owner-and-spec")
     specs = saved.specs if saved is not None else api.load(choices.files, sets=choices.sets)
-    return specs, api.prepare(specs, api.Filters(tuple(choices.clusters), tuple(choices.pools)))
+    filters = api.Filters(tuple(choices.clusters), tuple(choices.pools))
+    return specs, api.prepare(specs, filters, strict=choices.strict)
 
 
 def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.Run:

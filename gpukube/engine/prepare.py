@@ -13,8 +13,8 @@ from gpukube.cluster.release_plan import check_settings
 from gpukube.core.owners import ReleaseChoice
 from gpukube.core.resolve import cluster_ref, cluster_refs, resolve_pool
 from gpukube.engine.owners import choose_releases, desire_pool, settle_owners
-from gpukube.engine.silence import Finding, Judged, judge
-from gpukube.errors import Diagnostic, SpecError, Where
+from gpukube.engine.silence import Finding, judge
+from gpukube.errors import Diagnostic, SpecError, Where, in_order
 from gpukube.provider import load_provider
 from gpukube.spec.address import parse_addresses
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from gpukube.engine.owners import Settled
     from gpukube.engine.silence import PoolKey, Silenced
     from gpukube.provider import Provider
-    from gpukube.spec.load import LoadedSpec
+    from gpukube.spec.load import LoadedSpec, Reading
 
-__all__ = ["Filters", "Prepared", "examine", "prepare", "prepare_addresses"]
+__all__ = ["Filters", "Prepared", "Validation", "examine", "prepare", "prepare_addresses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,44 @@ class _Wanted:
     findings: list[Finding]
 
 
-def examine(specs: Sequence[LoadedSpec]) -> Judged:
-    """Say everything that can be found about specs without a call, and what of it they accept.
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Everything that can be said about specs without a call.
+
+    Attributes:
+        clusters: How many there are.
+        pools: How many are right, counted once per cluster.
+        findings: Errors, warnings and hints, in the order in which they are shown.
+        silenced: What the specs accept.
+    """
+
+    clusters: int
+    pools: int
+    findings: tuple[Diagnostic, ...]
+    silenced: tuple[Silenced, ...]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether there is no error."""
+        return all(found.severity != "error" for found in self.findings)
+
+
+def examine(reading: Reading, *, strict: bool = False) -> Validation:
+    """Say everything that can be found about specs, and what of it they accept.
 
     Args:
-        specs: Also such that hold only what is right of a wrong file (`gpukube.spec.load.Reading`).
+        reading: What became of their files; of wrong ones, what is right is examined further.
+        strict: Take warnings for errors.
     """
-    return judge(_want(specs).findings, specs)
+    wanted = _want(reading.specs)
+    judged = judge(wanted.findings, reading.specs)
+    found = dict.fromkeys((*reading.problems, *judged.told))
+    return Validation(
+        clusters=len(wanted.clusters),
+        pools=sum(len(pools) for pools in wanted.desired.values()),
+        findings=tuple(in_order(_strictly(one) if strict else one for one in found)),
+        silenced=judged.silenced,
+    )
 
 
 def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict: bool = False) -> Prepared:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BROKEN = Path(__file__).parent / "broken"
 FILES = sorted(BROKEN.glob("*.yaml"))
-HEAD = re.compile(r"(\S+\.yaml):(\d+):(\d+): (error|warning)\[[a-z-]+\]: \S.*")
+HEAD = re.compile(r"(\S+\.yaml):(\d+):(\d+): (error|warning|hint)\[GPK\d{3} [a-z-]+\]: \S.*")
 WAYS: Sequence[tuple[str, ...]] = (("validate",), ("pool", "plan", "diff"), ("pool", "create"))
 
 
@@ -35,7 +35,9 @@ def test_spec_when_broken_then_every_mistake_at_its_place(file: Path, gpukube: G
     for words in WAYS:
         refused = gpukube(*words, "-f", file)
         assert (refused.code, refused.out) == (4, "")
-        told = re.findall(rf"^{re.escape(str(file))}:(\d+):(\d+): error\[([a-z0-9-]+)\]", refused.err, re.MULTILINE)
+        told = re.findall(
+            rf"^{re.escape(str(file))}:(\d+):(\d+): error\[GPK\d+ ([a-z0-9-]+)\]", refused.err, re.MULTILINE
+        )
         assert [(int(line), int(column), code) for line, column, code in told] == expected_of(file), refused.err
         assert "Traceback" not in refused.err
         assert gpukube.writes() == []
@@ -44,5 +46,5 @@ def test_spec_when_broken_then_every_mistake_at_its_place(file: Path, gpukube: G
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_message_when_shown_then_each_line_has_its_form(file: Path, gpukube: Gpukube) -> None:
     for line in gpukube("validate", "-f", file).err.splitlines():
-        assert HEAD.fullmatch(line) or line.startswith(("    fix: ", "    why: ")), line
+        assert HEAD.fullmatch(line) or line.startswith(("    fix: ", "    why: ", "wrong: ")), line
         assert not line.endswith((".", " "))

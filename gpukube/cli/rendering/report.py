@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from gpukube.cli.rendering.lines import Hung, change_lines, device_words, finding_lines, plural
+from gpukube.cli.rendering.lines import Hung, change_lines, device_words, finding_lines
+from gpukube.engine.documents.summary import validation_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,8 +57,8 @@ def outcome_words(document: ReportDocument) -> str:
 
 
 def render_validation(document: ValidationDocument, view: View) -> Iterator[Line]:
-    """Say that the spec is right."""
-    yield f"ok: {plural(document['pools'], 'pool')} on {plural(document['clusters'], 'cluster')}"
+    """Say whether the spec is right; what is found goes to stderr."""
+    yield validation_summary(document)
 
 
 def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:

@@ -9,6 +9,7 @@ from gpukube.engine.documents.parts import change_part, counted, diagnostic_docu
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.proving import summarise
 from gpukube.engine.report import exit_code
+from gpukube.errors import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         ValidationDocument,
     )
     from gpukube.engine.events import Event
-    from gpukube.engine.prepare import Prepared
+    from gpukube.engine.prepare import Validation
     from gpukube.engine.report import ClusterReport, PoolReport
 
 __all__ = ["event_document", "report_document", "validation_document"]
@@ -59,14 +60,19 @@ def report_document(reports: Sequence[ClusterReport], *, kind: str) -> ReportDoc
     }
 
 
-def validation_document(prepared: Prepared) -> ValidationDocument:
-    """Describe a spec that is right, with its warnings."""
+def validation_document(found: Validation) -> ValidationDocument:
+    """Describe what is found about specs."""
+    told = {level: [diagnostic_document(d) for d in found.findings if d.severity == level] for level in SEVERITIES}
     return {
         "schemaVersion": SCHEMA_VERSION,
         "kind": "Validation",
-        "clusters": len(prepared.clusters),
-        "pools": sum(len(pools) for pools in prepared.desired.values()),
-        "warnings": [diagnostic_document(d) for d in prepared.warnings],
+        "valid": found.is_right,
+        "clusters": found.clusters,
+        "pools": found.pools,
+        "errors": told["error"],
+        "warnings": told["warning"],
+        "hints": told["hint"],
+        "silenced": [{"finding": diagnostic_document(one.diagnostic), "reason": one.reason} for one in found.silenced],
     }
 
 

@@ -1,4 +1,4 @@
-"""A plan in one line: what would happen, counted."""
+"""A document in one line: what would happen, or what is found, counted."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.plan import PlanDocument
+    from gpukube.engine.documents.shapes.report import ValidationDocument
 
-__all__ = ["plan_summary"]
+__all__ = ["plan_summary", "validation_summary"]
 
 _ACTIONS: Final = {
     "no-op": "unchanged",
@@ -33,6 +34,16 @@ def plan_summary(document: PlanDocument) -> str:
     if summary["clustersFailed"]:
         said.append(f"{_plural(summary['clustersFailed'], 'cluster')} could not be planned")
     return ", ".join(said) or "nothing declared"
+
+
+def validation_summary(document: ValidationDocument) -> str:
+    """Count what is found: "ok: 2 pools on 1 cluster, 1 finding silenced", "wrong: 1 error, 2 warnings"."""
+    silenced = [f"{_plural(len(document['silenced']), 'finding')} silenced"] if document["silenced"] else []
+    if document["valid"]:
+        right = f"{_plural(document['pools'], 'pool')} on {_plural(document['clusters'], 'cluster')}"
+        return f"ok: {', '.join([right, *silenced])}"
+    levels = (("error", document["errors"]), ("warning", document["warnings"]), ("hint", document["hints"]))
+    return f"wrong: {', '.join([*(_plural(len(found), name) for name, found in levels if found), *silenced])}"
 
 
 def _plural(count: int, noun: str) -> str:

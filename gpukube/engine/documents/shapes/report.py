@@ -20,6 +20,7 @@ __all__ = [
     "Proof",
     "ReportDocument",
     "ReportKind",
+    "SilencedPart",
     "ValidationDocument",
 ]
 
@@ -158,19 +159,36 @@ class ReportDocument(TypedDict):
     """In the order of the spec."""
 
 
+class SilencedPart(TypedDict):
+    """A finding that the spec accepts."""
+
+    finding: Diagnostic
+    """As it would be told."""
+    reason: str
+    """What the spec says about it."""
+
+
 class ValidationDocument(TypedDict):
-    """A spec that is right."""
+    """What is to be said about specs without any cloud."""
 
     schemaVersion: Literal[1]
     """The meaning of a key never changes within a version; new keys may come."""
     kind: Literal["Validation"]
     """`validate`."""
+    valid: bool
+    """Whether there are no errors."""
     clusters: int
     """Declared."""
     pools: int
-    """Declared, counted once per cluster."""
+    """Declared, counted once per cluster; where there are errors, those that have none."""
+    errors: list[Diagnostic]
+    """What cannot work; with --strict also what would be warnings."""
     warnings: list[Diagnostic]
     """What may be meant otherwise."""
+    hints: list[Diagnostic]
+    """What works and costs more than it has to."""
+    silenced: list[SilencedPart]
+    """Warnings and hints that the spec accepts."""
 
 
 class EventDocument(TypedDict):

@@ -1,0 +1,184 @@
+"""SARIF logs: valid against the schema, and what GitHub's code scanning asks for beyond it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from gpukube import api
+from gpukube.cli.sarif import sarif_lines, sarif_log
+from gpukube.codes import GPUS, POOLS
+from gpukube.engine.documents import validation_document
+from gpukube.engine.documents.rules import rule_sentence
+from gpukube.engine.prepare import Validation
+from gpukube.engine.silence import Silenced
+from gpukube.errors import Diagnostic, Where
+from gpukube.spec.codes import CODES as SPEC_CODES
+from gpukube_aks.codes import CODES as AKS_CODES
+from gpukube_eks.codes import CODES as EKS_CODES
+from gpukube_gke.codes import CODES as GKE_CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCHEMA = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0.json").read_text("utf-8-sig"))
+"""Of microsoft/sarif-sdk, src/Sarif/Schemata/sarif-2.1.0.json (MIT, see the licence beside it)."""
+MESSAGES = Path(__file__).parents[2] / "messages"
+
+TYPE = Diagnostic("type", Where("a.yaml", 4, 2), "pools[0].x is 1", fix="write y", why="because")
+NAME = Diagnostic("aks-name-length", Where("a.yaml", 9, 7), '"abcdefghijkl" is long', fix="shorten", severity="warning")
+UNUSED = Diagnostic("silence-unused", Where("a.yaml", 12, 1), "unused", fix="remove it", severity="hint")
+MISSING = Diagnostic("file-missing", Where("b.yaml"), "does not exist", fix="check the path")
+SET = Diagnostic("set-path", Where("--set pools.x"), "no pool", fix="check -f")
+
+
+def log_of(found: Sequence[Diagnostic], silenced: Sequence[Silenced] = ()) -> dict[str, Any]:
+    document = validation_document(Validation(1, 1, tuple(found), tuple(silenced)))
+    log = json.loads(json.dumps(sarif_log(document)))
+    Draft202012Validator(SCHEMA).validate(log)
+    assert isinstance(log, dict)
+    return log
+
+
+def run_of(found: Sequence[Diagnostic], silenced: Sequence[Silenced] = ()) -> dict[str, Any]:
+    (run,) = log_of(found, silenced)["runs"]
+    assert isinstance(run, dict)
+    return run
+
+
+def test_schema_when_something_is_wrong_then_refuses_it() -> None:
+    log = log_of([TYPE])
+    log["runs"][0]["results"][0]["level"] = "hint"
+    assert not Draft202012Validator(SCHEMA).is_valid(log)
+
+
+def test_result_when_found_in_a_file_then_has_rule_level_place_and_text() -> None:
+    (result,) = run_of([TYPE])["results"]
+    assert (result["ruleId"], result["ruleIndex"], result["level"]) == ("GPK120", 0, "error")
+    assert result["message"]["text"] == "pools[0].x is 1\nwhy: because\nfix: write y"
+    assert result["locations"] == [
+        {
+            "physicalLocation": {
+                "artifactLocation": {"uri": "a.yaml", "uriBaseId": "%SRCROOT%"},
+                "region": {"startLine": 4, "startColumn": 2},
+            }
+        }
+    ]
+
+
+def test_levels_when_of_each_severity_then_error_warning_note() -> None:
+    results = run_of([TYPE, NAME, UNUSED])["results"]
+    assert [result["level"] for result in results] == ["error", "warning", "note"]
+    assert "suppressions" not in results[0]
+
+
+def test_rules_when_cited_then_each_once_with_the_sentences_that_github_asks_for() -> None:
+    run = run_of([TYPE, TYPE, NAME, Diagnostic("acme-odd", Where("a.yaml", 1, 1), "is odd", fix="x")])
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == ["GPK120", "acme-odd", "GPK502"]
+    assert [rule["name"] for rule in rules] == ["type", "acme-odd", "aks-name-length"]
+    for rule in rules:
+        assert rule["shortDescription"]["text"].endswith(".")
+        assert rule["fullDescription"]["text"]
+        assert f"docs/diagnostics.md#{rule['id'].lower()}" in rule["help"]["text"]
+    assert rules[1]["shortDescription"]["text"] == "Acme odd."
+    assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [r["ruleId"] for r in run["results"]]
+
+
+def test_rule_when_the_package_names_its_pages_then_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpukube.cli.sarif._documentation", lambda: "https://example.com/gpukube")
+    (rule,) = run_of([TYPE])["tool"]["driver"]["rules"]
+    assert rule["helpUri"] == "https://example.com/gpukube/docs/diagnostics.md#gpk120"
+
+
+def test_silenced_when_there_are_some_then_every_result_says_whether_it_is() -> None:
+    first, second = run_of([TYPE], [Silenced(NAME, "never replaced")])["results"]
+    assert first["suppressions"] == []
+    assert second["suppressions"] == [{"kind": "inSource", "justification": "never replaced"}]
+
+
+def test_finding_when_in_no_file_then_is_a_notification_and_every_result_has_a_place() -> None:
+    run = run_of([MISSING, SET, TYPE])
+    assert [len(result["locations"]) for result in run["results"]] == [1]
+    (invocation,) = run["invocations"]
+    assert (invocation["exitCode"], invocation["executionSuccessful"]) == (4, True)
+    notifications = invocation["toolConfigurationNotifications"]
+    assert [one["message"]["text"] for one in notifications] == [
+        "b.yaml: does not exist\nfix: check the path",
+        "--set pools.x: no pool\nfix: check -f",
+    ]
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert [ids[one["associatedRule"]["index"]] for one in notifications] == ["GPK101", "GPK116"]
+
+
+def test_log_when_nothing_is_wrong_then_a_run_without_results() -> None:
+    run = run_of([])
+    assert (run["results"], run["invocations"][0]["exitCode"]) == ([], 0)
+
+
+def prints(*found: Diagnostic) -> list[str]:
+    return [result["partialFingerprints"]["gpukubeFinding/v1"] for result in run_of(found)["results"]]
+
+
+def test_fingerprint_when_lines_and_pools_move_then_stays() -> None:
+    moved = Diagnostic("type", Where("a.yaml", 40, 2), "pools[7].x is 1", fix="write y")
+    assert prints(TYPE) == prints(moved)
+
+
+def test_fingerprint_when_anything_else_differs_then_does_too() -> None:
+    others = (
+        Diagnostic("type", Where("b.yaml", 4, 2), "pools[0].x is 1", fix="write y"),
+        Diagnostic("range", Where("a.yaml", 4, 2), "pools[0].x is 1", fix="write y"),
+        Diagnostic("type", Where("a.yaml", 4, 2), "pools[0].x is 2", fix="write y"),
+    )
+    assert len({*prints(TYPE), *(prints(other)[0] for other in others)}) == 4
+
+
+def test_fingerprint_when_two_pools_have_the_same_mistake_then_each_has_its_own() -> None:
+    second = Diagnostic("type", Where("a.yaml", 40, 2), "pools[7].x is 1", fix="write y")
+    assert len(set(prints(TYPE, second))) == 2
+
+
+PATHS = {
+    "as it is": ("pools/a.yaml", "pools/a.yaml", "%SRCROOT%"),
+    "with detours": ("./pools/../a.yaml", "a.yaml", "%SRCROOT%"),
+    "below us by its whole name": ("{here}/a.yaml", "a.yaml", "%SRCROOT%"),
+    "with signs": ("a b#1.yaml", "a%20b%231.yaml", "%SRCROOT%"),
+    "from stdin": ("-", "-", "%SRCROOT%"),
+    "elsewhere": ("/elsewhere/a.yaml", "file:///elsewhere/a.yaml", ""),
+}
+
+
+@pytest.mark.parametrize(("file", "uri", "base"), PATHS.values(), ids=PATHS)
+def test_place_when_a_path_is_named_then_is_relative_where_it_can_be(
+    file: str, uri: str, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = Diagnostic("type", Where(file.format(here=tmp_path), 1, 1), "x", fix="y")
+    (result,) = run_of([found])["results"]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert (place["uri"], place.get("uriBaseId", "")) == (uri, base)
+
+
+@pytest.mark.parametrize("code", [*SPEC_CODES, *GPUS, *POOLS, *AKS_CODES, *EKS_CODES, *GKE_CODES])
+def test_sentence_when_a_rule_has_one_then_is_that_of_its_table(code: str) -> None:
+    tables = (SPEC_CODES, GPUS, POOLS, AKS_CODES, EKS_CODES, GKE_CODES)
+    assert rule_sentence(code) in {table[code] for table in tables if code in table}
+
+
+def test_log_when_made_of_every_bad_example_then_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(MESSAGES)
+    bad = sorted(str(path) for path in Path().glob("*/bad.yaml"))
+    validations = [api.validate([path], environ={}) for path in bad]
+    findings = tuple(found for one in validations for found in one.findings)
+    log = log_of(findings, [silenced for one in validations for silenced in one.silenced])
+    assert len(log["runs"][0]["results"]) > len(bad)
+
+
+def test_lines_when_written_then_are_the_log() -> None:
+    document = validation_document(Validation(1, 1, (TYPE,), ()))
+    assert json.loads("\n".join(sarif_lines(document))) == json.loads(json.dumps(sarif_log(document)))
