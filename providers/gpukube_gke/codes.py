@@ -49,6 +49,8 @@ CODES: Final[dict[str, str]] = {
     "gke-dra-label": "A label hands the GPUs to the DRA driver.",
     "gke-tag-count": "A machine cannot have so many labels.",
     "gke-mig-spelling": "Google spells this MIG size in two ways.",
+    "gke-name-automatic": "The pool's name is like those of node auto-provisioning.",
+    "gke-location": "The cluster's location is no region and no zone.",
     "gke-native-conflict": "A native field does not go with another, or with the rest of the pool.",
     "gke-native-managed": "A native field is one that gpukube sets from the spec.",
     "gke-native-refused": "A native field cannot be set.",

@@ -52,8 +52,13 @@ def check_counts(target: Target) -> Iterator[Diagnostic]:
                 why="GKE counts nodes per zone, the same number in each",
             )
         elif count > _MOST_PER_ZONE * zones:
-            fix = f"write at most {_MOST_PER_ZONE * zones}, or split the pool"
-            yield Diagnostic("gke-node-count", where, f"{path} is {count}, more than a pool can have", fix=fix)
+            fix = f"ask for at most {_MOST_PER_ZONE} nodes in each zone, or split the pool"
+            says = f"{path} comes to {count} nodes, more than a pool of {_zones(zones)} can have"
+            yield Diagnostic("gke-node-count", where, says, fix=fix)
+
+
+def _zones(count: int) -> str:
+    return f"{count} zones" if count > 1 else "one zone"
 
 
 def _totals(target: Target) -> dict[str, int]:

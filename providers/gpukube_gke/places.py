@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef
 
-__all__ = ["cluster_name", "is_zone", "operation_name", "pool_name", "project_of", "region_of"]
+__all__ = ["cluster_name", "is_location", "is_zone", "operation_name", "pool_name", "project_of", "region_of"]
 
-_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z]")
+_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-(ai\d+)?[a-z]")
+"""us-central1-a, and the AI zones us-central1-ai1a (docs: compute/docs/regions-zones/ai-zones)."""
+_REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 _PROJECT = re.compile(r"(?:^|/)projects/(?P<project>[^/]+)/")
 
 
@@ -37,6 +39,11 @@ def operation_name(cluster: ClusterRef, operation: str) -> str:
 def is_zone(location: str) -> bool:
     """Say whether a location is a zone (us-central1-a) and not a region (us-central1)."""
     return _ZONE.fullmatch(location) is not None
+
+
+def is_location(location: str) -> bool:
+    """Say whether a text is the name of a zone or of a region."""
+    return is_zone(location) or _REGION.fullmatch(location) is not None
 
 
 def region_of(location: str) -> str:

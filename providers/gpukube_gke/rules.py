@@ -19,7 +19,7 @@ from gpukube_gke.combinations import check_combinations
 from gpukube_gke.counts import check_counts
 from gpukube_gke.native import check_native
 from gpukube_gke.observe import SYSTEM_TAINTS
-from gpukube_gke.places import is_zone, region_of
+from gpukube_gke.places import is_location, is_zone, region_of
 from gpukube_gke.reserved_rules import check_reserved
 from gpukube_gke.sharing_rules import check_shared
 from gpukube_gke.translate import LATEST, OPT_OUT_LABEL, runs_own_plugin
@@ -37,6 +37,7 @@ __all__ = ["IMAGES", "check_target"]
 # At most 40 characters (kubernetes-sigs/cluster-api-provider-gcp, maxNodePoolNameLength).
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 IMAGES: Final = ("COS_CONTAINERD", "UBUNTU_CONTAINERD")  # docs: kubernetes-engine/how-to/gpus
+_AUTOMATIC: Final = "nap-"  # docs: kubernetes-engine/how-to/node-auto-provisioning
 _LEAST_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
 _HYPERDISK: Final = ("hyperdisk-balanced",)
 _DISK_TYPES: Final = (
@@ -100,9 +101,24 @@ def _name(target: Target) -> Iterator[Diagnostic]:
             + ("" if own else ", or add names: {gke: NAME}"),
         )
 
+    elif target.name.startswith(_AUTOMATIC):
+        yield Diagnostic(
+            "gke-name-automatic",
+            target.locator.at("names.gke" if own else "name"),
+            f'"{target.name}" looks like a pool of node auto-provisioning, which are called {_AUTOMATIC}*',
+            fix=f"write a name that does not begin with {_AUTOMATIC}",
+            why="people and tools take such pools for GKE's own, made and deleted by its autoscaler",
+            severity="warning",
+        )
+
 
 def _zones(target: Target) -> Iterator[Diagnostic]:
     location = target.cluster.identity["location"]
+    if not is_location(location):
+        says = f'clusters.{target.cluster.key}.location is "{location}", neither a region nor a zone of Google Cloud'
+        fix = "write a region such as us-central1, or a zone such as us-central1-a"
+        yield Diagnostic("gke-location", target.cluster.where, says, fix=fix)
+        return
     for index, zone in enumerate(target.zones):
         where = target.locator.at(f"zones[{index}]")
         if not is_zone(zone) or region_of(zone) != region_of(location):

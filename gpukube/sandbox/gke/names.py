@@ -16,7 +16,7 @@ _NAME = re.compile(
     r"projects/(?P<project>[^/]+)/(?:locations|zones)/(?P<location>[^/]+)"
     r"(?:/clusters/(?P<cluster>[^/]+)(?:/nodePools/(?P<pool>[^/]+))?|/operations/(?P<operation>[^/]+))?"
 )
-_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z]")
+_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-(ai\d+)?[a-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def parse_name(name: str) -> Place:
 
 
 def is_zone(location: str) -> bool:
-    """Whether a location is a zone, "us-central1-a", and not a region."""
+    """Whether a location is a zone, "us-central1-a" or "us-central1-ai1a", and not a region."""
     return _ZONE.fullmatch(location) is not None
 
 

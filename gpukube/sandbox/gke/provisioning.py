@@ -23,7 +23,7 @@ from gpukube.sandbox.gke.versions import FLOORS, is_at_least
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_provisioning", "check_reservation", "is_queued"]
+__all__ = ["check_provisioning", "check_repair", "check_reservation", "is_queued"]
 
 _AFFINITY = wire.ReservationAffinity.Type
 _STRATEGY = wire.NodePoolUpdateStrategy
@@ -110,9 +110,18 @@ def _check_flex(pool: wire.NodePool) -> None:
         raise bad("Flex start requires autoscaling and does not work with Spot VMs.")
     if config.reservation_affinity.consume_reservation_type != _AFFINITY.NO_RESERVATION:
         raise bad("Flex start requires reservation affinity to be set to none.")
-    if pool.management.auto_repair:
-        raise bad("Flex start requires auto_repair to be false.")
+    check_repair(pool, pool.management)
     _check_run(pool)
+
+
+def check_repair(pool: wire.NodePool, management: wire.NodeManagement) -> None:
+    """Check the management that a pool has or is to get.
+
+    Raises:
+        Refusal: 400 INVALID_ARGUMENT.
+    """
+    if pool.config.flex_start and management.auto_repair:
+        raise bad("Flex start requires auto_repair to be false.")
 
 
 def _check_run(pool: wire.NodePool) -> None:

@@ -23,7 +23,7 @@ from gpukube.sandbox.gke.names import Place, parse_name
 from gpukube.sandbox.gke.nodes import group_name
 from gpukube.sandbox.gke.operations import Operation, require_room
 from gpukube.sandbox.gke.pools import GPU_TAINT, Pool, clone, fill_defaults, has_gpu
-from gpukube.sandbox.gke.provisioning import check_reservation
+from gpukube.sandbox.gke.provisioning import check_repair, check_reservation
 from gpukube.sandbox.gke.rules import check_autoscaling, check_management, check_pool, check_size
 from gpukube.sandbox.gke.updates import ROLLING, apply_update, changed_group
 
@@ -224,6 +224,7 @@ class GkeService:
         cluster = self._cluster(place)
         pool = self._pool(cluster, place)
         check_management(request.management, cluster.options.release_channel)
+        check_repair(pool.wire, request.management)
         kind = Kind.SET_NODE_POOL_MANAGEMENT
         require_room(self._running(cluster), place, kind, cluster.blocker(self.clock.now()))
         pool.wire.management = request.management

@@ -160,6 +160,13 @@ def test_create_when_the_version_is_the_start_of_one_then_a_whole_one(gke: Gke, 
     assert gke.create(t4_pool("p", 0) | {"version": asked}).version == given
 
 
+def test_management_when_nodes_are_flexible_then_no_repair(gke: Gke) -> None:
+    gke.create(flex())
+    request = {"name": f"{CLUSTER}/nodePools/p", "management": KEPT | {"auto_repair": True}}
+    answer = gke.refused(lambda: gke.sdk.set_node_pool_management(request=request))
+    assert answer == ("INVALID_ARGUMENT", "Flex start requires auto_repair to be false.")
+
+
 OURS = {"ours": {"zone": "us-central1-a", "machineType": "a2-highgpu-1g", "count": 2}}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,6 +48,10 @@ GOOD = {
     "three zones": gke_target(zones=(A, B, C), nodes=fixed(6)),
     "no nodes": gke_target(zones=(A, B), nodes=fixed(0)),
     "a thousand nodes per zone": gke_target(zones=(A, B), nodes=fixed(2000)),
+    "an AI zone": gke_target(zones=("us-central1-ai1a",)),
+    "a cluster in an AI zone": gke_target(
+        cluster=replace(ZONAL, identity={"project": "ml-prod", "location": "us-south1-ai1b"})
+    ),
     "another zone of a zonal cluster's region": gke_target(cluster=ZONAL, zones=(B,)),
     "COS": gke_target(image="COS_CONTAINERD"),
     "Ubuntu": gke_target(image="UBUNTU_CONTAINERD"),
@@ -79,6 +84,11 @@ BAD = {
     "digit first": (gke_target(name="4l", pool="4l"), "gke-name", "name"),
     "dash last": (gke_target(name="l-"), "gke-name", "names.gke"),
     "41 characters": (gke_target(name="a" * 41), "gke-name", "names.gke"),
+    "a location of another cloud": (
+        gke_target(cluster=replace(CLUSTER, identity={"project": "p", "location": "us-east-1"}), zones=(A,)),
+        "gke-location",
+        "spec",
+    ),
     "no zone": (gke_target(zones=("1",)), "gke-zone", "zones[0]"),
     "a region": (gke_target(zones=("us-central1",)), "gke-zone", "zones[0]"),
     "zone of another region": (gke_target(zones=(A, "europe-west4-a"), nodes=fixed(2)), "gke-zone", "zones[1]"),
@@ -147,6 +157,7 @@ def test_check_when_gke_would_refuse_says_which_field(target: Target, code: str,
     ("changes", "codes"),
     [
         ({"sharing": sliced(fail=False)}, ["gke-request-limit"]),
+        ({"name": "nap-1"}, ["gke-name-automatic"]),
         ({"labels": {"cloud.google.com/gke-nvidia-gpu-dra-driver": "true"}}, ["gke-dra-label"]),
         ({"driver_owner": "none"}, ["gke-own-driver"]),
         ({"plugin_owner": "none"}, ["gke-own-driver"]),
@@ -157,6 +168,19 @@ def test_check_when_it_works_with_care_warns(changes: dict[str, object], codes: 
     assert [(code, severity) for code, _, severity in found(gke_target(G2, **changes))] == [
         (code, "warning") for code in codes
     ]
+
+
+@pytest.mark.parametrize(
+    ("zones", "count", "says"),
+    [
+        ((), 1001, "nodes.count comes to 1001 nodes, more than a pool of one zone can have"),
+        ((A, B), 2002, "nodes.count comes to 2002 nodes, more than a pool of 2 zones can have"),
+    ],
+)
+def test_count_when_it_is_too_much_is_told_for_all_zones(zones: tuple[str, ...], count: int, says: str) -> None:
+    (finding,) = PROVIDER.check(gke_target(zones=zones, nodes=fixed(count)))
+
+    assert (finding.message, finding.fix) == (says, "ask for at most 1000 nodes in each zone, or split the pool")
 
 
 def test_check_when_google_spells_a_size_in_two_ways_warns() -> None:
