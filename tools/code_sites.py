@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from gpukube import errors
 from gpukube.cluster.proof import Step
@@ -93,12 +93,12 @@ def exit_codes() -> dict[str, tuple[ExitCode, ...]]:
 
 
 class _Module:
-    """One file: its tree, and which of its own functions and dataclasses take a code."""
+    """One file: its tree, and which of its functions and dataclasses take a code: its own and those it imports."""
 
     def __init__(self, name: str, tree: ast.Module) -> None:
         self.name = name
         self.tree = tree
-        self.positions = {**POSITIONS, **dict(_positions(tree))}
+        self.positions = {**POSITIONS, **dict(_imported(tree)), **dict(_positions(tree))}
 
     def sites(self) -> Iterator[Site]:
         """Find the places of this file."""
@@ -125,7 +125,7 @@ class _Module:
         if callee not in ERRORS and isinstance(argument, ast.Constant) and argument.value == "":
             return  # a cloud's answer without a code of its own
         raised = next((name for name in (callee, *map(_last_name, call.args)) if name in ERRORS), "")
-        kind: Kind = "warning" if _text(keywords.get("severity")) == "warning" else "error"
+        kind: Kind = "error" if _text(keywords.get("severity")) in ("", "error") else "warning"
         for code in self._codes(argument):
             yield self._site(call, code or (ERRORS[raised].default_code if raised else ""), self._exit(kind, raised))
 
@@ -163,6 +163,20 @@ def _positions(tree: ast.Module) -> Iterator[tuple[str, int]]:
             continue
         if "code" in names:
             yield node.name, names.index("code")
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Find the methods that take a code in classes of the product that a module imports."""
+    for node in ast.walk(tree):
+        path = ROOT / f"{str(node.module).replace('.', '/')}.py" if isinstance(node, ast.ImportFrom) else None
+        if path is None or not path.is_file():
+            continue
+        names = {alias.name for alias in cast("ast.ImportFrom", node).names}
+        for found in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(found, ast.ClassDef) and found.name in names:
+                yield from _positions(
+                    ast.Module([part for part in found.body if isinstance(part, ast.FunctionDef)], [])
+                )
 
 
 def _last_name(node: ast.expr) -> str:

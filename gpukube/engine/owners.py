@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.core.advice import advise
 from gpukube.core.belief import check_belief
 from gpukube.core.owners import ADVERTISER_LABEL, ReleaseChoice, choose_release, decide_owner, with_live
 from gpukube.core.resolve import promise_of, resolve_targets
@@ -106,6 +107,7 @@ def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) 
         return None
     if _errors(problems):
         return None
+    found += advise(target, ownership)
     desired = provider.desired(target, ownership, promise_of(target))
     diagnosis = diagnosis_of(provider)
     found += check_belief(desired, diagnosis.autoscaler if diagnosis else None)

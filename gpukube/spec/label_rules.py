@@ -30,6 +30,21 @@ RESERVED_KEYS: Final[dict[str, str]] = {
 }
 GPU_TAINT_KEY: Final = "nvidia.com/gpu"
 
+_WRITTEN: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (
+        re.compile(
+            r"nvidia\.com/(gpu\.(product|count|memory|replicas|family|machine|mode|sharing-strategy|clique"
+            r"|multiprocessors|(compute|slices|engines)\..+)|mig\.(strategy|capable)|mig-.+|mps\.capable|vgpu\.present"
+            r"|cuda\..+|gfd\.timestamp)"
+        ),
+        "GPU feature discovery",
+    ),
+    (re.compile(r"nvidia\.com/(gpu\.deploy\.(?!operands$).+|mig\.config\.state)"), "the GPU Operator"),
+    (re.compile(r"feature\.node\.kubernetes\.io/.+"), "node-feature-discovery"),
+)
+"""Labels by which the NVIDIA stack tells what a node has -> who writes them (NVIDIA/k8s-device-plugin v0.20.0
+internal/lm; NVIDIA/gpu-operator controllers/state_manager.go; #603; NVIDIA/k8s-device-plugin#1213)."""
+
 
 def check_labels(s: Subject) -> Iterator[Diagnostic]:
     """Judge keys and values of labels, and whether somebody else writes them."""
@@ -37,6 +52,15 @@ def check_labels(s: Subject) -> Iterator[Diagnostic]:
         yield from _check_key(s, ("labels", key), key, s.at.key_at(("labels", key)), "label-syntax")
         if wanted := explain_value(value):
             yield _bad_value(s, "label-syntax", ("labels", key), value, wanted)
+        if writer := next((who for pattern, who in _WRITTEN if pattern.fullmatch(key)), ""):
+            yield Diagnostic(
+                "written-label",
+                s.at.key_at(("labels", key)),
+                f"{s.at.path('labels')} has {quoted(key)}, which {writer} writes on the nodes",
+                fix="remove it, or take a key of your own",
+                why="what is written by hand is overwritten there, or says what the node does not have",
+                severity="warning",
+            )
 
 
 def check_taints(s: Subject) -> Iterator[Diagnostic]:

@@ -161,6 +161,24 @@ def _check_price(s: Subject) -> Iterator[Diagnostic]:
         )
 
 
+_USUAL_MOST: Final = 48
+"""Shares of one device that Google takes (docs: kubernetes-engine/concepts/timesharing-gpus); NVIDIA names no limit."""
+
+
+def _check_slices(s: Subject) -> Iterator[Diagnostic]:
+    slices = s.pool.sharing.time_slicing
+    if slices is not None and slices.replicas > _USUAL_MOST:
+        path = "sharing.timeSlicing.replicas"
+        yield Diagnostic(
+            "replicas-many",
+            s.at.at(path),
+            f"{s.at.path(path)} is {slices.replicas}: more containers than one GPU is known to serve",
+            fix=f"write {_USUAL_MOST} or less",
+            why="memory is not divided, and every share is a device of its own to the kubelet",
+            severity="warning",
+        )
+
+
 def _check_sharing(s: Subject) -> Iterator[Diagnostic]:
     sharing = s.pool.sharing
     if sharing.mps is None:
@@ -233,6 +251,7 @@ POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Diagnostic]], ...]] = (
     _check_reserved,
     _check_upgrade,
     _check_mig,
+    _check_slices,
     _check_sharing,
     check_labels,
     check_taints,

@@ -1,0 +1,81 @@
+"""What is allowed and costs more than it has to, or gives less than it seems: remarks on a pool, whatever its cloud.
+
+Lives here: rules on a resolved pool and its owners; all are hints. Must not live here: what cannot work (resolve,
+owners), what one cloud knows better (the providers' rules).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Diagnostic
+from gpukube.gpu.mig import instances_per_gpu, place_layout
+from gpukube.gpu.mig_room import room_left
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Ownership, Target
+
+__all__ = ["advise"]
+
+_COSTLY_USD_H: Final = 200.0
+"""From here on a pool that never becomes empty is worth a word: three machines of 8 x H100."""
+
+
+def advise(target: Target, ownership: Ownership) -> list[Diagnostic]:
+    """Remark on a pool; empty when there is nothing to say."""
+    return [found for rule in _RULES for found in rule(target, ownership)]
+
+
+def _leftover(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
+    """A profile that does not divide the GPU leaves a part of it that nobody can use (NVIDIA MIG User Guide)."""
+    cut = target.sharing.mig
+    if cut is None or not cut.profile:
+        return
+    model = target.machine.model
+    placed = place_layout(model, [cut.profile] * instances_per_gpu(model, cut.profile)) or ()
+    plain = {name: count for name, count in room_left(model, placed).items() if "+" not in name}
+    if not plain:
+        return
+    name, count = max(plain.items(), key=lambda item: item[1])
+    yield Diagnostic(
+        "mig-leftover",
+        target.locator.at("sharing.mig.profile"),
+        f"{target.where}: {len(placed)} x {cut.profile} leave room on each {model} that nobody gets: {count} x {name}",
+        fix="take a profile that divides the GPU, or sharing.mig.layout where the GPU Operator cuts",
+        severity="hint",
+    )
+
+
+def _shares_add(target: Target, ownership: Ownership) -> Iterator[Diagnostic]:
+    """Two shares may be of one GPU (NVIDIA/gpu-operator#386); Google's own plugin gives no pod more than one."""
+    slicing = target.sharing.slicing
+    if slicing is None or slicing.mode != "time-slicing" or slicing.fail_requests_greater_than_one:
+        return
+    if target.machine.devices > 1 and ownership.advertiser in ("chart", "operator"):
+        yield Diagnostic(
+            "shares-add",
+            target.locator.at("sharing.timeSlicing"),
+            f"{target.where}: a pod that asks for 2 may get two shares of one of the {target.machine.devices} GPUs",
+            fix="write failRequestsGreaterThanOne: true",
+            severity="hint",
+        )
+
+
+def _costly(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
+    """Name the price of what always runs, with its day and place."""
+    machine, nodes = target.machine, target.nodes.minimum
+    price = (machine.price_usd_h or 0.0) * nodes
+    if target.capacity.type == "on-demand" and price >= _COSTLY_USD_H:
+        yield Diagnostic(
+            "costly",
+            target.locator.at("nodes"),
+            f"{target.where}: {nodes} x {machine.name} always run: about {price:,.0f} USD an hour on demand "
+            f"({machine.price_region}, {machine.price_date})",
+            fix="write autoscaling with min: 0 if they may be gone at times, or reserve them",
+            severity="hint",
+        )
+
+
+_RULES: Final[tuple[Callable[[Target, Ownership], Iterator[Diagnostic]], ...]] = (_leftover, _shares_add, _costly)

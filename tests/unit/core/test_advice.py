@@ -1,0 +1,66 @@
+"""Hints on pools that work and cost more than they have to, or give less than they seem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpukube.core.advice import advise
+from gpukube.core.values import Capacity, Nodes, Ownership, Reservation
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from tests.builders import make_target
+
+CHART = Ownership("cloud", "chart", "c-1", {}, "test")
+CLOUD = replace(CHART, advertiser="cloud")
+SLICED = Sharing(slicing=Slicing("time-slicing", 4))
+STRICT = Sharing(slicing=Slicing("time-slicing", 4, fail_requests_greater_than_one=True))
+ALWAYS_8 = Nodes(8, 8, 8, autoscaled=False)
+
+# What the pool has besides eight A100-40GB, who advertises, and what is said.
+CASES: dict[str, tuple[dict[str, object], Ownership, list[str]]] = {
+    "whole": ({}, CHART, []),
+    "a profile that divides the GPU": ({"sharing": Sharing(MigCut("1g.5gb", "single"))}, CHART, []),
+    "the whole GPU as one instance": ({"sharing": Sharing(MigCut("7g.40gb", "single"))}, CHART, []),
+    "a profile that takes all memory": ({"sharing": Sharing(MigCut("3g.20gb", "single"))}, CHART, []),
+    "a profile that leaves a slice": ({"sharing": Sharing(MigCut("2g.10gb", "mixed"))}, CLOUD, ["mig-leftover"]),
+    "a profile that leaves half": ({"sharing": Sharing(MigCut("4g.20gb", "single"))}, CHART, ["mig-leftover"]),
+    "a layout": ({"sharing": Sharing(MigCut("", "mixed", ("3g.20gb",)))}, CHART, []),
+    "shares of several GPUs": ({"sharing": SLICED}, CHART, ["shares-add"]),
+    "shares that the operator gives": ({"sharing": SLICED}, replace(CHART, advertiser="operator"), ["shares-add"]),
+    "shares of the cloud's plugin": ({"sharing": SLICED}, CLOUD, []),
+    "shares one by one": ({"sharing": STRICT}, CHART, []),
+    "shares by MPS": ({"sharing": Sharing(slicing=Slicing("mps", 4))}, CHART, []),
+    "many that always run": ({"nodes": ALWAYS_8}, CHART, ["costly"]),
+    "many that may be gone": ({"nodes": Nodes(8, 0, 8, autoscaled=True)}, CHART, []),
+    "many that are paid for": (
+        {"nodes": ALWAYS_8, "capacity": Capacity("reserved", reservation=Reservation("reservation", "a"))},
+        CHART,
+        [],
+    ),
+    "many on spot": ({"nodes": ALWAYS_8, "capacity": Capacity("spot")}, CHART, []),
+}
+
+
+@pytest.mark.parametrize(("changes", "ownership", "codes"), CASES.values(), ids=CASES)
+def test_pool_when_judged_then_said_is(changes: dict[str, object], ownership: Ownership, codes: list[str]) -> None:
+    found = advise(make_target(**changes), ownership)
+    assert [one.code for one in found] == codes
+    assert {one.severity for one in found} <= {"hint"}
+
+
+def test_leftover_when_said_then_names_the_largest_number_that_would_still_fit() -> None:
+    (found,) = advise(make_target(sharing=Sharing(MigCut("4g.20gb", "single"))), CHART)
+    assert found.message == ("train-aks/a100mig: 1 x 4g.20gb leave room on each A100-40GB that nobody gets: 3 x 1g.5gb")
+
+
+def test_shares_when_the_node_has_one_gpu_then_nothing_is_said() -> None:
+    assert advise(make_target("Standard_NC4as_T4_v3", sharing=SLICED), CHART) == []
+
+
+def test_price_when_said_then_with_number_day_and_place() -> None:
+    (found,) = advise(make_target(nodes=ALWAYS_8), CHART)
+    machine = make_target().machine
+    assert machine.price_usd_h is not None
+    assert f"about {8 * machine.price_usd_h:.0f} USD an hour on demand" in found.message
+    assert f"({machine.price_region}, {machine.price_date})" in found.message
