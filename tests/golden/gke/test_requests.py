@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("gke-*.yaml"))
 REQUESTS = Path(__file__).parent / "requests"
-PROMISES = {"gke-flex-start": 4, "gke-reserved": 112, "gke-mig": 7, "gke-timesharing": 8, "gke-mps": 16, "gke-t4-n1": 6}
+PROMISES = {
+    "gke-flex-start": 4,
+    "gke-queued": 128,
+    "gke-reserved": 112,
+    "gke-mig": 7,
+    "gke-timesharing": 8,
+    "gke-mps": 16,
+    "gke-t4-n1": 6,
+}
 
 
 def targets_of(example: Path) -> tuple[Target, ...]:
