@@ -167,6 +167,8 @@ _USUAL_MOST: Final = 48
 
 def _check_slices(s: Subject) -> Iterator[Diagnostic]:
     slices = s.pool.sharing.time_slicing
+    if {s.clusters.get(key) for key in s.pool.clusters} == {"gke"}:
+        return  # there it is an error (gke-clients)
     if slices is not None and slices.replicas > _USUAL_MOST:
         path = "sharing.timeSlicing.replicas"
         yield Diagnostic(
