@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from gpukube.cluster.jsontree import items, number, text, tree
 from gpukube.cluster.proof import Finding
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.gpu.capacity import shared_name
+from gpukube.gpu.mig import resource_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -349,12 +351,19 @@ def _type(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> t
     if not _is_model(chip, gpus[0].name):
         return f'the GPU is "{gpus[0].name}", not {chip}', "the machine is another one than declared"
     mig = desired.target.sharing.mig
-    if mig is not None and not any(_same_profile(profile, cuts[0].name) for profile in mig.profiles):
-        return (
-            f"the MIG device is {cuts[0].name}, not {' or '.join(mig.profiles)}",
-            "the GPUs are cut another way than declared",
-        )
+    wanted = _asked_profiles(desired)
+    if mig is not None and not any(_same_profile(profile, cuts[0].name) for profile in wanted):
+        seen = f"the MIG device is {cuts[0].name}, not {' or '.join(wanted)}"
+        return seen, "the GPUs are cut another way than declared"
     return None
+
+
+def _asked_profiles(desired: Desired) -> tuple[str, ...]:
+    """Give the profiles of the resource that the probe asks for: all of them where they share one name."""
+    sharing = desired.target.sharing
+    known = sharing.mig.profiles if sharing.mig else ()
+    named = tuple(name for name in known if shared_name(resource_name(name), sharing) == probed_resource(desired))
+    return named or known
 
 
 def _is_model(chip: str, product: str) -> bool:

@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import yaml
 
 from gpukube.cluster.jsontree import at, text, tree
 from gpukube.cluster.merging import Surroundings
 from gpukube.cluster.operator import operator_values
+from gpukube.cluster.verify_count import count_findings
 from gpukube.gpu.sharing import MigCut, Sharing
-from tests.unit.cluster.builders import SINGLE, operated
+from tests.unit.cluster.builders import SINGLE, operated, operated_node
 
 MIX = Sharing(mig=MigCut("", "mixed", ("3g.20gb", "2g.10gb", "2g.10gb")))
 OTHER = Sharing(mig=MigCut("", "mixed", ("4g.20gb", "3g.20gb")))
 CONFIG = ("migManager", "config")
 ALONE = Surroundings()
+
+
+COUNTS: dict[str, tuple[dict[str, int], list[str]]] = {
+    "as promised": ({"nvidia.com/mig-2g.10gb": 16, "nvidia.com/mig-3g.20gb": 8}, []),
+    "one kind is missing": (
+        {"nvidia.com/mig-2g.10gb": 16},
+        ["nvidia.com/mig-3g.20gb is 0, not 8; nvidia.com/mig-2g.10gb is 16"],
+    ),
+    "cut by a profile": (
+        {"nvidia.com/mig-1g.5gb": 56},
+        [
+            "nvidia.com/mig-2g.10gb is 0, not 16; nvidia.com/mig-1g.5gb is 56",
+            "nvidia.com/mig-3g.20gb is 0, not 8; nvidia.com/mig-1g.5gb is 56",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COUNTS)
+def test_counts_when_a_node_is_cut_by_a_layout_then_each_kind_is_compared(case: str) -> None:
+    shown, seen = COUNTS[case]
+    pool = operated(sharing=MIX)
+    allocatable = {name: str(count) for name, count in shown.items()}
+    node = replace(operated_node(pool), capacity=allocatable, allocatable=allocatable)
+    found = count_findings(pool, node)
+    assert [finding.seen for finding in found] == seen
+    assert {finding.step for finding in found} <= {"geometry"}
 
 
 def entries(values: dict[str, object]) -> dict[str, object]:

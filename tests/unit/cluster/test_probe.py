@@ -49,6 +49,8 @@ T4 = "GPU 0: Tesla T4 (UUID: GPU-7a3f)"
 CUT = "  MIG 1g.5gb      Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)"
 OTHER_CUT = "  MIG 1g.5gb      Device  1: (UUID: MIG-cba663e8-9bed-5b25-b243-5985ef7c9beb)"
 BIG_CUT = "  MIG 3g.20gb     Device  0: (UUID: MIG-1c2d)"
+LAYOUT = Sharing(mig=MigCut("", "mixed", ("3g.20gb", "2g.10gb", "2g.10gb")))
+ALIKE = Sharing(mig=MigCut("", "single", ("2g.10gb", "2g.10gb")))
 
 
 def test_parse_when_devices_are_listed_then_kind_name_and_uuid() -> None:
@@ -67,6 +69,13 @@ OUTPUTS: dict[str, tuple[Desired, list[str], str]] = {
     "mps": (desire(sharing=MPS), [A100], ""),
     "one instance, single": (desire(sharing=SINGLE), [A100, CUT], ""),
     "one instance, mixed": (desire(sharing=MIXED), [A100, CUT], ""),
+    "one instance of a layout": (desire(sharing=LAYOUT), [A100, CUT.replace("1g.5gb", "2g.10gb")], ""),
+    "an instance of a layout that was not asked for": (
+        desire(sharing=LAYOUT),
+        [A100, BIG_CUT],
+        "the MIG device is 3g.20gb, not 2g.10gb",
+    ),
+    "another cut than the layout": (desire(sharing=ALIKE), [A100, BIG_CUT], "is 3g.20gb, not 2g.10gb"),
     "memory off by one": (desire(sharing=SINGLE), [A100, CUT.replace("1g.5gb", "1g.6gb")], ""),
     "nothing": (desire(), [], "sees 0 GPUs and 0 MIG devices, not 1 and 0"),
     "two gpus": (desire(), [A100, SECOND], "sees 2 GPUs and 0 MIG devices, not 1 and 0"),
