@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpukube import __version__
-from gpukube.cli import catalog, doctor, explain, pool, schema, spec
+from gpukube.cli import catalog, doctor, explain, init, pool, schema, spec
 from gpukube.cli import sandbox as sandbox_commands
 from gpukube.cli.options import Common
 from gpukube.errors import ExitCode, GpukubeError
@@ -41,6 +41,7 @@ app.add_typer(explain.app, name="explain")
 app.command("doctor")(doctor.doctor)
 app.command("validate")(spec.validate)
 app.command("schema")(schema.schema)
+app.command("init")(init.init)
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback form

@@ -1,10 +1,11 @@
-"""`gpukube explain ...`: why gpukube decides as it does."""
+"""`gpukube explain ...`: what a field of the spec is, and why gpukube decides as it does."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from gpukube.cli.options import (
     ClusterOption,
@@ -18,7 +19,13 @@ from gpukube.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from typer._click.core import Context
+    from typer._click.shell_completion import CompletionItem
+
     from gpukube.cli.options import Choices
+    from gpukube.cli.rendering.lines import Line
     from gpukube.cluster.sighting import Sighting
     from gpukube.engine.owners import Explained
     from gpukube.engine.planning import ClusterPlan
@@ -27,12 +34,73 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Explain why gpukube decides as it does.", no_args_is_help=True)
+
+class _Fields(TyperGroup):
+    """A group whose first word may be a field of the spec: `explain pools.gpu` is `explain field pools.gpu`."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Take what is no command for a field."""
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["field", *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        """Offer commands, and fields where no command begins so."""
+        found = super().shell_complete(ctx, incomplete)
+        if found or not incomplete or incomplete.startswith("-"):
+            return found
+        return self.commands["field"].params[0].shell_complete(ctx, incomplete)
 
 
-@app.callback()
-def _explain() -> None:
-    """Keep `owner` a command of its own."""
+app = typer.Typer(
+    cls=_Fields,
+    help="Explain a field of the spec (explain pools.sharing.mig), or why gpukube decides as it does.",
+    subcommand_metavar="FIELD | COMMAND [ARGS]...",
+    no_args_is_help=True,
+)
+
+
+def _complete_field(incomplete: str) -> list[str]:
+    """Offer the fields that begin so, one level further."""
+    from gpukube.spec.fieldguide import field_names
+
+    depth = incomplete.count(".") + 1
+    return list(
+        dict.fromkeys(".".join(name.split(".")[:depth]) for name in field_names() if name.startswith(incomplete))
+    )
+
+
+@app.command("field")
+def explain(
+    context: typer.Context,
+    field: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIELD",
+            show_default=False,
+            autocompletion=_complete_field,
+            help="pools.sharing.mig.profile, sharing.mig, pool.capacity, defaults.taints; pools for all of them.",
+        ),
+    ],
+    *,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Show the fields below it, all levels.")] = False,
+    output: OutputOption,
+    verbose: VerboseOption,
+) -> None:
+    """Explain a field of the spec: type, default, choices, examples, what each cloud makes of it and of a change.
+
+    `explain FIELD` is short for it. Without any call. -v names the sources.
+    """  # fmt: skip
+    from gpukube.engine.field_guide import field_document
+
+    given = choices(context, locals())
+    _require_format(given)
+    document = field_document(field, recursive=recursive)
+    if _is_data(document, given):
+        return
+    from gpukube.cli.rendering.field import render_field
+
+    _write(render_field(document, recursive=recursive, sources=given.verbose))
 
 
 @app.command()
@@ -60,12 +128,11 @@ def owner(
 def _tell(choices: Choices, pool: str, *, live: bool) -> None:
     """Explain one pool on the clusters that are meant."""
     from gpukube import api
-    from gpukube.cli import output as out
     from gpukube.engine.owners import explain_owners, has_operator
     from gpukube.engine.reasons import owner_document
     from gpukube.errors import ExitCode, SpecError, Where
 
-    out.require_format(choices.output, "Validation")
+    _require_format(choices)
     if not choices.files:
         raise SpecError("no spec is given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
     specs = api.load(choices.files, sets=choices.sets)
@@ -93,7 +160,7 @@ def _look(choices: Choices, pool: str) -> tuple[dict[str, Sighting], dict[str, l
     from gpukube import api
     from gpukube.cli.stage import open_job
 
-    with open_job(replace(choices, pools=[pool]), "Validation") as job:
+    with open_job(replace(choices, pools=[pool]), "Owners") as job:
         plans = api.plan(job.prepared, job.run)
     for plan in plans:
         if error := plan.error or plan.unreachable:
@@ -112,21 +179,39 @@ def _against(plan: ClusterPlan, pool: str) -> list[Diagnostic]:
 
 
 def _show(document: OwnerDocument, choices: Choices) -> None:
+    if _is_data(document, choices):
+        return
+    from gpukube.cli.rendering.owner import render_owners
+
+    _write(render_owners(document, sources=choices.verbose))
+
+
+def _require_format(choices: Choices) -> None:
+    from gpukube.cli import output as out
+
+    out.require_format(choices.output, "Owners")
+
+
+def _is_data(document: Mapping[str, object], choices: Choices) -> bool:
+    """Write a document for programs where that is asked for."""
     import json
     import sys
 
     if choices.output == "json":
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
-        return
-    if choices.output == "yaml":
+    elif choices.output == "yaml":
         import yaml
 
         yaml.safe_dump(json.loads(json.dumps(document)), sys.stdout, sort_keys=False, allow_unicode=True)
-        return
+    return choices.output in ("json", "yaml")
+
+
+def _write(lines: Iterable[Line]) -> None:
+    import sys
+
     from rich.console import Console
 
     from gpukube.cli import output as out
-    from gpukube.cli.rendering.owner import render_owners
 
     console = Console(file=sys.stdout, highlight=False, emoji=False)
-    out.write_lines(render_owners(document, sources=choices.verbose), console, wrap=sys.stdout.isatty())
+    out.write_lines(lines, console, wrap=sys.stdout.isatty())

@@ -9,6 +9,7 @@ defaults stand in every pool, and a literal ${ is escaped.
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import yaml
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpukube.spec.model import GPUNodePools
 
-__all__ = ["SpecData", "dump_data", "dump_spec", "spec_data"]
+__all__ = ["SpecData", "dump_data", "dump_scalar", "dump_spec", "spec_data"]
 
 SpecData: TypeAlias = "dict[str, JsonValue]"
 
@@ -49,6 +50,11 @@ def dump_data(data: SpecData) -> str:
     return yaml.dump(
         _escaped(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
     )
+
+
+def dump_scalar(text: str) -> str:
+    """Write one text as it must stand behind a key, in block style; variables stay variables."""
+    return yaml.dump(text, Dumper=_Dumper, allow_unicode=True, width=sys.maxsize).removesuffix("...\n").rstrip("\n")
 
 
 def _pool(pool: Mapping[str, object]) -> SpecData:

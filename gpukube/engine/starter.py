@@ -1,0 +1,283 @@
+"""A spec to begin with: a few answers -> commented YAML that the loader takes, or what stands against an answer.
+
+Lives here: the text, what it takes from the catalogue, and its check by the loader and the providers. Must not live
+here: questions, flags and files (cli.init). Pure but for what `prepare` loads: the providers' rules.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from gpukube.engine.prepare import prepare
+from gpukube.errors import SpecError, Where
+from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, resolve_machine
+from gpukube.gpu.mig import profiles
+from gpukube.spec.dump import dump_scalar
+from gpukube.spec.fieldguide import explain_field
+from gpukube.spec.load import load_specs
+from gpukube.spec.model import PROVIDERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.errors import Diagnostic
+    from gpukube.spec.fieldguide import FieldPage
+
+__all__ = [
+    "Answers",
+    "cheapest_gpu",
+    "check_answers",
+    "flag_of",
+    "gpus_for",
+    "identity_fields",
+    "offered_counts",
+    "offered_profiles",
+    "render_starter",
+]
+
+_FROM: Final = "-"
+_CLUSTER_FIELD: Final = re.compile(r"clusters\.[^ .]+\.(?P<key>\w+) ")
+_LONGEST_KEY: Final = 58
+_LONGEST_POOL: Final = 10
+"""AKS takes twelve characters, of which a replacement needs two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a starter is made of; what is empty was not answered yet.
+
+    Attributes:
+        providers: Clouds, each with one cluster.
+        names: Provider -> name of the cluster.
+        identity: Key of a cluster's field (account, region, ...) -> value; no key belongs to two clouds.
+        owner: metadata.name; the first cluster's name when empty.
+        gpu: Model.
+        count: GPUs per node; the fewest that all clouds offer when 0.
+        nodes: Nodes of the pool.
+        mig: Profile, or "".
+        replicas: Shares of a GPU by time-slicing; 0 for none.
+        spot: Buy Spot machines.
+    """
+
+    providers: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    identity: Mapping[str, str] = field(default_factory=dict)
+    owner: str = ""
+    gpu: str = ""
+    count: int = 0
+    nodes: int = 1
+    mig: str = ""
+    replicas: int = 0
+    spot: bool = False
+
+
+def identity_fields(provider: str) -> tuple[FieldPage, ...]:
+    """List what besides its name says where a cluster of this cloud is: account and region, ...; () if unknown."""
+    fields = explain_field("clusters").fields
+    return tuple(page for page in fields if page.required and page.providers == (provider,))
+
+
+def flag_of(key: str) -> str:
+    """Name the flag of a field: resourceGroup -> --resource-group."""
+    return "--" + re.sub("[A-Z]", lambda found: f"-{found.group().lower()}", key)
+
+
+def gpus_on(providers: Sequence[str]) -> tuple[str, ...]:
+    """List the models that all of these clouds offer whole, current ones only, in the catalogue's order."""
+    each = [
+        {m.model.name for m in machines(provider) if m.status == "current" and m.gpus >= 1} for provider in providers
+    ]
+    return tuple(name for name in explain_field("gpu.model").known if each and all(name in names for names in each))
+
+
+def gpus_for(answers: Answers) -> Iterator[str]:
+    """Find the models that nothing speaks against, given what else was answered; wherever the clusters are."""
+    answers = replace(answers, names={}, identity={}, owner="")
+    for gpu in gpus_on(answers.providers):
+        fits_cut = not answers.mig or answers.mig in offered_profiles(gpu)
+        fits_count = not answers.count or answers.count in offered_counts(gpu, answers.providers)
+        if fits_cut and fits_count and not check_answers(replace(answers, gpu=gpu), {}):
+            yield gpu
+
+
+def cheapest_gpu(gpus: Sequence[str], providers: Sequence[str]) -> str:
+    """Choose the model whose smallest machine costs least on the first cloud, Arm aside; "" among none."""
+    ordinary = [m for m in machines(providers[0]) if m.gpus >= 1 and m.arch == "amd64"]
+    prices = [(m.price_usd_h or inf, m.model.name) for m in ordinary]
+    return min(((price, gpu) for price, gpu in prices if gpu in gpus), default=(inf, ""))[1]
+
+
+def offered_counts(gpu: str, providers: Sequence[str]) -> tuple[int, ...]:
+    """List the GPUs per node that all of these clouds offer of a model; () for an unknown one."""
+    counts = {round(m.gpus) for m in machines() if m.gpus >= 1}
+    return tuple(sorted(n for n in counts if providers and all(_is_offered(gpu, n, cloud) for cloud in providers)))
+
+
+def _is_offered(gpu: str, count: int, provider: str) -> bool:
+    try:
+        resolve_machine(provider, parse_model(gpu), count)
+    except CatalogueError:
+        return False
+    return True
+
+
+def offered_profiles(gpu: str) -> tuple[str, ...]:
+    """List the MIG profiles of a model; () for one without MIG."""
+    try:
+        return tuple(profile.name for profile in profiles(parse_model(gpu)))
+    except CatalogueError:
+        return ()
+
+
+def check_answers(answers: Answers, environ: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+    """Find what the loader, the catalogue and the clouds have against the answers so far.
+
+    What is not answered is filled with what the format gives as examples. Errors only; each is placed at the flag
+    that it is about.
+    """
+    lines = list(_lines(_filled(answers)))
+    text = "".join(f"{line}\n" for line, _ in lines)
+    try:
+        prepare(load_specs([_FROM], stdin=io.StringIO(text), environ=environ))
+    except SpecError as error:
+        return tuple(_at_flag(found, lines) for found in error.diagnostics if found.severity == "error")
+    return ()
+
+
+def render_starter(answers: Answers) -> str:
+    """Write the spec. Complete answers that `check_answers` has nothing against give one that validates."""
+    return "".join(f"{line}\n" for line, _ in _lines(_counted(answers)))
+
+
+def _at_flag(found: Diagnostic, lines: Sequence[tuple[str, str]]) -> Diagnostic:
+    """Place a finding at the flag whose line it stands in, or whose field it names."""
+    line = found.where.line if found.where.source == _FROM else 0
+    flag = lines[line - 1][1] if 0 < line <= len(lines) else ""
+    if named := _CLUSTER_FIELD.match(found.message):
+        flag = flag_of(named["key"])
+    return replace(found, where=Where(flag or "init"))
+
+
+def _filled(answers: Answers) -> Answers:
+    """Answer what was not answered with the examples of the format."""
+    providers = answers.providers or PROVIDERS[:1]
+    pages = [page for provider in providers for page in identity_fields(provider)]
+    examples = {page.path.rpartition(".")[2]: str(page.examples[0]) for page in pages if page.examples}
+    filled = replace(
+        answers,
+        providers=providers,
+        names={provider: answers.names.get(provider) or "train" for provider in providers},
+        identity=examples | {key: value for key, value in answers.identity.items() if value},
+        gpu=answers.gpu or _any_gpu(replace(answers, providers=providers)),
+    )
+    return _counted(filled)
+
+
+def _any_gpu(answers: Answers) -> str:
+    """Choose a model with which nothing speaks against the other answers; if there is none, one that can be cut."""
+    asked = Answers(answers.providers, mig=answers.mig, count=answers.count)
+    cut = (gpu for gpu in gpus_on(PROVIDERS) if offered_profiles(gpu))
+    return next(gpus_for(asked), "") or next(cut)
+
+
+def _counted(answers: Answers) -> Answers:
+    counts = offered_counts(answers.gpu, answers.providers) if not answers.count else ()
+    return replace(
+        answers,
+        count=answers.count or (counts[0] if counts else 1),
+        owner=answers.owner or answers.names[answers.providers[0]],
+    )
+
+
+def _lines(answers: Answers) -> Iterator[tuple[str, str]]:
+    """Write line by line, each with the flag that it follows from."""
+    yield "# GPU node pools, made by: gpukube pool apply -f FILE", ""
+    yield "# What a field means: gpukube explain pools.gpu; for editors: gpukube schema", ""
+    yield "apiVersion: gpukube.io/v1alpha1", ""
+    yield "kind: GPUNodePools", ""
+    yield "metadata:", ""
+    yield "  # The owner: marks every pool made from this spec. Other pools are left alone.", ""
+    flag = "--name" if answers.owner in answers.names.values() else "--owner"
+    yield f"  name: {dump_scalar(answers.owner)}", flag
+    yield "", ""
+    yield from _cluster_lines(answers)
+    yield "", ""
+    yield from _pool_lines(answers)
+
+
+def _cluster_lines(answers: Answers) -> Iterator[tuple[str, str]]:
+    yield "# Where: clusters by keys of your own, and as whom they are reached. That is", ""
+    yield "# compared with the live identity before anything else.", ""
+    yield "clusters:", "--provider"
+    for provider in answers.providers:
+        yield f"  {_key(provider, answers)}:", "--name"
+        yield f"    provider: {dump_scalar(provider)}", "--provider"
+        for page in identity_fields(provider):
+            key = page.path.rpartition(".")[2]
+            yield f"    {key}: {dump_scalar(answers.identity[key])}", flag_of(key)
+        yield f"    name: {dump_scalar(answers.names[provider])}", "--name"
+
+
+def _pool_lines(answers: Answers) -> Iterator[tuple[str, str]]:
+    keys = ", ".join(_key(provider, answers) for provider in answers.providers)
+    yield "# What: each pool is made on each of its clusters.", ""
+    yield "pools:", ""
+    yield f"  - name: {_pool_name(answers)}", "--gpu"
+    yield f"    clusters: [{keys}]", "--provider"
+    yield "    # Each cloud's machine is chosen by these; instanceType would name one.", ""
+    yield "    gpu:", "--gpu"
+    yield f"      model: {dump_scalar(answers.gpu)}", "--gpu"
+    yield f"      count: {answers.count}", "--count"
+    yield "    nodes:", "--nodes"
+    yield f"      count: {answers.nodes}", "--nodes"
+    yield "      # instead of count: autoscaling: {min: 0, max: 5}", ""
+    yield from _capacity_lines(answers)
+    yield from _sharing_lines(answers)
+    yield "    # More, to be uncommented; all there is: gpukube explain pools --recursive", ""
+    for line in _MORE:
+        yield f"    # {line}", ""
+
+
+_MORE: Final = (
+    "disk: {sizeGiB: 256}",
+    "labels: {team: vision}",
+    "taints: [{key: dedicated, value: vision, effect: NoSchedule}]",
+    "deletionProtection: true",
+)
+
+
+def _capacity_lines(answers: Answers) -> Iterator[tuple[str, str]]:
+    yield "    capacity:", "--spot"
+    yield f"      type: {'spot' if answers.spot else 'on-demand'} # on-demand, spot or reserved", "--spot"
+
+
+def _sharing_lines(answers: Answers) -> Iterator[tuple[str, str]]:
+    if not answers.mig and not answers.replicas:
+        yield "    sharing: {} # whole GPUs; or mig, timeSlicing, mps", ""
+        return
+    yield "    sharing:", "--mig" if answers.mig else "--replicas"
+    if answers.mig:
+        yield "      mig:", "--mig"
+        yield f"        profile: {dump_scalar(answers.mig)}", "--mig"
+        yield "        strategy: single # all as nvidia.com/gpu; mixed: nvidia.com/mig-...", "--mig"
+    if answers.replicas:
+        yield "      timeSlicing:", "--replicas"
+        yield f"        replicas: {answers.replicas} # shares of each device; memory is not isolated", "--replicas"
+
+
+def _key(provider: str, answers: Answers) -> str:
+    """Make the key of a cluster: its name and its cloud, in the characters that keys may have."""
+    name = re.sub("[^A-Za-z0-9_-]", "-", answers.names[provider])[:_LONGEST_KEY].strip("-_")
+    cloud = re.sub("[^a-z0-9]", "", provider)[:4]
+    return f"{name or 'cluster'}-{cloud or 'x'}"
+
+
+def _pool_name(answers: Answers) -> str:
+    """Name the pool by its GPU, as every cloud takes it: a100, a100mig."""
+    chip = re.sub("[^a-z0-9]", "", answers.gpu.casefold().split("-")[0]).lstrip("0123456789") or "gpu"
+    ending = "mig" if answers.mig else ""
+    return f"{chip[: _LONGEST_POOL - len(ending)]}{ending}"
