@@ -76,6 +76,22 @@ def test_chart_when_a_pool_comes_that_only_the_operator_can_cut_then_refused_and
 
 
 @pytest.mark.slow
+def test_layout_when_it_replaces_a_profile_and_changes_then_the_devices_follow(stage: Stage) -> None:
+    clusters = clusters_of(stage, "layout", ("eks",))
+    steps: list[tuple[Pool, dict[str, int]]] = [
+        ({"profile": "1g.10gb", "strategy": "mixed"}, {"mig-1g.10gb": 7}),
+        ({"layout": ["3g.40gb", "2g.20gb", "2g.20gb"], "strategy": "mixed"}, {"mig-3g.40gb": 1, "mig-2g.20gb": 2}),
+        ({"layout": ["4g.40gb", "3g.40gb"], "strategy": "mixed"}, {"mig-4g.40gb": 1, "mig-3g.40gb": 1}),
+    ]
+    for mig, devices in steps:
+        document = spec("layout", clusters, [one("cut", CUTTABLE["eks"], sharing={"mig": mig})])
+        reports = api.apply(prepare(document), stage.run(), consent=DISTURBING)
+        assert [str(report.error) for report in reports if report.error] == []
+        seen = {name: totals(report) for name, report in stage.verify(document).items()}
+        assert {key: count for key, count in seen["layout-eks/cut"].items() if count} == devices
+
+
+@pytest.mark.slow
 def test_chart_when_upgraded_then_the_new_version_serves_all(stage: Stage, tmp_path: Path) -> None:
     clusters = clusters_of(stage, "up", CHARTED)
     document = spec("up", clusters, [one("whole", MACHINE), one("sliced", MACHINE, sharing=SLICED)])
