@@ -193,6 +193,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "aks-tag-limit": "GPK550",
     "aks-tag-twice": "GPK551",
     "aks-native-combination": "GPK552",
+    "aks-disk-ephemeral": "GPK553",
     # GKE: gpukube_gke.codes.
     "gke-name": "GPK601",
     "gke-zone": "GPK602",

@@ -47,6 +47,7 @@ _OPTION_NAMES = {
     "aad": "aad",
     "nodeProvisioningMode": "node_provisioning_mode",
     "tenant": "tenant",
+    "identity": "identity",
     "foreignPlugin": "foreign_plugin",
 }
 

@@ -230,7 +230,7 @@ def add_cluster(  # noqa: PLR0913 - the fields of a cluster
         name: Cluster name.
         kubernetes_version: 1.34.2 when empty.
         location: eastus when empty.
-        options: disableLocalAccounts, aad, nodeProvisioningMode, tenant, foreignPlugin.
+        options: disableLocalAccounts, aad, nodeProvisioningMode, tenant, identity, foreignPlugin.
 
     Returns:
         `{"id", "created", "kubeUrl"}`.

@@ -28,9 +28,9 @@ from gpukube.endpoint import Endpoint, choose_endpoint
 from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.kubeconfig import file_access
 from gpukube_aks.access import EmulatedIdentity, cloud_access, shared_credential
+from gpukube_aks.cluster_rules import check_cluster, read_cluster
 from gpukube_aks.endpoint import is_same_origin
 from gpukube_aks.failures import explained
-from gpukube_aks.images import check_skew
 from gpukube_aks.meanings import canceled, error_of, read_problem
 from gpukube_aks.observe import STATES, observe_pool
 from gpukube_aks.translate import CREATE, DELETE
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
     from gpukube.provider import Cloud
     from gpukube_aks.access import AzureCredential
+    from gpukube_aks.cluster_rules import ClusterState
     from gpukube_aks.sdk import AksSdk, Credential
 
 __all__ = ["PUBLIC_URL", "AksCloud", "connect_cluster", "connect_subscription"]
@@ -185,7 +186,7 @@ class AksCloud:
         self._sdk = sdk
         self._credential = credential
         self._path = (cluster.identity["resourceGroup"], cluster.name)
-        self._plane: str | None = None
+        self._state: ClusterState | None = None
 
     def identify(self) -> ClusterFacts:
         """Check subscription and tenant, and that the cluster is there."""
@@ -195,10 +196,10 @@ class AksCloud:
         self._check_place(str(native.get("id", "")), str(_mapping(native.get("identity")).get("tenantId") or ""))
         state = str(properties.get("provisioningState") or "Unknown")
         power = str(_mapping(properties.get("powerState")).get("code") or "Running")
-        self._plane = str(properties.get("currentKubernetesVersion") or properties.get("kubernetesVersion") or "")
+        self._state = read_cluster(native)
         return ClusterFacts(
             location=str(native.get("location", "")),
-            kubernetes_version=self._plane,
+            kubernetes_version=self._state.version,
             ready=power == "Running" and state not in _NOT_READY,
             status=state if power == "Running" else power,
         )
@@ -218,12 +219,12 @@ class AksCloud:
         """Nothing is left open: AKS fills in subnet, image and disk by itself, in ways that are no drift.
 
         Raises:
-            SpecError: The cluster's control plane does not go with the Kubernetes version that is asked for.
+            SpecError: The cluster excludes what is asked for: its version, its identity, node auto-provisioning.
         """
-        if desired.target.kubernetes_version:
-            plane = self.identify().kubernetes_version if self._plane is None else self._plane
-            if problem := check_skew(desired.target, plane):
-                raise SpecError.of([problem])
+        if self._state is None:
+            self.identify()
+        if self._state and (problems := check_cluster(desired.target, self._state)):
+            raise SpecError.of(problems)
         return desired
 
     def send(self, request: Request) -> Operation:

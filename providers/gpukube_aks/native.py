@@ -277,7 +277,8 @@ def _rewrite(value: object, shape: str) -> str:
 
 
 def _shown(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    """Quote a value as YAML has it: true, null, not True and None."""
+    return f'"{value}"' if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def flatten_native(properties: Mapping[str, object]) -> dict[str, object]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from gpukube.errors import Diagnostic, Where
 from gpukube.gpu.capacity import node_capacity
 from gpukube_aks.buying import check_reservation, check_spot
+from gpukube_aks.cluster_rules import MANAGED_FROM
 from gpukube_aks.combinations import check_combinations
 from gpukube_aks.cuts import CUTS, can_cut, cut_value
 from gpukube_aks.images import check_image, check_version, minor_of
@@ -37,7 +38,6 @@ _LEAST_PODS, _MOST_PODS = 10, 250  # docs: aks/concepts-network-ip-address-plann
 _PODS_OF_A_POOL = 30  # the same page: what system pods of a cluster need in every pool
 _ZONES = ("1", "2", "3")
 _DISK_TYPES = ("Managed", "Ephemeral")
-_MANAGED_FROM = 34  # docs: aks/aks-managed-gpu-nodes
 
 
 def check_target(target: Target) -> list[Diagnostic]:
@@ -105,6 +105,20 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
         fix = f"write {' or '.join(_DISK_TYPES)}"
         says = f'disk.type is "{kind}", which AKS does not have'
         yield Diagnostic("aks-disk-type", target.locator.at("disk.type"), says, fix=fix)
+
+
+def _ephemeral(target: Target) -> Iterator[Diagnostic]:
+    """An ephemeral disk lies on those of the machine: in its cache, or on its local disk."""
+    size, room = target.disk.size_gib, target.machine.local_ssd_gib
+    if target.disk.type == "Ephemeral" and size is not None and room is not None and size > room:
+        yield Diagnostic(
+            "aks-disk-ephemeral",
+            target.locator.at("disk.sizeGiB"),
+            f"disk.sizeGiB is {size}, and {target.machine.name} has {room:g} GiB of its own for an ephemeral disk",
+            fix=f"write {int(room)} or less, or type: Managed",
+            why="learn.microsoft.com/azure/aks/concepts-storage",
+            severity="warning",
+        )
 
 
 def _pods(target: Target) -> Iterator[Diagnostic]:
@@ -231,7 +245,7 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
     where, sharing, slicing = target.locator.at("devicePlugin.owner"), target.sharing, target.sharing.slicing
     minor = minor_of(target.kubernetes_version)
     excluded = {
-        f"Kubernetes before 1.{_MANAGED_FROM}": minor is not None and minor < _MANAGED_FROM,
+        f"Kubernetes before 1.{MANAGED_FROM}": minor is not None and minor < MANAGED_FROM,
         "nodes.autoscaling": target.nodes.autoscaled,
         "sharing.timeSlicing": slicing is not None and slicing.mode == "time-slicing",
         "sharing.mps": slicing is not None and slicing.mode == "mps",
@@ -265,6 +279,7 @@ _CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
     check_image,
     check_version,
     _disk,
+    _ephemeral,
     _pods,
     _mig,
     _autoscaling,

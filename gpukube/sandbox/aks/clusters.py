@@ -37,6 +37,7 @@ class ClusterOptions:
         aad: Users come from Entra; the user kubeconfig calls kubelogin.
         node_provisioning_mode: Manual or Auto.
         tenant: Entra tenant.
+        identity: UserAssigned or SystemAssigned.
         foreign_plugin: Somebody has applied the static device-plugin manifest of the AKS how-to already.
     """
 
@@ -44,6 +45,7 @@ class ClusterOptions:
     aad: bool = False
     node_provisioning_mode: str = "Manual"
     tenant: str = "00000000-0000-0000-0000-0000000000aa"
+    identity: str = "UserAssigned"
     foreign_plugin: bool = False
 
 
@@ -87,8 +89,8 @@ class Cluster:
     @property
     def facts(self) -> ClusterFacts:
         """What the rules may know."""
-        mode = self.options.node_provisioning_mode
-        return ClusterFacts(self.subscription, self.location, self.kubernetes_version, mode)
+        mode, identity = self.options.node_provisioning_mode, self.options.identity
+        return ClusterFacts(self.subscription, self.location, self.kubernetes_version, mode, identity)
 
     def require_idle(self, now: float) -> None:
         """Refuse while something else runs: one operation at a time (docs: aks/upgrade-node-pools).
@@ -137,7 +139,7 @@ class Cluster:
             "type": "Microsoft.ContainerService/ManagedClusters",
             "location": self.location,
             "eTag": self.etag,
-            "identity": {"type": "SystemAssigned", "tenantId": self.options.tenant},
+            "identity": {"type": self.options.identity, "tenantId": self.options.tenant},
             "sku": {"name": "Base", "tier": "Standard"},
             "properties": properties,
         }

@@ -30,8 +30,12 @@ _UNRESERVABLE = ("standard_nd", "standard_nc40ads_h100", "standard_nc80adis_h100
 _EXCLUDED = ("proximityPlacementGroupID", "hostGroupID", "enableUltraSSD")
 
 
-def check_reservation(pool: Json) -> None:
+def check_reservation(pool: Json, identity: str) -> None:
     """Refuse a reservation that is none, for machines that have none, and beside what excludes it.
+
+    Args:
+        pool: Wire properties.
+        identity: Of the cluster; a system-assigned one cannot use a group (docs: aks/use-capacity-reservation-groups).
 
     Raises:
         Refusal: 400.
@@ -41,6 +45,9 @@ def check_reservation(pool: Json) -> None:
         return
     if not _GROUP.fullmatch(str(group)):
         raise bad_parameter(f"'{group}' is not the ID of a capacity reservation group.", _TARGET)
+    if identity == "SystemAssigned":
+        message = "A capacity reservation group can only be used by clusters with a user-assigned managed identity."
+        raise refuse("BadRequest", message, target=_TARGET)
     if pool["scaleSetPriority"] == "Spot":
         raise refuse("BadRequest", "Spot VMs cannot use a capacity reservation group.", target=_TARGET)
     for key in _EXCLUDED:

@@ -47,6 +47,7 @@ class ClusterFacts:
     location: str
     kubernetes_version: str
     node_provisioning_mode: str = "Manual"
+    identity: str = "UserAssigned"
 
 
 def check_name(name: str) -> None:
@@ -343,7 +344,7 @@ _RULES: tuple[Callable[[Json, ClusterFacts], None], ...] = (
     _check_pods_and_disk,
     _check_kubernetes_version,
     lambda pool, _: check_settings(pool),
-    lambda pool, _: check_reservation(pool),
+    lambda pool, cluster: check_reservation(pool, cluster.identity),
     lambda pool, _: check_labels(pool),
     lambda pool, _: check_taints(pool),
 )

@@ -164,6 +164,17 @@ def test_credentials_when_local_accounts_are_off_then_admin_is_refused(sandbox: 
     assert (good.status_code, bad.status_code) == (200, 401)
 
 
+def test_reservation_when_the_identity_of_the_cluster_is_its_own_then_refused(sandbox: SandboxInfo) -> None:
+    daemon.add_cluster(sandbox, SUBSCRIPTION, "ml", "own", options={"identity": "SystemAssigned"})
+    path = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.ContainerService/managedClusters/own"
+    group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.Compute/capacityReservationGroups/g"
+    body = {"properties": {**T4, "capacityReservationGroupID": group}}
+    with httpx.Client(base_url=sandbox.arm_url, trust_env=False) as http:
+        answer = http.put(f"{path}/agentPools/gpu1", params={"api-version": API}, json=body)
+        identity = http.get(path, params={"api-version": API}).json()["identity"]["type"]
+    assert (answer.status_code, answer.json()["code"], identity) == (400, "BadRequest", "SystemAssigned")
+
+
 def test_autoscaling_when_node_provisioning_is_auto_then_refused(sandbox: SandboxInfo) -> None:
     daemon.add_cluster(sandbox, SUBSCRIPTION, GROUP, NAME, options={"nodeProvisioningMode": "Auto"})
     body = {"properties": {**T4, "enableAutoScaling": True, "minCount": 0, "maxCount": 1}}

@@ -100,15 +100,8 @@ def wanting(version: str) -> Desired:
     return AksProvider().desired(target, Ownership("cloud", "chart", "c", {}, ""), Promise({}, target.nodes))
 
 
-def test_pool_when_completed_is_left_as_it_is_without_a_call() -> None:
-    sdk = FakeSdk()
-
-    assert connect(sdk).complete(DESIRED) is DESIRED
-    assert sdk.calls == []
-
-
-@pytest.mark.parametrize("version", ["1.34", "1.32.5"])
-def test_version_when_it_goes_with_the_cluster_is_completed_by_one_look_at_it(version: str) -> None:
+@pytest.mark.parametrize("version", ["", "1.34", "1.32.5"])
+def test_pool_when_it_goes_with_the_cluster_is_left_as_it_is_after_one_look_at_it(version: str) -> None:
     sdk = FakeSdk(cluster=cluster_wire())
     cloud, desired = connect(sdk), wanting(version)
 

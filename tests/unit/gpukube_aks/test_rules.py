@@ -371,6 +371,14 @@ BROKEN = (
     Case("zone with its region", "aks-zone", "zones[1]", "eastus-2", changes={"zones": ("1", "eastus-2")}),
     Case("zone 4", "aks-zone", "zones[0]", '"4"', changes={"zones": ("4",)}),
     Case("disk of 29 GiB", "aks-disk-size", "disk.sizeGiB", "29", changes={"disk": Disk(29, None)}),
+    Case(
+        "ephemeral disk larger than that of the machine",
+        "aks-disk-ephemeral",
+        "disk.sizeGiB",
+        "176 GiB",
+        severity="warning",
+        changes={"disk": Disk(177, "Ephemeral")},
+    ),
     Case("disk type of another cloud", "aks-disk-type", "disk.type", "gp3", changes={"disk": Disk(None, "gp3")}),
     Case("MIG on a T4", "aks-mig-size", "sharing.mig.profile", "T4", changes={"sharing": SINGLE}),
     Case(
@@ -677,6 +685,13 @@ BROKEN = (
         "number for a text", "aks-native-value", "aks.vnetSubnetID", "a text", changes={"native": {"vnetSubnetID": 1}}
     ),
     Case(
+        "nothing for a text",
+        "aks-native-value",
+        "aks.vnetSubnetID",
+        "is null",
+        changes={"native": {"vnetSubnetID": None}},
+    ),
+    Case(
         "word that is none of the choices",
         "aks-native-value",
         "aks.kubeletConfig.cpuManagerPolicy",
@@ -774,6 +789,9 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
         (T4, {"labels": {"example.com/accelerator": "a", "node.kubernetes.io/storagetier": "b"}}),
         (T4, {"zones": ("1", "2", "3")}),
         (T4, {"disk": Disk(30, "Ephemeral")}),
+        (T4, {"disk": Disk(176, "Ephemeral")}),
+        (T4, {"disk": Disk(177, "Managed")}),
+        ("Standard_NC8ads_A10_v4", {"disk": Disk(2048, "Ephemeral")}),
         (
             T4,
             {"labels": {"node.kubernetes.io/x": "a", "node-role.kubernetes.io/gpu": "", "example.com/agentpool": "b"}},

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_aks.client import AksCloud
 
+    Connect = Callable[..., AksCloud]
     Follow = Callable[[AksCloud, Operation], Progress]
 
 T4 = "Standard_NC4as_T4_v3"
@@ -129,6 +130,28 @@ def test_version_when_it_does_not_go_with_the_cluster_is_refused_by_us_as_by_aks
 
     assert code_of(ours.value) == "version-skew"
     assert "NodePoolMcVersionIncompatible" in str(theirs.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "target", "code"),
+    [
+        ({"nodeProvisioningMode": "Auto"}, {"nodes": Nodes(1, 1, 3, autoscaled=True)}, "node-auto-provisioning"),
+        ({"identity": "SystemAssigned"}, {"capacity": Capacity("reserved", reservation=GROUP)}, "reservation-identity"),
+    ],
+    ids=["auto-provisioning", "identity"],
+)
+def test_pool_when_its_cluster_excludes_it_is_refused_by_us_as_by_aks(
+    options: dict[str, str], target: dict[str, object], code: str, connect: Connect, sandbox: SandboxInfo
+) -> None:
+    daemon.add_cluster(sandbox, SUBSCRIPTION, "ml", "other", options=options)
+    cloud = connect(replace(CLUSTER, key="other", name="other"))
+    desired = desire(make_target(T4, cluster=replace(CLUSTER, key="other", name="other"), **target))
+    with pytest.raises(SpecError) as ours:
+        cloud.complete(desired)
+    with pytest.raises(CloudError):
+        cloud.send(desired.create)
+
+    assert code_of(ours.value) == code
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,89 @@
+"""What a live cluster excludes: checks that need one look at it and no write.
+
+Lives here: what is read of the cluster, and pure checks of a target against it. Must not live here: calls (`client`),
+what can be known without the cluster (`rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube.errors import Diagnostic
+from gpukube_aks.images import check_skew, minor_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+
+__all__ = ["MANAGED_FROM", "ClusterState", "check_cluster", "read_cluster"]
+
+MANAGED_FROM = 34
+"""Minor version of Kubernetes from which AKS manages GPUs (docs: aks/aks-managed-gpu-nodes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """What the checks go by.
+
+    Attributes:
+        version: Of the control plane, "1.34.2"; "" when Azure does not tell.
+        provisions_nodes: Whether node auto-provisioning is on.
+        identity: "SystemAssigned" or "UserAssigned"; "" when Azure does not tell.
+    """
+
+    version: str
+    provisions_nodes: bool
+    identity: str
+
+
+def read_cluster(native: Mapping[str, object]) -> ClusterState:
+    """Read a managed cluster in its wire form."""
+    properties = _mapping(native.get("properties"))
+    return ClusterState(
+        version=str(properties.get("currentKubernetesVersion") or properties.get("kubernetesVersion") or ""),
+        provisions_nodes=_mapping(properties.get("nodeProvisioningProfile")).get("mode") == "Auto",
+        identity=str(_mapping(native.get("identity")).get("type") or ""),
+    )
+
+
+def check_cluster(target: Target, state: ClusterState) -> list[Diagnostic]:
+    """Find what AKS would refuse of this pool on this cluster."""
+    return list(_problems(target, state))
+
+
+def _problems(target: Target, state: ClusterState) -> Iterator[Diagnostic]:
+    if skew := check_skew(target, state.version):
+        yield skew
+    key = target.cluster.key
+    if state.provisions_nodes and target.nodes.autoscaled:
+        yield Diagnostic(
+            "node-auto-provisioning",
+            target.locator.at("nodes.autoscaling"),
+            f"node auto-provisioning of {key} is on, which excludes autoscaled pools",
+            fix="write nodes.count, or set the cluster's nodeProvisioningProfile.mode to Manual",
+            why="coder/envbuilder#143",
+        )
+    if state.identity == "SystemAssigned" and target.capacity.type == "reserved":
+        yield Diagnostic(
+            "reservation-identity",
+            target.locator.at("capacity.type"),
+            f"{key} has a system-assigned identity, which cannot use capacity reservations",
+            fix="assign an identity that is Contributor where the reservation is: az aks update --assign-identity ID",
+            why="learn.microsoft.com/azure/aks/use-capacity-reservation-groups",
+        )
+    minor = minor_of(state.version)
+    if minor is not None and minor < MANAGED_FROM and target.plugin_owner == "cloud":
+        yield Diagnostic(
+            "managed-version",
+            target.locator.at("devicePlugin.owner"),
+            f"{key} runs Kubernetes {state.version}, and AKS manages GPUs from 1.{MANAGED_FROM} on",
+            fix="write devicePlugin.owner: auto, or upgrade the cluster",
+            why="learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
+        )
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
