@@ -35,7 +35,7 @@ class Faith(TypedDict):
 
 
 class Effect(TypedDict):
-    """What a change does on one cloud; `direction` is more or fewer where that makes a difference, else empty."""
+    """What a change does on one cloud; `direction` says which change (more, fewer) where that makes a difference."""
 
     provider: str
     direction: str
@@ -84,7 +84,13 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "sharing.mig.strategy": (_CONFIG,),
     "sharing.timeSlicing": (_CONFIG,),
     "sharing.mps": (_CONFIG,),
-    "capacity.reserved": ("capacity.reserved", "capacity.{key}", "capacity.reserved.{key}"),
+    "capacity.reserved": (
+        "capacity.reserved",
+        "capacity.reserved.{cloud}",
+        "capacity.{key}",
+        "capacity.reserved.{key}",
+    ),
+    "capacity.reserved.gke": ("capacity.reserved.gke.{key}",),
 }
 """Field of a pool, with those below it -> keys of Desired.fields that it becomes, beside the one of its own name."""
 
@@ -158,7 +164,7 @@ def _effects(path: str, page: FieldPage, cloud: Provider) -> Iterator[Effect]:
     """Ask the provider what a change of the field does; the same answer once."""
     said: set[tuple[str, str]] = set()
     for key in _keys(path):
-        rows = [(direction, _row(cloud, key, old, new)) for direction, old, new in _changes(page)]
+        rows = [(direction, _row(cloud, key, old, new)) for direction, old, new in _changes(path, page)]
         alike = len({(row.kind, row.sentence) for _, row in rows if row}) == 1
         for direction, row in rows[:1] if alike else rows:
             if row is None or (row.kind, row.sentence) in said:
@@ -174,9 +180,10 @@ def _effects(path: str, page: FieldPage, cloud: Provider) -> Iterator[Effect]:
 
 
 def _keys(path: str) -> tuple[str, ...]:
-    last = path.rpartition(".")[2]
+    steps = path.split(".")
+    cloud = next((step for step in steps if step in provider_names()), "")
     others = [keys for field, keys in _KEYS.items() if f"{path}.".startswith(f"{field}.")]
-    return tuple(dict.fromkeys((path, *(key.format(key=last) for keys in others for key in keys))))
+    return tuple(dict.fromkeys((path, *(key.format(key=steps[-1], cloud=cloud) for keys in others for key in keys))))
 
 
 def _row(cloud: Provider, key: str, old: object, new: object) -> UpdateRow | None:
@@ -190,8 +197,17 @@ def _row(cloud: Provider, key: str, old: object, new: object) -> UpdateRow | Non
     return row
 
 
-def _changes(page: FieldPage) -> tuple[tuple[str, object, object], ...]:
+_VALUES: Final[dict[str, tuple[tuple[str, object, object], ...]]] = {
+    "taints": (("", (), ("dedicated=x:NoSchedule",)), ("NoExecute", (), ("dedicated=x:NoExecute",))),
+    "kubernetesVersion": (("newer", "1.33", "1.34"), ("older", "1.34", "1.33")),
+}
+"""Field of a pool -> changes that providers judge by their values: in which way, from what, to what."""
+
+
+def _changes(path: str, page: FieldPage) -> tuple[tuple[str, object, object], ...]:
     """Choose values that stand for any: of numbers and lists both ways."""
+    if path in _VALUES:
+        return _VALUES[path]
     if page.type == "integer":
         return ("more", 1, 2), ("fewer", 2, 1)
     if page.type == "[]string":

@@ -89,6 +89,9 @@ HELP = {
     "nested": ("pool", "plan", "diff", "--help"),
     "validate": ("validate", "-h"),
     "sandbox": ("sandbox", "up", "--help"),
+    "init": ("init", "--help"),
+    "explain": ("explain", "--help"),
+    "field": ("explain", "pools.gpu", "--help"),
 }
 
 
@@ -126,6 +129,12 @@ def test_completion_when_asked_by_a_shell_then_answered_without_loading_anything
     modules = loaded(environ=environ)
     assert expected in loaded.out
     assert not packages(modules) & (HEAVY | SERVERS)
+
+
+def test_field_when_explained_then_rules_of_clouds_but_no_sdk_no_cluster_client(loaded: Loader) -> None:
+    modules = loaded("explain", "pools.sharing.mig")
+    assert not packages(modules) & ({"azure", "lightkube", "httpx2", "helm_python", "boto3", "google"} | SERVERS)
+    assert of(modules, "gpukube_gke")
 
 
 def test_validate_when_run_then_no_sdk_no_cluster_client_no_server(loaded: Loader) -> None:

@@ -10,6 +10,7 @@ from gpukube.engine.fidelity import features_at
 from gpukube.engine.field_guide import field_document
 from gpukube.provider import FEATURES, load_provider
 from gpukube.spec.fieldguide import field_names
+from tests.changes.edits import EDITS, Edit, class_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,42 @@ EFFECTS = {
 @pytest.mark.parametrize(("field", "expected"), EFFECTS.items(), ids=EFFECTS)
 def test_change_when_explained_then_is_what_the_rows_say(field: str, expected: set[tuple[str, str, str]]) -> None:
     assert effects(field) == expected
+
+
+EKS_UPDATE_CONFIG = ("maxUnavailable", "maxUnavailablePercentage", "updateStrategy")
+BY_VALUE = {
+    ("gke", "instanceType"): "another size with the same GPUs rolls",
+    ("aks", "image"): "another version of the same family rolls",
+    ("eks", "eks.releaseVersion"): "an older release replaces",
+    **{("eks", f"eks.updateConfig.{key}"): "is the portable upgrade" for key in EKS_UPDATE_CONFIG},
+}
+"""Where the kind depends on what an explanation does not have: values, and what else a native field is called."""
+
+
+def differing(edit: Edit) -> list[str]:
+    """List the fields in which an edited pool differs; a label or tag is one field."""
+    before, after = dict(leaves(edit.pool)), dict(leaves(edit.edited))
+    return [path for path in {**before, **after} if before.get(path) != after.get(path)]
+
+
+def leaves(node: object, path: str = "") -> Iterator[tuple[str, object]]:
+    if isinstance(node, dict) and node and path not in ("labels", "tags"):
+        for key, value in node.items():
+            yield from leaves(value, f"{path}.{key}" if path else key)
+    else:
+        yield path, node
+
+
+@pytest.mark.parametrize("cloud", EDITS)
+def test_change_when_an_edit_brings_it_about_then_the_explanation_of_its_field_has_it(cloud: str) -> None:
+    checked = 0
+    for edit in EDITS[cloud]:
+        fields, kind = differing(edit), class_of(edit)
+        if len(fields) == 1 and kind != "nothing" and (cloud, fields[0]) not in BY_VALUE:
+            told = {found for provider, _, found in effects(fields[0]) if provider == cloud}
+            assert kind in told, f"{fields[0]}: {dict(edit.fields)}"
+            checked += 1
+    assert checked > 20
 
 
 def test_change_when_told_then_names_its_source() -> None:
