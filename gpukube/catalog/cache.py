@@ -47,7 +47,7 @@ class Cached:
 
     Attributes:
         stocks: One per provider and region.
-        findings: Why the file is passed over.
+        findings: Why the file, or a part of it, is passed over.
     """
 
     stocks: tuple[Stock, ...] = ()
@@ -75,7 +75,7 @@ def read_cache(path: Path) -> Cached:
         version = msgspec.json.decode(raw, type=_Version).format
         if version != FORMAT:
             return _unusable(path, f"is of format {version}, and this gpukube reads format {FORMAT}")
-        return Cached(msgspec.json.decode(raw, type=_File).stocks)
+        return _without_outdated(path, msgspec.json.decode(raw, type=_File).stocks)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _unusable(path, "is not what gpukube wrote")
 
@@ -96,6 +96,22 @@ def write_cache(path: Path, stocks: Iterable[Stock]) -> None:
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
+
+
+def _without_outdated(path: Path, stocks: tuple[Stock, ...]) -> Cached:
+    """Pass over what is older than the embedded table of a gpukube that came later."""
+    outdated = [stock for stock in stocks if stock.is_outdated]
+    findings = tuple(
+        Diagnostic(
+            "catalogue-outdated",
+            Where(str(path)),
+            f"the data of {stock.provider} {stock.region} is of {stock.day}; the embedded data is newer and used",
+            fix=f"{_REFRESH} --provider {stock.provider} --region {stock.region}",
+            severity="warning",
+        )
+        for stock in outdated
+    )
+    return Cached(tuple(stock for stock in stocks if not stock.is_outdated), findings)
 
 
 def _unusable(path: Path, why: str) -> Cached:

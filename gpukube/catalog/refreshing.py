@@ -17,7 +17,7 @@ from gpukube.engine.documents.parts import error_part
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.fanout import run_all
 from gpukube.errors import ExitCode, GpukubeError, SpecError, Where
-from gpukube.gpu.machines import machines
+from gpukube.gpu.machines import catalogue_date, machines
 from gpukube.gpu.refreshed import Stock
 from gpukube.gpu.refusal import nearest, one_of
 
@@ -120,7 +120,7 @@ def _stock(inquiry: Inquiry, found: Findings, old: Stock | None, now: str) -> St
         prices: Mapping[tuple[str, str, float], Offer] = {offer.key: offer for offer in old.offers}
         dated = [_with_price_of(prices.get(offer.key), offer) for offer in dated]
     offers = tuple(sorted(dated, key=lambda offer: offer.key))
-    return Stock(inquiry.provider, inquiry.region, now, offers, found.notes)
+    return Stock(inquiry.provider, inquiry.region, now, offers, found.notes, catalogue_date())
 
 
 def _with_price_of(old: Offer | None, offer: Offer) -> Offer:

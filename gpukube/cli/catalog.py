@@ -23,6 +23,20 @@ def _one() -> float:
     return 1.0
 
 
+def _types(incomplete: str) -> list[str]:
+    """Complete names of instance types; the table is read at Tab alone."""
+    from gpukube.gpu.machines import machines
+
+    return sorted({m.name for m in machines() if m.name.startswith(incomplete) and "*" not in m.name})
+
+
+def _models(incomplete: str) -> list[str]:
+    """Complete names of GPUs."""
+    from gpukube.gpu.models import MODELS
+
+    return [str(m) for m in MODELS if m.sold and str(m).casefold().startswith(incomplete.casefold())]
+
+
 ProviderOption = Annotated[
     list[str],
     typer.Option(
@@ -47,7 +61,7 @@ def list_types(
     models: Annotated[
         list[str],
         typer.Option(
-            "--model", default_factory=list, show_default=False, metavar="GPU",
+            "--model", default_factory=list, show_default=False, metavar="GPU", autocompletion=_models,
             help="With this GPU: A100-80GB, or A100 for all sizes; may be repeated.",
         ),
     ],
@@ -104,7 +118,7 @@ def find(
     gpu: Annotated[
         str,
         typer.Option(
-            "--gpu", default_factory=str, show_default=False, metavar="GPU",
+            "--gpu", default_factory=str, show_default=False, metavar="GPU", autocompletion=_models,
             help="The instance type of each cloud with this GPU: A100-80GB.",
         ),
     ],
@@ -144,7 +158,10 @@ def find(
 @app.command()
 def show(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="TYPE", show_default=False, help="As its cloud spells it.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="TYPE", show_default=False, autocompletion=_types, help="As its cloud spells it."),
+    ],
     *,
     region: RegionOption,
     output: OutputOption,

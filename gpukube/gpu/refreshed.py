@@ -79,6 +79,7 @@ class Stock:
         fetched: When it was read, ISO 8601 in UTC.
         offers: Ordered by name.
         notes: What could not be read, and what stands in for it.
+        table: Date of the embedded table that it was laid over at the time; "" when that is not known.
     """
 
     provider: str
@@ -86,11 +87,20 @@ class Stock:
     fetched: str
     offers: tuple[Offer, ...]
     notes: tuple[str, ...] = ()
+    table: str = ""
 
     @property
     def day(self) -> str:
         """The day it was read, YYYY-MM-DD."""
         return self.fetched[:10]
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the embedded table is newer: gpukube was replaced by a later one since the refresh.
+
+        By the day alone it is not told, for a clock may be wrong.
+        """
+        return self.day < catalogue_date() and self.table < catalogue_date()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 
 from gpukube.catalog import cache
 from gpukube.catalog.cache import Cached, cache_file, read_cache, write_cache
+from gpukube.gpu.machines import catalogue_date
 from gpukube.gpu.refreshed import Offer, Stock
 
 if TYPE_CHECKING:
@@ -96,6 +97,35 @@ def test_cache_when_a_newer_gpukube_added_keys_then_read_all_the_same(tmp_path: 
     file = tmp_path / "catalogue.json"
     file.write_text(whole(tomorrow=1))
     assert [offer.name for offer in read_cache(file).stocks[0].offers] == ["g6.xlarge"]
+
+
+@pytest.mark.parametrize(
+    ("fetched", "table", "is_kept"),
+    [
+        ("2026-01-01T00:00:00Z", "2026-01-01", False),
+        ("2026-01-01T00:00:00Z", "", False),
+        ("2026-01-01T00:00:00Z", catalogue_date(), True),  # a clock that is wrong
+        (f"{catalogue_date()}T00:00:00Z", "2026-01-01", True),
+        ("2100-01-01T00:00:00Z", "2026-01-01", True),
+    ],
+)
+def test_cache_when_a_later_gpukube_has_a_newer_table_then_told_and_passed_over(
+    fetched: str,
+    table: str,
+    is_kept: bool,  # noqa: FBT001 - a table
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "catalogue.json"
+    old = Stock("eks", "us-east-1", fetched, (), (), table)
+    write_cache(file, [old, STOCKS[0]])
+    cached = read_cache(file)
+    assert cached.stocks == ((STOCKS[0], old) if is_kept else STOCKS[:1])
+    assert [found.code for found in cached.findings] == ([] if is_kept else ["catalogue-outdated"])
+    if not is_kept:
+        assert cached.findings[0].message == (
+            "the data of eks us-east-1 is of 2026-01-01; the embedded data is newer and used"
+        )
+        assert cached.findings[0].fix == "gpukube catalog refresh --provider eks --region us-east-1"
 
 
 def test_cache_when_it_is_a_directory_or_huge_then_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

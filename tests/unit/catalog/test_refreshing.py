@@ -18,6 +18,7 @@ from gpukube.catalog.refreshing import (
 from gpukube.catalog.seam import Account, CloudCatalogue, Findings, Inquiry, catalogues
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, ExitCode, SpecError
+from gpukube.gpu.machines import catalogue_date
 from gpukube.gpu.refreshed import Offer, Stock
 
 NOW = "2026-12-24T08:00:00Z"
@@ -93,7 +94,7 @@ def test_refresh_when_answered_then_dated_and_ordered(answers: dict[str, Finding
     answers["eks/us-east-1"] = Findings((P4D, Offer("g6.xlarge")), priced=True, notes=("n",))
     (outcome,) = refresh([inquiry()], [OLD], NOW)
     assert outcome.stock == Stock(
-        "eks", "us-east-1", NOW, (Offer("g6.xlarge"), replace(P4D, price_date="2026-12-24")), ("n",)
+        "eks", "us-east-1", NOW, (Offer("g6.xlarge"), replace(P4D, price_date="2026-12-24")), ("n",), catalogue_date()
     )
     assert joined([OLD], [outcome]) == (outcome.stock,)
 
