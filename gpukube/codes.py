@@ -144,6 +144,7 @@ COMMANDS: Final[dict[str, str]] = {
     "no-slice": "No GPU of the catalogue has so much memory.",
     "memory": "What is given is no amount of memory.",
     "catalogue-cache": "The file of refreshed catalogue data cannot be used; the embedded data is.",
+    "catalogue-outdated": "Refreshed catalogue data is older than the embedded table, which is used.",
     "defect": "gpukube itself went wrong.",
     "system": "The machine that gpukube runs on refuses something: a full disk, a place that cannot be written.",
 }
