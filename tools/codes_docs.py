@@ -1,4 +1,7 @@
-"""Write docs/codes.md from the tables of codes: `python -m tools.codes_docs`. A test compares: the page cannot rot."""
+"""Write docs/codes.md and docs/diagnostics.md from the tables of codes: `python -m tools.codes_docs`.
+
+Tests compare: the pages cannot rot. What has a number, because validate says it, is on the page of diagnostics.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube import codes
 from gpukube.engine.saved import CODES as SAVED_CODES
 from gpukube.errors import ExitCode
+from gpukube.rule_ids import rule_id
 from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_aks.codes import FAILURE_CODES as AKS_FAILURES
@@ -17,6 +21,8 @@ from gpukube_eks.codes import FAILURE_CODES as EKS_FAILURES
 from gpukube_gke.codes import CODES as GKE_CODES
 from gpukube_gke.codes import FAILURE_CODES as GKE_FAILURES
 from tools.code_sites import exit_codes
+from tools.diagnostics_docs import PAGE as DIAGNOSTICS
+from tools.diagnostics_docs import diagnostics_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +31,6 @@ __all__ = ["PAGE", "TABLES", "codes_page"]
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "codes.md"
-CASES: Final = "tests/messages"
 
 TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "The spec": SPEC_CODES,
@@ -47,12 +52,13 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Every table of codes by its heading, in the order of a run."""
 
-HEAD: Final = """# Errors and warnings
+HEAD: Final = """# Errors and warnings of a run
 
 <!-- Written by tools/codes_docs.py from the tables of codes; edit those, not this page. -->
 
 Every message is `where: error[code]: what is wrong`, then `why:` where it is not plain, and `fix:`. Codes are stable:
-scripts may rely on them (`-o json` has them too), the wording may change. A linked code leads to what it looks like.
+scripts may rely on them (`-o json` has them too), the wording may change. What is said of a spec alone, before any
+call, has a number too, and examples: [diagnostics.md](diagnostics.md).
 
 The last column is the exit code of a run that ends with this error alone; a run in which some pools or clusters
 succeeded ends with 3. A warning does not change the exit code.
@@ -64,14 +70,11 @@ def codes_page() -> str:
     exits = exit_codes()
     parts = [HEAD]
     for title, table in TABLES.items():
-        rows = [f"| {_shown(code)} | {says} | {_exits(exits[code])} |" for code, says in table.items()]
+        rows = [f"| `{code}` | {says} | {_exits(exits[code])} |" for code, says in table.items() if not rule_id(code)]
+        if not rows:
+            continue
         parts += [f"## {title}\n", "| Code | Meaning | Exit |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"]
     return "\n".join(parts).rstrip() + "\n"
-
-
-def _shown(code: str) -> str:
-    case = f"{CASES}/{code}/expected.txt"
-    return f"[`{code}`](../{case})" if (ROOT / case).exists() else f"`{code}`"
 
 
 def _exits(found: Sequence[ExitCode]) -> str:
@@ -80,4 +83,5 @@ def _exits(found: Sequence[ExitCode]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(codes_page(), "utf-8")
-    sys.stdout.write(f"wrote {PAGE.name}\n")
+    DIAGNOSTICS.write_text(diagnostics_page(), "utf-8")
+    sys.stdout.write(f"wrote {PAGE.name} and {DIAGNOSTICS.name}\n")

@@ -1,14 +1,14 @@
 """Every code that `gpukube validate` can show has a folder under tests/messages: bad.yaml -> expected.txt.
 
-A folder is named by its code, or `code.case` for one more way to get there. arguments.json holds what a command line
-adds: paths, sets, environ, clusters and pools (filters); loads is for the library, which may load more than once.
+A folder is named by its code, or `code.case` for one more way to get there. good.yaml beside it is what to write
+instead; docs/diagnostics.md shows the difference. arguments.json (and good.json, for what is right) holds what a
+command line adds: paths, sets, environ, clusters and pools (filters); loads is for the library, which may load more
+than once.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TypedDict, cast
 
 import pytest
 
@@ -20,33 +20,17 @@ from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
+from tools.diagnostics_docs import SHADOWED, Arguments, arguments_of
 
 FOLDERS = Path(__file__).parents[1] / "messages"
 STYLE_FORBIDS = ("invalid", "failed to", "please", "pydantic", "https://", "Input should")
-SHADOWED = {
-    "no-provider": "the spec names no cloud whose provider is not in this distribution",
-    "mps-with-mig": "the spec's own rule mps-mig speaks first; this one is for callers without a spec",
-    "aks-mig-size": "mig-capable speaks first as long as AKS cuts every size that the catalogue says it does",
-}
-"""Codes that are found for targets no spec leads to. Each has its case in its room's tests."""
 REACHABLE = tuple(dict.fromkeys((*SPEC_CODES, *GPUS, *POOLS, *AKS_CODES, *EKS_CODES, *GKE_CODES)))
 CASES = tuple(sorted(folder.name for folder in FOLDERS.iterdir()))
 
 
-class Arguments(TypedDict, total=False):
-    paths: list[str]
-    loads: list[list[str]]
-    sets: list[str]
-    environ: dict[str, str]
-    clusters: list[str]
-    pools: list[str]
-
-
-def validate(folder: Path) -> str:
-    """Say what the user is told: all findings of a spec with errors, else its warnings."""
-    file = folder / "arguments.json"
-    given = cast("Arguments", json.loads(file.read_text("utf-8")) if file.exists() else {})
-    loads = given.get("loads", [given.get("paths", ["bad.yaml"])])
+def validate(given: Arguments) -> str:
+    """Say what the user is told: all findings of a spec with errors, else its warnings and hints."""
+    loads = given.get("loads", [given.get("paths", [])])
     sets, environ = given.get("sets", []), given.get("environ", {})
     filters = api.Filters(tuple(given.get("clusters", [])), tuple(given.get("pools", [])))
     try:
@@ -63,11 +47,23 @@ def test_bad_spec_when_validated_then_says_what_is_expected(
     folder = FOLDERS / case
     monkeypatch.chdir(folder)
     monkeypatch.setattr("sys.stdin", None)
-    said = validate(folder) + "\n"
+    said = validate(arguments_of(folder, "arguments.json", "bad.yaml")) + "\n"
     if request.config.getoption("--update", default=False):
         (folder / "expected.txt").write_text(said, "utf-8")
     assert f"[{rule_label(case.partition('.')[0])}]: " in said
     assert said == (folder / "expected.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_good_example_when_validated_then_nothing_of_the_kind_is_said(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = FOLDERS / case
+    assert (folder / "good.yaml").exists() or (folder / "good.json").exists(), "add good.yaml: what to write instead"
+    monkeypatch.chdir(folder)
+    said = validate(arguments_of(folder, "good.json", "good.yaml"))
+    assert "error[" not in said, said
+    assert f"[{rule_label(case.partition('.')[0])}]" not in said, said
 
 
 @pytest.mark.parametrize("case", CASES)
