@@ -151,10 +151,10 @@ _TEMPLATE_DATA: Final[Mapping[str, Member]] = {
             "InstanceMarketOptions.MarketType": "capacity.type",
             "CapacityReservationSpecification.CapacityReservationPreference": "capacity.type",
             "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId": (
-                "capacity.capacityReservation"
+                "capacity.reserved.eks.capacityReservation"
             ),
             "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationResourceGroupArn": (
-                "capacity.capacityReservation"
+                "capacity.reserved.eks.capacityReservation"
             ),
         }
     ),

@@ -21,8 +21,7 @@ __all__ = ["BLOCK", "RESERVATION", "bought_data", "capacity_fields", "capacity_t
 BLOCK: Final = "capacityBlock"
 RESERVATION: Final = "capacityReservation"
 
-_BLOCK_FIELD: Final = f"capacity.{BLOCK}"
-_RESERVATION_FIELD: Final = f"capacity.{RESERVATION}"
+_FIELD: Final = "capacity.reserved.eks."
 _GROUP: Final = "CapacityReservationResourceGroupArn"
 _ID: Final = "CapacityReservationId"
 _SPECIFICATION: Final = "CapacityReservationSpecification"
@@ -59,7 +58,7 @@ def capacity_fields(capacity: Capacity) -> dict[str, object]:
     """Name the comparable fields of a wanted capacity."""
     found: dict[str, object] = {"capacity.type": capacity.type}
     if capacity.reservation is not None:
-        found[f"capacity.{capacity.reservation.form}"] = capacity.reservation.id
+        found[f"{_FIELD}{capacity.reservation.form}"] = capacity.reservation.id
     return found
 
 
@@ -73,9 +72,9 @@ def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[str, 
     target = _mapping(_mapping(data.get(_SPECIFICATION)).get("CapacityReservationTarget"))
     identity = target.get(_ID) or target.get(_GROUP)
     if native_type == "CAPACITY_BLOCK":
-        return {"capacity.type": "reserved", _BLOCK_FIELD: identity}
+        return {"capacity.type": "reserved", f"{_FIELD}{BLOCK}": identity}
     if identity:
-        return {"capacity.type": "reserved", _RESERVATION_FIELD: identity}
+        return {"capacity.type": "reserved", f"{_FIELD}{RESERVATION}": identity}
     return {"capacity.type": "spot" if native_type == "SPOT" else "on-demand"}
 
 

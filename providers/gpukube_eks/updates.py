@@ -45,14 +45,14 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
     ("image", "replace", "amiType is set at creation only", "", _TERRAFORM),
     ("capacity.type", "replace", "Spot, on-demand or a Capacity Block is set at creation only", "", _TERRAFORM),
     (
-        "capacity.capacityBlock",
+        "capacity.reserved.eks.capacityBlock",
         "replace",
         "a node group is for one Capacity Block, in its zone",
         "",
         "docs: eks/capacity-blocks-mng",
     ),
     (
-        "capacity.capacityReservation",
+        "capacity.reserved.eks.capacityReservation",
         "disruptive",
         _ROLL,
         UPDATE_VERSION,
@@ -165,10 +165,10 @@ def _row_of(field: str) -> UpdateRow:
 
 def _bought(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
     """A reservation is bought on demand: the launch template names it, capacityType stays (unlike a block's)."""
-    block = any(other.field == "capacity.capacityBlock" for other in beside)
+    block = any(other.field == "capacity.reserved.eks.capacityBlock" for other in beside)
     if block or {change.old, change.new} != {"on-demand", "reserved"}:
         return row
-    return replace(INTENT_ROWS["capacity.capacityReservation"], field=change.field)
+    return replace(INTENT_ROWS["capacity.reserved.eks.capacityReservation"], field=change.field)
 
 
 def _version(change: Change, row: UpdateRow) -> UpdateRow:

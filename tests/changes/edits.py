@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gpukube_aks import updates as aks
 from gpukube_eks import updates as eks
+from gpukube_eks.native import field_of as eks_field
 from gpukube_gke import updates as gke
 from tests.changes.generator import BESIDES, NATIVE_OF, SHAPES, WITH, merge, native_paths, nested
 
@@ -139,7 +140,7 @@ def _natives(cloud: str, plain: Pool, kinds: Mapping[str, UpdateKind]) -> Iterat
             yield Edit(
                 old,
                 {key: value for key, value in new.items() if old.get(key) != value},
-                {f"{cloud}.{path}": kinds[path]},
+                {eks_field(path) if cloud == "eks" else f"{cloud}.{path}": kinds[path]},
             )
 
 
@@ -177,6 +178,19 @@ _ROLE = "arn:aws:iam::111122223333:role/other-nodes"
 _TS = "sharing.timeSlicing"
 _NOW_THREE: Mapping[str, UpdateKind] = {f"{_TS}.{n}": D for n in ("failRequestsGreaterThanOne", "renameByDefault")}
 
+_EC2 = "capacity.reserved.eks"
+_RESERVED: Pool = {
+    "instanceType": "p4d.24xlarge",
+    "nodes": {"count": 1},
+    "zones": ["us-east-1b"],
+    "capacity": {"type": "reserved", "reserved": {"eks": {"capacityReservation": "cr-0fedcba9876543210"}}},
+}
+_BLOCKED: Pool = {
+    "instanceType": "p5.48xlarge",
+    "nodes": {"autoscaling": {"min": 0, "max": 2}},
+    "zones": ["us-east-1a"],
+    "capacity": {"type": "reserved", "reserved": {"eks": {"capacityBlock": "cr-0123456789abcdef0"}}},
+}
 _LOW, _HIGH = "nodes.autoscaling.min", "nodes.autoscaling.max"
 
 _EKS = [
@@ -253,6 +267,21 @@ _EKS = [
         {"eks": {"releaseVersion": "1.34.1-20260601"}},
         {"eks.releaseVersion": R},
     ),
+    Edit({**_G4, "upgrade": {"maxSurge": 0}}, {"upgrade": {"maxSurge": 1}}, {"upgrade.maxSurge": I}),
+    Edit(
+        {**_G4, "upgrade": {"maxUnavailable": 1}}, {"upgrade": {"maxUnavailable": "33%"}}, {"upgrade.maxUnavailable": I}
+    ),
+    Edit(
+        {**_G4, "eks": {"updateConfig": {"maxUnavailablePercentage": 33, "updateStrategy": "MINIMAL"}}},
+        {"eks": None, "upgrade": {"maxSurge": 0, "maxUnavailable": "33%"}},
+        {},
+    ),
+    Edit(_G4, {"kubernetesVersion": "1.34"}, {}),
+    Edit({**_G4, "kubernetesVersion": "1.34"}, {"kubernetesVersion": None}, {}),
+    Edit(_G4, {"maxPodsPerNode": 60}, {"maxPodsPerNode": D}),
+    Edit({**_ROCKET, "maxPodsPerNode": 60}, {"maxPodsPerNode": 100}, {"maxPodsPerNode": D}),
+    Edit(_RESERVED, {"capacity": None}, {"capacity.type": D, f"{_EC2}.capacityReservation": D}),
+    Edit(_BLOCKED, {"capacity": None}, {"capacity.type": R, f"{_EC2}.capacityBlock": R}),
     *_natives(
         "eks", _G4, {path: I for path in NATIVE_OF["eks"] if path.startswith(("updateConfig.", "nodeRepairConfig."))}
     ),
@@ -445,7 +474,7 @@ ROWS: Mapping[str, set[str]] = {
     "gke": {*gke.INTENT_ROWS, *gke.NATIVE_ROWS},
 }
 UNREACHED: Mapping[str, Mapping[str, str]] = {
-    "eks": {},
+    "eks": {"kubernetesVersion": "EKS takes the cluster's own version only; tests/wire/eks"},
     "aks": {"driver": "pools without AKS's driver are made by others only; test_state has one"},
     "gke": {},
 }

@@ -37,8 +37,8 @@ CASES = [
     ("eks.releaseVersion", "a", "b", "disruptive"),
     ("upgrade.maxSurge", "0", "some", "in-place"),
     ("upgrade.maxUnavailable", "1", "33%", "in-place"),
-    ("capacity.capacityBlock", "cr-1", "cr-2", "replace"),
-    ("capacity.capacityReservation", "cr-1", "cr-2", "disruptive"),
+    ("capacity.reserved.eks.capacityBlock", "cr-1", "cr-2", "replace"),
+    ("capacity.reserved.eks.capacityReservation", "cr-1", "cr-2", "disruptive"),
     ("maxPodsPerNode", 110, 60, "disruptive"),
     ("kubernetesVersion", "1.33", "1.34", "disruptive"),
     ("kubernetesVersion", "1.34", "1.33", "refused"),
@@ -58,12 +58,12 @@ def test_change_when_looked_up_has_its_kind(field: str, old: object, new: object
 @pytest.mark.parametrize(
     ("old", "new", "beside", "kind"),
     [
-        ("on-demand", "reserved", "capacity.capacityReservation", "disruptive"),
-        ("reserved", "on-demand", "capacity.capacityReservation", "disruptive"),
-        ("on-demand", "reserved", "capacity.capacityBlock", "replace"),
-        ("reserved", "on-demand", "capacity.capacityBlock", "replace"),
-        ("spot", "reserved", "capacity.capacityReservation", "replace"),
-        ("reserved", "spot", "capacity.capacityReservation", "replace"),
+        ("on-demand", "reserved", "capacity.reserved.eks.capacityReservation", "disruptive"),
+        ("reserved", "on-demand", "capacity.reserved.eks.capacityReservation", "disruptive"),
+        ("on-demand", "reserved", "capacity.reserved.eks.capacityBlock", "replace"),
+        ("reserved", "on-demand", "capacity.reserved.eks.capacityBlock", "replace"),
+        ("spot", "reserved", "capacity.reserved.eks.capacityReservation", "replace"),
+        ("reserved", "spot", "capacity.reserved.eks.capacityReservation", "replace"),
     ],
 )
 def test_capacity_when_changed_is_replaced_unless_only_the_template_says_it(

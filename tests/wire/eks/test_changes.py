@@ -200,13 +200,13 @@ IN_PLACE: Mapping[str, Edit] = {
         "disruptive", replace(T4, kubernetes_version="1.34"), replace(T4, kubernetes_version="1.34"),
         tamper={"version": "1.33", "releaseVersion": "1.33.5-20260714"},
     ),
-    "capacity.capacityReservation": Edit("disruptive", reserved(FIRST), reserved(SECOND)),
-    "capacity.capacityReservation|a group of them": Edit("disruptive", reserved(FIRST), reserved(GROUP)),
+    "capacity.reserved.eks.capacityReservation": Edit("disruptive", reserved(FIRST), reserved(SECOND)),
+    "capacity.reserved.eks.capacityReservation|a group of them": Edit("disruptive", reserved(FIRST), reserved(GROUP)),
     "capacity.type|a reservation": Edit(
-        "disruptive", T4, reserved(SECOND), "capacity.type", along=("capacity.capacityReservation",)
+        "disruptive", T4, reserved(SECOND), "capacity.type", along=("capacity.reserved.eks.capacityReservation",)
     ),
     "capacity.type|no reservation": Edit(
-        "disruptive", reserved(FIRST), T4, "capacity.type", along=("capacity.capacityReservation",)
+        "disruptive", reserved(FIRST), T4, "capacity.type", along=("capacity.reserved.eks.capacityReservation",)
     ),
     f"eks.{REPAIR}.enabled": native(f"{REPAIR}.enabled", *(False, True)),
     f"eks.{REPAIR}.maxUnhealthyNodeThresholdCount": native(f"{REPAIR}.maxUnhealthyNodeThresholdCount", 1, 2),
@@ -224,7 +224,9 @@ OTHERWISE: Mapping[str, Edit] = {
     "instanceType": Edit("replace", T4, replace(T4, machine=eks_target("g4dn.2xlarge").machine)),
     "image": Edit("replace", T4, ROCKET),
     "capacity.type": Edit("replace", T4, replace(T4, capacity=Capacity("spot"))),
-    "capacity.capacityBlock": Edit("replace", blocked("cr-00000000000000b10"), blocked("cr-00000000000000b20")),
+    "capacity.reserved.eks.capacityBlock": Edit(
+        "replace", blocked("cr-00000000000000b10"), blocked("cr-00000000000000b20")
+    ),
     "kubernetesVersion|older": Edit(
         "refused", replace(T4, kubernetes_version="1.34"), replace(T4, kubernetes_version="1.33")
     ),
