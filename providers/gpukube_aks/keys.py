@@ -30,6 +30,7 @@ _OWN_LABELS: Final[Mapping[str, str]] = {
 }
 _LEGACY_LABELS: Final = ("accelerator", "storageprofile", "storagetier")
 """Old names that AKS still writes beside those under its prefix (docs: aks/use-labels, aks/use-nvidia-gpu)."""
+_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 _DRIVER_TAGS: Final[Mapping[str, str]] = {
     "skipgpudriverinstall": "AKS refuses the old skip tag since 2025-08-14 (Azure/AKS#4925)",
     "enablemanagedgpuexperience": "AKS reads it from the machine's tags when a node starts (Azure/AgentBaker)",
@@ -68,7 +69,16 @@ def _label_reason(key: str, prefix: str) -> str:
 
 
 def check_taints(target: Target) -> Iterator[Diagnostic]:
-    """Find taints that AKS refuses, and those that the autoscaler cannot read."""
+    """Find taints that AKS refuses, those that the autoscaler cannot read, and GPU nodes without any."""
+    if target.capacity.type != "spot" and not any(taint.effect in _KEEPS_AWAY for taint in target.taints):
+        yield Diagnostic(
+            "aks-untainted",
+            target.locator.at("gpuTaint"),
+            "no taint keeps pods without GPUs away: they fill the nodes, and keep the autoscaler from removing them",
+            fix="leave gpuTaint out, or add a taint with effect NoSchedule",
+            why="AKS taints Spot nodes only (learn.microsoft.com/azure/aks/best-practices-gpu)",
+            severity="hint",
+        )
     keys = [taint.key for taint in target.taints]
     for index, taint in enumerate(target.taints):
         # The GPU taint is first and never wrong by itself, so what is written begins one further on.

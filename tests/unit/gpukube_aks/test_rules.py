@@ -11,12 +11,14 @@ from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Taint, Upgra
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_aks import AksProvider
 from gpukube_aks.codes import CODES
+from gpukube_aks.combinations import COMBINATIONS
 from gpukube_aks.images import IMAGES
 from gpukube_aks.limits import LIMITS
 from tests.builders import make_target
 
 if TYPE_CHECKING:
     from gpukube.errors import Diagnostic, Severity
+    from gpukube_aks.combinations import Combination
 
 T4 = "Standard_NC4as_T4_v3"
 A100 = "Standard_NC24ads_A100_v4"
@@ -562,6 +564,22 @@ BROKEN = (
         changes={"gpu_taint": False, "taints": (Taint("a", "b", "NoSchedule"), Taint("a", "c", "NoExecute"))},
     ),
     Case(
+        "no taint at all",
+        "aks-untainted",
+        "gpuTaint",
+        "fill the nodes",
+        severity="hint",
+        changes={"gpu_taint": False, "taints": ()},
+    ),
+    Case(
+        "a taint that only prefers",
+        "aks-untainted",
+        "gpuTaint",
+        "NoSchedule",
+        severity="hint",
+        changes={"gpu_taint": False, "taints": (Taint("sku", "gpu", "PreferNoSchedule"),)},
+    ),
+    Case(
         "skip tag",
         "aks-tag",
         'tags["SkipGPUDriverInstall"]',
@@ -735,6 +753,14 @@ def test_rule_when_broken_says_how_to_repair_it(case: Case) -> None:
     assert not any(d.message.endswith(".") for d in found)
 
 
+@pytest.mark.parametrize("row", COMBINATIONS, ids=lambda row: f"{row.code} {row.path} {row.says[:20]}")
+def test_combination_when_compared_with_the_cases_has_one_of_its_own(row: Combination) -> None:
+    cases = [case for case in BROKEN if case.code == row.code]
+    said = [found.message for case in cases for found in check(case.machine, case.changes)]
+
+    assert row.says in said
+
+
 def test_codes_when_compared_with_the_cases_have_one_each() -> None:
     assert {case.code for case in BROKEN} == CODES.keys()
 
@@ -797,6 +823,8 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
             {"labels": {"node.kubernetes.io/x": "a", "node-role.kubernetes.io/gpu": "", "example.com/agentpool": "b"}},
         ),
         (T4, {"taints": (Taint("sku", "gpu", "NoSchedule"),), "gpu_taint": False}),
+        (T4, {"taints": (Taint("sku", "gpu", "NoExecute"),), "gpu_taint": False}),
+        (T4, {"taints": (), "gpu_taint": False, "capacity": Capacity("spot"), "nodes": FROM_ZERO}),
         (T4, {"driver_owner": "cloud", "plugin_owner": "none"}),
         (
             T4,
