@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
+from gpukube_gke.native import merge_native
 from gpukube_gke.observe import zones_of
 from gpukube_gke.places import pool_name
 from gpukube_gke.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
@@ -241,6 +242,26 @@ def _message(prefix: str, field: str) -> Callable[[_Edit], list[Request]]:
     return lambda edit: [edit.update(**{field: _native(edit, prefix)})]
 
 
+def _whole(prefix: str, field: str, *parents: str) -> Callable[[_Edit], list[Request]]:
+    """A message that is replaced as a whole: the live one with what changes in it."""
+
+    def build(edit: _Edit) -> list[Request]:
+        live: object = edit.observed.native
+        for name in (*parents, field):
+            live = live.get(name) if isinstance(live, Mapping) else None
+        changed: dict[str, object] = {}
+        for path, value in _native(edit, prefix).items():
+            changed = merge_native(changed, _nested(path, value))
+        return [edit.update(**{field: merge_native(live if isinstance(live, Mapping) else {}, changed)})]
+
+    return build
+
+
+def _nested(path: str, value: object) -> dict[str, object]:
+    head, _, rest = path.partition(".")
+    return {head: _nested(rest, value) if rest else value}
+
+
 def _network_tag(edit: _Edit) -> list[Request]:
     tags = edit.new("gke.config.tags")
     return [edit.update(tags={"tags": list(tags) if isinstance(tags, tuple) else []})]
@@ -270,11 +291,16 @@ _CALLS: Final[tuple[tuple[tuple[str, ...], Callable[[_Edit], list[Request]]], ..
     (("taints",), _taint),
     (("gke.config.taintConfig.",), _message("gke.config.taintConfig.", "taintConfig")),
     (("gke.config.consolidationDelay",), _consolidate),
+    (("gke.nodeDrainConfig.",), _whole("gke.nodeDrainConfig.", "nodeDrainConfig")),
     (("upgrade.", "gke.upgradeSettings."), _pace),
     (("gke.config.tags",), _network_tag),
     (("tags[",), _tag),
     ((*_ACCELERATORS, *_SYSTEM), _renew),
     ((_GVNIC, _FAST_SOCKET), _connect),
+    *(
+        ((f"gke.config.{field}.",), _whole(f"gke.config.{field}.", field, "config"))
+        for field in ("workloadMetadataConfig", "gcfsConfig", "loggingConfig")
+    ),
     (("instanceType", "disk."), _migrate),
     (("gke.networkConfig.enablePrivateNodes",), _message("gke.networkConfig.", "nodeNetworkConfig")),
     (("zones",), _move),

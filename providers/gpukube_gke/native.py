@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
 
-Leaf: TypeAlias = "Literal['bool', 'int', 'str', 'scopes', 'tags', 'seconds', 'range', 'key'] | tuple[str, ...]"
-"""Of a field: a JSON type or a form of text, or the words it may hold."""
+Leaf: TypeAlias = (
+    "Literal['bool', 'int', 'str', 'scopes', 'tags', 'seconds', 'range', 'key', 'networks', 'disks'] | tuple[str, ...]"
+)
+"""Of a field: a JSON type, a form of text, a list of such or of messages, or the words it may hold."""
 
 NATIVE: Mapping[str, Leaf] = {
     "management.autoUpgrade": "bool",
@@ -37,6 +39,11 @@ NATIVE: Mapping[str, Leaf] = {
     "networkConfig.podRange": "str",
     "networkConfig.podIpv4CidrBlock": "range",
     "networkConfig.enablePrivateNodes": "bool",
+    "networkConfig.additionalNodeNetworkConfigs": "networks",
+    "networkConfig.acceleratorNetworkProfile": ("auto",),
+    "nodeDrainConfig.respectPdbDuringNodePoolDeletion": "bool",
+    "nodeDrainConfig.pdbTimeoutDuration": "seconds",
+    "nodeDrainConfig.graceTerminationDuration": "seconds",
     "placementPolicy.type": ("COMPACT",),
     "placementPolicy.policyName": "str",
     "bestEffortProvisioning.enabled": "bool",
@@ -44,6 +51,11 @@ NATIVE: Mapping[str, Leaf] = {
     "config.serviceAccount": "str",
     "config.oauthScopes": "scopes",
     "config.minCpuPlatform": "str",
+    "config.workloadMetadataConfig.mode": ("GCE_METADATA", "GKE_METADATA"),
+    "config.gcfsConfig.enabled": "bool",
+    "config.loggingConfig.variantConfig.variant": ("DEFAULT", "MAX_THROUGHPUT"),
+    "config.advancedMachineFeatures.threadsPerCore": "int",
+    "config.secondaryBootDisks": "disks",
     "config.gvnic.enabled": "bool",
     "config.fastSocket.enabled": "bool",
     "config.maxRunDuration": "seconds",
@@ -114,7 +126,6 @@ REFUSED: Mapping[str, str] = {
     "autoscaling.autoprovisioned": "the autoscaler makes and deletes such pools by itself",
     "kubeletCertInfo": "the service writes it",
     "maintenancePolicy": _NO_ROW,
-    "nodeDrainConfig": _NO_ROW,
     "placementPolicy.tpuTopology": "it is for TPUs",
     "upgradeSettings.blueGreenSettings": _NO_ROW,
     "management.upgradeOptions": "the service writes it",
@@ -122,10 +133,8 @@ REFUSED: Mapping[str, str] = {
     "networkConfig.subnetwork": "the service writes it",
     "networkConfig.networkPerformanceConfig": _NO_ROW,
     "networkConfig.podCidrOverprovisionConfig": _NO_ROW,
-    "networkConfig.additionalNodeNetworkConfigs": _NO_ROW,
     "networkConfig.additionalPodNetworkConfigs": _NO_ROW,
     "networkConfig.networkTierConfig": _NO_ROW,
-    "networkConfig.acceleratorNetworkProfile": _NO_ROW,
     "config.windowsNodeConfig": "GPU pools of gpukube are Linux",
     "config.effectiveCgroupMode": "the service writes it",
     "config.ephemeralStorageLocalSsdConfig.dataCacheCount": _NO_ROW,
@@ -136,19 +145,16 @@ REFUSED: Mapping[str, str] = {
         for name in (
             "metadata",
             "nodeImageConfig",
-            "workloadMetadataConfig",
             "nodeGroup",
             "linuxNodeConfig",
             "kubeletConfig",
-            "gcfsConfig",
-            "advancedMachineFeatures",
+            "advancedMachineFeatures.enableNestedVirtualization",
+            "advancedMachineFeatures.performanceMonitoringUnit",
             "confidentialNodes",
-            "loggingConfig",
             "soleTenantConfig",
             "containerdConfig",
             "resourceManagerTags",
             "enableConfidentialStorage",
-            "secondaryBootDisks",
             "secondaryBootDiskUpdateStrategy",
             "storagePools",
             "localSsdEncryptionMode",
@@ -157,6 +163,11 @@ REFUSED: Mapping[str, str] = {
 }
 """Fields that no GPU pool of gpukube carries -> why. Every field of the messages is in one of the three tables."""
 
+_MEMBERS: Mapping[str, Mapping[str, Leaf]] = {
+    "networks": {"network": "str", "subnetwork": "str"},
+    "disks": {"diskImage": "str", "mode": ("CONTAINER_IMAGE_CACHE",)},
+}
+"""Messages in a list -> their members, each of which is needed."""
 _MOST: Final = 2**31 - 1
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
@@ -230,6 +241,8 @@ def _wrong(value: object, leaf: Leaf) -> str:
     """Say what to write in place of a value; "" when it is right."""
     if isinstance(leaf, tuple):
         return "" if value in leaf else f"one of {', '.join(leaf)}" if len(leaf) > 1 else leaf[0]
+    if leaf in _MEMBERS:
+        return _wrong_items(value, _MEMBERS[leaf])
     wanted, words = _JSON_TYPES[leaf]
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         return words
@@ -238,6 +251,18 @@ def _wrong(value: object, leaf: Leaf) -> str:
     texts = value if isinstance(value, list) else [value]
     fits = all(isinstance(text, str) and (leaf == "str" or _FORMS[leaf].fullmatch(text)) for text in texts)
     return "" if fits else words
+
+
+def _wrong_items(value: object, members: Mapping[str, Leaf]) -> str:
+    fits = isinstance(value, list) and all(_is_item(item, members) for item in value)
+    shape = ", ".join(f"{name}: {leaf[0] if isinstance(leaf, tuple) else 'NAME'}" for name, leaf in members.items())
+    return "" if fits else f"a list of {{{shape}}}"
+
+
+def _is_item(item: object, members: Mapping[str, Leaf]) -> bool:
+    if not isinstance(item, Mapping) or item.keys() != members.keys():
+        return False
+    return not any(_wrong(item[name], leaf) for name, leaf in members.items())
 
 
 def _nearest(path: str) -> str:

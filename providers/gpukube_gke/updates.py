@@ -143,6 +143,31 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         _UPDATE,
         f"{_PROTO}taint_config",
     ),
+    (
+        "gke.config.workloadMetadataConfig.mode",
+        "disruptive",
+        _MAYBE_RECREATED,
+        _UPDATE,
+        f"{_PROTO}workload_metadata_config",
+    ),
+    ("gke.config.gcfsConfig.enabled", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}gcfs_config"),
+    (
+        "gke.config.loggingConfig.variantConfig.variant",
+        "disruptive",
+        _MAYBE_RECREATED,
+        _UPDATE,
+        f"{_PROTO}logging_config",
+    ),
+    *(
+        (
+            f"gke.nodeDrainConfig.{name}",
+            "in-place",
+            "holds from the next drain on",
+            _UPDATE,
+            f"{_PROTO}node_drain_config",
+        )
+        for name in ("respectPdbDuringNodePoolDeletion", "pdbTimeoutDuration", "graceTerminationDuration")
+    ),
     ("gke.networkConfig.enablePrivateNodes", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}node_network_config"),
     *(
         (f"gke.{path}", "replace", _AT_BIRTH, "", _TERRAFORM)
@@ -150,6 +175,9 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
             "networkConfig.createPodRange",
             "networkConfig.podRange",
             "networkConfig.podIpv4CidrBlock",
+            "networkConfig.additionalNodeNetworkConfigs",
+            "config.advancedMachineFeatures.threadsPerCore",
+            "config.secondaryBootDisks",
             "placementPolicy.type",
             "placementPolicy.policyName",
             "config.serviceAccount",
@@ -170,6 +198,7 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
             "bestEffortProvisioning.enabled",
             "bestEffortProvisioning.minProvisionNodes",
             "config.gpuDirectConfig.gpuDirectStrategy",
+            "networkConfig.acceleratorNetworkProfile",
         )
     ),
 )
@@ -186,17 +215,13 @@ UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
             (
                 "image",
                 "imageProject",
-                "workloadMetadataConfig",
                 "linuxNodeConfig",
                 "kubeletConfig",
-                "gcfsConfig",
                 "confidentialNodes",
-                "loggingConfig",
                 "windowsNodeConfig",
                 "resourceManagerTags",
                 "containerdConfig",
                 "storagePools",
-                "nodeDrainConfig",
                 "maintenancePolicy",
             ),
             _NO_ROW,

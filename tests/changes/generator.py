@@ -215,6 +215,11 @@ GKE = Choices(
         "config.ephemeralStorageLocalSsdConfig.localSsdCount": (1, 0),
         "config.localNvmeSsdBlockConfig.localSsdCount": (1, 0),
         "config.tags": (["allow-ssh", "gpu"],),
+        "config.advancedMachineFeatures.threadsPerCore": (1, 2),
+        "config.secondaryBootDisks": ([{"diskImage": "projects/p/global/images/i", "mode": "CONTAINER_IMAGE_CACHE"}],),
+        "networkConfig.additionalNodeNetworkConfigs": ([{"network": "n", "subnetwork": "s"}],),
+        "nodeDrainConfig.pdbTimeoutDuration": ("600s",),
+        "nodeDrainConfig.graceTerminationDuration": ("60s",),
         "config.bootDiskKmsKey": ("projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",),
     },
 )

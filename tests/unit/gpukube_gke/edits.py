@@ -273,6 +273,8 @@ def native_edit(path: str, kind: UpdateKind, value: object, *moves: str, old: ob
 GVNIC: dict[str, object] = {"config": {"gvnic": {"enabled": True}}}
 OWN_RANGE: dict[str, object] = {"networkConfig": {"createPodRange": True}}
 BEST_EFFORT: dict[str, object] = {"bestEffortProvisioning": {"enabled": True}}
+PATIENT: dict[str, object] = {"nodeDrainConfig": {"respectPdbDuringNodePoolDeletion": True}}
+CACHE = {"diskImage": "projects/p/global/images/models", "mode": "CONTAINER_IMAGE_CACHE"}
 NATIVE_EDITS: tuple[Edit, ...] = (
     native_edit("management.autoUpgrade", "in-place", OFF),
     native_edit("management.autoRepair", "in-place", OFF),
@@ -289,6 +291,16 @@ NATIVE_EDITS: tuple[Edit, ...] = (
         machine=require_machine("gke", "a4x-highgpu-4g"),
     ),
     native_edit("networkConfig.enablePrivateNodes", "disruptive", ON),
+    native_edit("config.workloadMetadataConfig.mode", "disruptive", "GKE_METADATA"),
+    native_edit("config.gcfsConfig.enabled", "disruptive", ON, "config.gcfsConfig"),
+    native_edit("config.loggingConfig.variantConfig.variant", "disruptive", "MAX_THROUGHPUT"),
+    native_edit("nodeDrainConfig.respectPdbDuringNodePoolDeletion", "in-place", ON),
+    native_edit("nodeDrainConfig.pdbTimeoutDuration", "in-place", "600s", native=PATIENT),
+    native_edit("nodeDrainConfig.graceTerminationDuration", "in-place", "60s"),
+    native_edit("networkConfig.additionalNodeNetworkConfigs", "replace", [{"network": "gpu-net", "subnetwork": "gpu"}]),
+    native_edit("networkConfig.acceleratorNetworkProfile", "replace", "auto"),
+    native_edit("config.advancedMachineFeatures.threadsPerCore", "replace", 1),
+    native_edit("config.secondaryBootDisks", "replace", [CACHE]),
     native_edit("networkConfig.createPodRange", "replace", ON),
     native_edit("networkConfig.podRange", "replace", "pods"),
     native_edit("networkConfig.podIpv4CidrBlock", "replace", "10.0.0.0/20", native=OWN_RANGE),

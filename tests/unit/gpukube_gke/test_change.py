@@ -141,6 +141,20 @@ def test_upgrade_settings_when_one_changes_keep_the_rest() -> None:
     ]
 
 
+def test_message_when_a_part_of_it_changes_keeps_the_rest() -> None:
+    drain = {"respectPdbDuringNodePoolDeletion": True, "pdbTimeoutDuration": "600s"}
+    live = observe_pool({**live_of(BASE).native, "nodeDrainConfig": drain})
+    target = replace(BASE, native={"nodeDrainConfig": {"pdbTimeoutDuration": "60s"}})
+
+    assert bodies(target, live) == [{"nodeDrainConfig": {**drain, "pdbTimeoutDuration": "60s"}}]
+
+
+def test_message_when_it_lies_in_others_is_sent_with_them() -> None:
+    target = replace(BASE, native={"config": {"loggingConfig": {"variantConfig": {"variant": "MAX_THROUGHPUT"}}}})
+
+    assert bodies(target, live_of(BASE)) == [{"loggingConfig": {"variantConfig": {"variant": "MAX_THROUGHPUT"}}}]
+
+
 def test_version_when_the_image_changes_is_sent_as_it_is() -> None:
     live = live_of(BASE)
 

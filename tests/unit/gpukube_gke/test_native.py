@@ -27,6 +27,8 @@ def sample(leaf: Leaf) -> object:
         "seconds": "604800s",
         "range": "10.96.0.0/14",
         "key": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",
+        "networks": [{"network": "n", "subnetwork": "s"}, {"network": "m", "subnetwork": "t"}],
+        "disks": [{"diskImage": "projects/p/global/images/i", "mode": "CONTAINER_IMAGE_CACHE"}],
     }
     return leaf[-1] if isinstance(leaf, tuple) else samples[leaf]
 
@@ -36,6 +38,10 @@ def nested(path: str, value: object) -> dict[str, object]:
         value = {name: [value] if name == "accelerators" else value}
     assert isinstance(value, dict)
     return value
+
+
+def networks(value: object) -> dict[str, object]:
+    return {"networkConfig": {"additionalNodeNetworkConfigs": value}}
 
 
 def disks(number: object) -> dict[str, object]:
@@ -99,6 +105,17 @@ def test_tables_when_compared_share_no_field() -> None:
             "write driver.version",
         ),
         ({"config": {"bootDisk": {"sizeGb": 1}}}, "gke-native-managed", "write disk"),
+        (networks("n"), "gke-native-value", "write a list of {network: NAME, subnetwork: NAME}"),
+        (networks(["n"]), "gke-native-value", "write a list of {network: NAME, subnetwork: NAME}"),
+        (networks([{"network": "n"}]), "gke-native-value", "write a list of {network"),
+        (networks([{"network": "n", "subnetwork": "s", "x": "y"}]), "gke-native-value", "write a list of {network"),
+        (networks([{"network": "n", "subnetwork": 1}]), "gke-native-value", "write a list of {network"),
+        (
+            {"config": {"secondaryBootDisks": [{"diskImage": "i", "mode": "CACHE"}]}},
+            "gke-native-value",
+            "{diskImage: NAME, mode: CONTAINER_IMAGE_CACHE}",
+        ),
+        ({"config": {"workloadMetadataConfig": {"mode": "SECURE"}}}, "gke-native-value", "GCE_METADATA, GKE_METADATA"),
         ({"upgradeSettings": {"strategy": "FAST"}}, "gke-native-value", "write one of SURGE, BLUE_GREEN, SHORT_LIVED"),
         ({"version": "1.34"}, "gke-native-managed", "write kubernetesVersion"),
         ({"config": {"maxRunDuration": "7d"}}, "gke-native-value", "write seconds, such as 600s"),
