@@ -281,6 +281,35 @@ def test_version_when_it_would_be_another_group_then_refused(aws: Aws) -> None:
             update(clusterName=NAME, nodegroupName=name, **change)
 
 
+def test_version_when_the_group_is_behind_then_its_own_and_the_clusters_are_taken(aws: Aws) -> None:
+    aws.create("gpu", launchTemplate=aws.template())
+    daemon.tamper(aws.info, NAME, "gpu", version="1.33", releaseVersion="1.33.5-20260714")
+    update = aws.eks.update_nodegroup_version
+    aws.ended("gpu", update(clusterName=NAME, nodegroupName="gpu", version="1.33")["update"]["id"])
+    assert aws.group("gpu")["version"] == "1.33"
+    aws.ended("gpu", update(clusterName=NAME, nodegroupName="gpu", version="1.34")["update"]["id"])
+    assert aws.group("gpu")["version"] == "1.34"
+
+
+def test_version_when_a_capacity_block_is_in_use_then_refused_until_it_is_empty(aws: Aws) -> None:
+    target = {"CapacityReservationId": "cr-0123456789abcdef0"}  # that of every cluster that names none
+    data: dict[str, Any] = {
+        "InstanceMarketOptions": {"MarketType": "capacity-block"},
+        "CapacityReservationSpecification": {"CapacityReservationTarget": target},
+        "InstanceType": "p5.48xlarge",
+    }
+    here = [{"Name": "availability-zone", "Values": [f"{REGION}a"]}]
+    subnets = [one["SubnetId"] for one in aws.client("ec2").describe_subnets(Filters=here)["Subnets"]]
+    more = {"instanceTypes": None, "capacityType": "CAPACITY_BLOCK", "subnets": subnets}
+    aws.create("gpu", launchTemplate=aws.template(**data), **more)
+    update = aws.eks.update_nodegroup_version
+    with pytest.raises(aws.eks.exceptions.InvalidRequestException, match="desired size to 0"):
+        update(clusterName=NAME, nodegroupName="gpu", version="1.34")
+    aws.update("gpu", scalingConfig={"minSize": 0, "desiredSize": 0})
+    aws.settled("gpu")
+    assert aws.ended("gpu", update(clusterName=NAME, nodegroupName="gpu")["update"]["id"])["status"] == "Successful"
+
+
 def test_delete_when_it_runs_then_deleting_and_then_gone_but_not_its_template(aws: Aws) -> None:
     template = aws.template()
     aws.create("gpu", launchTemplate=template)

@@ -50,6 +50,33 @@ def test_node_when_of_a_gpu_group_then_labelled_and_tainted_as_eks_does(aws: Aws
     ]
 
 
+def pods_data(pods: int) -> str:
+    config = f"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {{kubelet: {{config: {{maxPods: {pods}}}}}}}"
+    head = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="x"\n\n'
+    return f"{head}--x\nContent-Type: application/node.eks.aws\n\n{config}\n--x--\n"
+
+
+AL2023, ROCKET = "AL2023_x86_64_NVIDIA", "BOTTLEROCKET_x86_64_NVIDIA"
+PODS = {
+    "told nothing": (AL2023, "g4dn.xlarge", "", "110"),
+    "told 60": (AL2023, "g4dn.xlarge", pods_data(60), "60"),
+    "told too many": (AL2023, "g4dn.xlarge", pods_data(200), "110"),
+    "told 200, with 32 vCPUs": (AL2023, "g4dn.8xlarge", pods_data(200), "200"),
+    "told too many, with 32 vCPUs": (AL2023, "g4dn.8xlarge", pods_data(256), "250"),
+    "Bottlerocket told 40": (ROCKET, "g4dn.xlarge", "[settings.kubernetes]\nmax-pods = 40\n", "40"),
+}
+
+
+@pytest.mark.parametrize("case", PODS)
+def test_node_when_its_user_data_limits_pods_then_within_what_managed_groups_allow(
+    aws: Aws, kube: httpx.Client, case: str
+) -> None:
+    ami, kind, user_data, pods = PODS[case]
+    aws.create("gpu", amiType=ami, instanceTypes=[kind], launchTemplate=aws.template(user_data=user_data))
+    (node,) = nodes(kube, "gpu")
+    assert node["status"]["capacity"]["pods"] == pods
+
+
 def test_node_when_of_a_gpu_group_without_taints_then_eks_adds_none(aws: Aws, kube: httpx.Client) -> None:
     aws.create("gpu")
     (node,) = nodes(kube, "gpu")
