@@ -148,6 +148,8 @@ def refresh_catalogue(
 
         inquiries = tuple(replace(i, settings=shelter.settings) for shelter in [sandbox.enter()] for i in inquiries)
     file = _file(choices)
+    if sys.stderr.isatty():  # real price lists take a while
+        sys.stderr.write(f"asking {', '.join(f'{i.provider} {i.region}' for i in inquiries)}\n")
     outcomes = refresh(inquiries, _read(file).stocks, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
     if any(outcome.error is None for outcome in outcomes):
         write_cache(file, joined(read_cache(file).stocks, outcomes))  # read again: another run may have ended meanwhile

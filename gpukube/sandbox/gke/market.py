@@ -77,10 +77,10 @@ def answer_market(method: str, path: str, query: Mapping[str, str]) -> Json:
 
 def _matcher(text: str) -> Callable[[Json], bool]:
     """Read a filter: `name = x`, or `name eq pattern`, which has to match the whole name."""
-    same, like = re.fullmatch(r"name = (\S+)", text), re.fullmatch(r"name eq (\S+)", text)
+    same, like = re.fullmatch(r"name = (\S+)", text), re.fullmatch(r"name eq ([\"']?)(\S+)\1", text)
     if text and not same and not like:
         raise bad(f"Invalid value for field 'filter': '{text}'.")
-    pattern = re.compile(re.escape(same[1]) if same else like[1] if like else ".*")
+    pattern = re.compile(re.escape(same[1]) if same else like[2] if like else ".*")
     return lambda item: pattern.fullmatch(str(item["name"])) is not None
 
 

@@ -6,6 +6,7 @@ import gzip
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,7 @@ from gpukube.errors import AccessError, CloudError
 from gpukube.gpu.machines import find_machine, machines
 from gpukube.gpu.models import parse_model
 from gpukube_eks.catalogue import CATALOGUE, price_filters, read_price, read_spot, read_type
-from gpukube_eks.market import ask
+from gpukube_eks.market import ask, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -227,3 +228,31 @@ def test_facts_when_no_image_fits_then_said() -> None:
     assert CATALOGUE.facts(g7)[0].text == "EKS has no image with an NVIDIA driver for the family g7"
     (g5g,) = [m for m in machines("eks") if m.name == "g5g.xlarge"]
     assert "al2023 (AL2023_ARM_64_NVIDIA), bottlerocket (BOTTLEROCKET_ARM_64_NVIDIA)" in CATALOGUE.facts(g5g)[0].text
+
+
+@pytest.mark.parametrize(
+    ("region", "endpoint", "asks_prices"),
+    [
+        ("eu-west-1", "", True),
+        ("cn-north-1", "", False),
+        ("us-gov-west-1", "", False),
+        ("eu-west-1", "https://vpce.example.com", False),
+        ("eu-west-1", "http://127.0.0.1:9", True),
+    ],
+)
+def test_fetch_when_the_price_list_knows_the_region_then_asked_in_its_own(
+    region: str,
+    endpoint: str,
+    asks_prices: bool,  # noqa: FBT001 - a table
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    aws, regions = fake([{"PriceList": []}]), []
+
+    def connect(region: str, *_: object) -> SimpleNamespace:
+        regions.append(region)
+        return SimpleNamespace(types=aws, pricing=aws)
+
+    monkeypatch.setattr("gpukube_eks.market.connect_region", connect)
+    settings = Settings({"eks": endpoint} if endpoint else {})
+    assert fetch(Inquiry("eks", region, Account(), settings)).priced is asks_prices
+    assert regions == ([region, "us-east-1"] if asks_prices else [region])

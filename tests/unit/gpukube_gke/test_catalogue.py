@@ -17,6 +17,7 @@ from gpukube_gke.prices import price_offers, read_skus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 REGION = "us-central1"
 INQUIRY = Inquiry("gke", REGION, Account(project="ml-prod"), Settings())
@@ -247,3 +248,28 @@ def test_fetch_when_the_project_is_none_then_refused(project: str) -> None:
     settings = Settings({"gke": "http://127.0.0.1:9"}, sandbox=True)
     with pytest.raises(SpecError, match="is no id of a project"):
         fetch(Inquiry("gke", REGION, Account(project=project), settings))
+
+
+def test_fetch_when_nobody_is_logged_in_then_an_error_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "missing.json"))
+    with pytest.raises(AccessError) as refused:
+        fetch(INQUIRY)
+    assert refused.value.diagnostics[0].code == "no-credentials"
+
+
+def test_fetch_when_only_the_grpc_port_is_known_then_said() -> None:
+    settings = Settings({"gke-grpc": "127.0.0.1:9"}, sandbox=True)
+    with pytest.raises(CloudError, match="only the gRPC port"):
+        fetch(Inquiry("gke", REGION, Account(), settings))
+
+
+def test_machine_when_numbers_are_none_then_unknown() -> None:
+    odd = machine("a2-highgpu-1g") | {"guestCpus": "many", "memoryMb": True}
+    (offer,) = read_machines([page("machineTypes", us_central1_a=[odd])], REGION)
+    assert (offer.vcpus, offer.memory_gib) == (None, None)
+
+
+def test_price_when_it_is_no_number_then_none() -> None:
+    item = sku("Nvidia L4 GPU running in Americas", 1)
+    item["pricingInfo"] = [{"pricingExpression": {"tieredRates": [{"unitPrice": {"units": "much"}}]}}]
+    assert read_skus([item], REGION).units == {}
