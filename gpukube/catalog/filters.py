@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.gpu.models import MODELS, parse_model
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.models import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
     from gpukube.gpu.refreshed import Entry
 
-__all__ = ["DEPLOYABLE", "Filters", "Shown", "choose_entries", "find_models"]
+__all__ = ["DEPLOYABLE", "Filters", "Shown", "choose_entries"]
 
 DEPLOYABLE: Final = ("current", "legacy", "preview", "unknown")
 """Statuses that are shown when none is asked for."""
@@ -85,26 +84,6 @@ def choose_entries(entries: Iterable[Entry], filters: Filters) -> Shown:
         else:
             kept.append(entry)
     return Shown(tuple(sorted(kept, key=_place)), left_out)
-
-
-def find_models(text: str) -> tuple[GpuModel, ...]:
-    """Find the models that a word means: one by its name, all sizes by the bare chip.
-
-    Raises:
-        CatalogueError: gpu-model; there is none of this name.
-    """
-    key = "".join(filter(str.isalnum, text.casefold()))
-    sizes = tuple(m for m in MODELS if m.sold and "".join(filter(str.isalnum, m.chip.casefold())) == key)
-    if sizes:
-        return sizes
-    model = parse_model(text)
-    if not model.sold:
-        raise CatalogueError(
-            f"no cloud of the catalogue sells {model}",
-            fix="leave the model out to see all",
-            code="gpu-model",
-        )
-    return (model,)
 
 
 def _is_at_most(price: float | None, limit: float) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.catalog.seam import Inquiry, catalogues
+from gpukube.catalog.seam import catalogues
+from gpukube.core.cloud_catalogue import Inquiry
 from gpukube.engine.documents.parts import error_part
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.fanout import run_all
@@ -24,7 +25,7 @@ from gpukube.gpu.refusal import nearest, one_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.catalog.seam import Account, CloudCatalogue, Findings
+    from gpukube.core.cloud_catalogue import Account, CloudCatalogue, Findings
     from gpukube.core.values import Settings
     from gpukube.engine.documents.shapes.catalog import CatalogRefreshDocument, RefreshedPart
     from gpukube.gpu.refreshed import Offer

@@ -1,112 +1,24 @@
-"""What a cloud's package contributes to the catalogue, as a value.
+"""The clouds' part in the catalogue: finding what their packages contribute.
 
-A provider package may have a module `catalogue` with one `CloudCatalogue` named CATALOGUE. It is pure and needs no SDK;
-`fetch` imports what it needs. Lives here: its shape, and finding it. Must not live here: any cloud.
+Lives here: that search, and what follows of it for a machine. Must not live here: the shape of a contribution
+(gpukube.core.cloud_catalogue), any cloud.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from gpukube.core.cloud_catalogue import CloudCatalogue
 from gpukube.gpu.slices import Cuts
 from gpukube.provider import load_provider, provider_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpukube.core.values import Settings
     from gpukube.gpu.machines import Machine
-    from gpukube.gpu.refreshed import Offer
 
-__all__ = ["Account", "CloudCatalogue", "Fact", "Findings", "Inquiry", "catalogue_of", "catalogues", "cuts_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """In whose name the clouds are asked; what is "" is left to the cloud's own chain of credentials.
-
-    Attributes:
-        subscription: Azure's, which has no default of its own.
-        project: Google Cloud's.
-    """
-
-    subscription: str = ""
-    project: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Inquiry:
-    """One question to one cloud: which GPU types does this region offer, and at what prices.
-
-    Attributes:
-        provider: Cloud.
-        region: The cloud's own name.
-        account: In whose name.
-        settings: Of the run.
-    """
-
-    provider: str
-    region: str
-    account: Account
-    settings: Settings
-
-    @property
-    def where(self) -> str:
-        """For messages."""
-        return f"{self.provider}/{self.region}"
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """The answer.
-
-    Attributes:
-        offers: GPU types of NVIDIA that the region offers.
-        priced: Whether prices were read; when not, those of the refresh before stay.
-        notes: What could not be read, and what stands in for it.
-    """
-
-    offers: tuple[Offer, ...]
-    priced: bool
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """Something to know of a machine on its cloud, with where it is documented."""
-
-    text: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class CloudCatalogue:
-    """What a cloud's package contributes.
-
-    Attributes:
-        home: Region that is refreshed when none is named.
-        region_form: Regular expression of the names of its regions.
-        region_example: For messages.
-        profiles: MIG profiles that the owner of a machine can have there.
-        facts: Drivers, images, limits.
-        fetch: Asks the cloud. Raises our errors only.
-    """
-
-    home: str
-    region_form: str
-    region_example: str
-    profiles: Callable[[Machine], tuple[str, ...]]
-    facts: Callable[[Machine], tuple[Fact, ...]]
-    fetch: Callable[[Inquiry], Findings]
-
-    def has_region(self, name: str) -> bool:
-        """Tell whether a name has the form of this cloud's regions; whether there is such a region it alone knows."""
-        return re.fullmatch(self.region_form, name) is not None
+__all__ = ["catalogue_of", "catalogues", "cuts_of"]
 
 
 def catalogue_of(provider: str) -> CloudCatalogue | None:

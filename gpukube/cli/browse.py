@@ -14,18 +14,18 @@ import typer
 
 from gpukube.catalog.cache import Cached, cache_file, read_cache, write_cache
 from gpukube.catalog.documents import find_document, list_document, slices_document, type_document
-from gpukube.catalog.filters import Filters, choose_entries, find_models
+from gpukube.catalog.filters import Filters, choose_entries
 from gpukube.catalog.refreshing import choose_inquiries, joined, refresh, refresh_document, refresh_exit_code
-from gpukube.catalog.seam import Account
 from gpukube.catalog.types import find_type
 from gpukube.cli import output as out
 from gpukube.cli.stage import endpoints
+from gpukube.core.cloud_catalogue import Account
 from gpukube.core.values import Settings
 from gpukube.endpoint import is_loopback
 from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.gpu.catalogue import CatalogueError, machines, parse_model
 from gpukube.gpu.machines import Status
-from gpukube.gpu.models import Arch
+from gpukube.gpu.models import Arch, find_models
 from gpukube.gpu.refreshed import lay_over
 from gpukube.gpu.refusal import nearest, one_of
 

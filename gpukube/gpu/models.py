@@ -14,7 +14,7 @@ from gpukube.gpu.refusal import CatalogueError, nearest, one_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MODELS", "Arch", "GpuModel", "model_named", "parse_model"]
+__all__ = ["MODELS", "Arch", "GpuModel", "find_models", "model_named", "parse_model"]
 
 Arch = Literal["amd64", "arm64"]
 
@@ -109,6 +109,26 @@ def parse_model(text: str) -> GpuModel:
         fix=f"write {choices[0]}, or one of {', '.join(choices[1:])}",
         code="gpu-model",
     )
+
+
+def find_models(text: str) -> tuple[GpuModel, ...]:
+    """Find the models that a word means: one by its name, all sizes by the bare chip.
+
+    Raises:
+        CatalogueError: gpu-model; there is none of this name.
+    """
+    key = _key(text)
+    sizes = tuple(m for m in MODELS if m.sold and _key(m.chip) == key)
+    if sizes:
+        return sizes
+    model = parse_model(text)
+    if not model.sold:
+        raise CatalogueError(
+            f"no cloud of the catalogue sells {model}",
+            fix="leave the model out to see all",
+            code="gpu-model",
+        )
+    return (model,)
 
 
 def model_named(name: str) -> GpuModel:

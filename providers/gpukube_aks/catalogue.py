@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpukube.catalog.seam import CloudCatalogue, Fact
+from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
 from gpukube.gpu.catalogue import find_machine, refuse_reason
 from gpukube.gpu.refreshed import Offer
 from gpukube.provider import importing_sdk
@@ -23,7 +23,7 @@ from gpukube_aks.cuts import CUTS, can_cut
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpukube.catalog.seam import Findings, Inquiry
+    from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
 
 __all__ = ["CATALOGUE", "Price", "price_query", "priced", "read_price", "read_sku", "sku_filter"]

@@ -19,7 +19,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.core.rest import HttpRequest, HttpResponse
 
 from gpukube import __version__
-from gpukube.catalog.seam import Findings
+from gpukube.core.cloud_catalogue import Findings
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_aks.catalogue import price_query, priced, read_price, read_sku, sku_filter
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol
 
-    from gpukube.catalog.seam import Inquiry
+    from gpukube.core.cloud_catalogue import Inquiry
     from gpukube.endpoint import Endpoint
     from gpukube_aks.catalogue import Price
 

@@ -15,10 +15,10 @@ from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Final
 
-from gpukube.catalog.filters import find_models
-from gpukube.catalog.seam import CloudCatalogue, Fact
+from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
 from gpukube.gpu.catalogue import CatalogueError
 from gpukube.gpu.mig import profiles
+from gpukube.gpu.models import find_models
 from gpukube.gpu.refreshed import Offer
 from gpukube.provider import importing_sdk
 from gpukube_eks.ami import SYSTEMS, family_of, find_image
@@ -26,7 +26,7 @@ from gpukube_eks.ami import SYSTEMS, family_of, find_image
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpukube.catalog.seam import Findings, Inquiry
+    from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
 
 __all__ = ["CATALOGUE", "TYPE_FILTER", "price_filters", "priced", "read_price", "read_spot", "read_type"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from gpukube.catalog.seam import Findings
+from gpukube.core.cloud_catalogue import Findings
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError
 from gpukube_eks.access import connect_region
@@ -21,7 +21,7 @@ from gpukube_eks.failures import explained
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gpukube.catalog.seam import Inquiry
+    from gpukube.core.cloud_catalogue import Inquiry
     from gpukube_eks.sdk import Answer, Ec2Types, PricingSdk
 
 __all__ = ["ask", "fetch"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from gpukube.catalog.seam import CloudCatalogue, Fact
+from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
 from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.catalogue import machines
 from gpukube.gpu.refreshed import Offer
@@ -21,7 +21,7 @@ from gpukube_gke.partitions import PARTITIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gpukube.catalog.seam import Findings, Inquiry
+    from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
     from gpukube.gpu.machines import Status
 

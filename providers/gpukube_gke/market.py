@@ -19,7 +19,7 @@ from google.auth.transport.requests import AuthorizedSession
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from gpukube.catalog.seam import Findings
+from gpukube.core.cloud_catalogue import Findings
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_gke.access import SCOPE, EmulatedIdentity
 from gpukube_gke.catalogue import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
@@ -30,7 +30,7 @@ from gpukube_gke.prices import COMPUTE_ENGINE, price_offers, read_skus
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.catalog.seam import Inquiry
+    from gpukube.core.cloud_catalogue import Inquiry
     from gpukube.gpu.refreshed import Offer
     from gpukube_gke.endpoint import Endpoint
 

@@ -16,10 +16,10 @@ from rich.console import Console
 from gpukube.catalog.documents import find_document, list_document, slices_document, type_document
 from gpukube.catalog.filters import Filters, choose_entries
 from gpukube.catalog.refreshing import Outcome, refresh_document
-from gpukube.catalog.seam import Account, Inquiry
 from gpukube.catalog.types import find_type
 from gpukube.cli import output
 from gpukube.cli.rendering.lines import View
+from gpukube.core.cloud_catalogue import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError
 from gpukube.gpu.models import parse_model

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.catalog.seam import Account, Findings, Inquiry, catalogue_of
+from gpukube.catalog.seam import catalogue_of
+from gpukube.core.cloud_catalogue import Account, Findings, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, GpukubeError
 from gpukube.gpu.machines import find_machine

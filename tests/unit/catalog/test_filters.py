@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.catalog.filters import Filters, choose_entries, find_models
-from gpukube.gpu.models import MODELS, parse_model
+from gpukube.catalog.filters import Filters, choose_entries
+from gpukube.gpu.models import MODELS, find_models, parse_model
 from gpukube.gpu.refreshed import Offer, Stock, lay_over
 from gpukube.gpu.refusal import CatalogueError
 

@@ -15,7 +15,8 @@ from gpukube.catalog.refreshing import (
     refresh_document,
     refresh_exit_code,
 )
-from gpukube.catalog.seam import Account, CloudCatalogue, Findings, Inquiry, catalogues
+from gpukube.catalog.seam import catalogues
+from gpukube.core.cloud_catalogue import Account, CloudCatalogue, Findings, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, ExitCode, SpecError
 from gpukube.gpu.machines import catalogue_date

@@ -5,12 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.catalog.seam import CloudCatalogue, catalogue_of, catalogues, cuts_of
+from gpukube.catalog.seam import catalogue_of, catalogues, cuts_of
 from gpukube.gpu.machines import Machine, machines
 from gpukube.gpu.mig import profiles
+
+if TYPE_CHECKING:
+    from gpukube.core.cloud_catalogue import CloudCatalogue
 
 ROOT = Path(__file__).parents[3]
 CLOUDS = sorted({m.provider for m in machines()})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from azure.core.exceptions import HttpResponseError
 
-from gpukube.catalog.seam import Account, Inquiry
+from gpukube.core.cloud_catalogue import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.gpu.machines import machines

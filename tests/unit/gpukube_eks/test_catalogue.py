@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from gpukube.catalog.seam import Account, Inquiry
+from gpukube.core.cloud_catalogue import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError
 from gpukube.gpu.machines import find_machine, machines
