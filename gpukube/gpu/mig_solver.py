@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from gpukube.gpu.mig import MigProfile
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["MOST_INSTANCES", "Packing", "cut_alike", "pack"]
+__all__ = ["MOST_INSTANCES", "Mix", "Packing", "cover", "cut_alike", "pack"]
 
 MOST_INSTANCES: Final = 1_000_000
 """Of one profile in one question: some 18,000 nodes of eight GPUs."""
 
 _REMEMBERED: Final = 100_000
 
-_Mix = tuple[int, ...]
+Mix = tuple[int, ...]
 """Instances per profile, in the order of the profiles asked for."""
 
 
@@ -69,7 +69,7 @@ def pack(model: GpuModel, wanted: Mapping[str, int], *, gpus: int | None = None)
     """
     asked = _asked(model, wanted)
     mixes = _mixes(model, tuple(p.name for p in asked))
-    layouts = _fewest(mixes, tuple(wanted[p.name] for p in asked))
+    layouts = cover(mixes, tuple(wanted[p.name] for p in asked))
     named = tuple((_named(asked, mix), count) for mix, count in sorted(layouts.items(), reverse=True))
     packing = Packing(model.name, named)
     if gpus is not None and packing.gpus > gpus:
@@ -120,7 +120,7 @@ def _asked(model: GpuModel, wanted: Mapping[str, int]) -> tuple[MigProfile, ...]
     return tuple(p for p in sorted(profiles(model), key=hardest_first) if wanted.get(p.name))
 
 
-def _named(asked: Sequence[MigProfile], mix: _Mix) -> tuple[str, ...]:
+def _named(asked: Sequence[MigProfile], mix: Mix) -> tuple[str, ...]:
     return tuple(p.name for p, count in zip(asked, mix, strict=True) for _ in range(count))
 
 
@@ -129,11 +129,11 @@ def _told(wanted: Mapping[str, int]) -> str:
 
 
 @cache
-def _mixes(model: GpuModel, names: tuple[str, ...]) -> tuple[_Mix, ...]:
+def _mixes(model: GpuModel, names: tuple[str, ...]) -> tuple[Mix, ...]:
     """List the fullest mixes of these profiles on one GPU, those with more of the larger first."""
-    found: set[_Mix] = set()
+    found: set[Mix] = set()
 
-    def grow(mix: _Mix, first: int) -> None:
+    def grow(mix: Mix, first: int) -> None:
         for index in range(first, len(names)):
             more = (*mix[:index], mix[index] + 1, *mix[index + 1 :])
             if fits(model, [name for name, count in zip(names, more, strict=True) for _ in range(count)]):
@@ -144,15 +144,23 @@ def _mixes(model: GpuModel, names: tuple[str, ...]) -> tuple[_Mix, ...]:
     return tuple(sorted(_fullest(found), reverse=True))
 
 
-def _fullest(mixes: set[_Mix]) -> Iterator[_Mix]:
+def _fullest(mixes: set[Mix]) -> Iterator[Mix]:
     """Leave out every mix to which one instance can be added."""
     for mix in mixes:
         if not any((*mix[:i], mix[i] + 1, *mix[i + 1 :]) in mixes for i in range(len(mix))):
             yield mix
 
 
-def _fewest(mixes: Sequence[_Mix], wanted: _Mix) -> dict[_Mix, int]:
-    """Cover what is wanted with the fewest mixes, each cut down to what is used of it."""
+def cover(mixes: Sequence[Mix], wanted: Mix) -> dict[Mix, int]:
+    """Cover what is wanted with the fewest mixes.
+
+    Args:
+        mixes: What one GPU can give, at its fullest; less of it can be given too. Something of each kind is in one.
+        wanted: How many of each kind.
+
+    Returns:
+        Mixes that give exactly what is wanted, and how often each is taken.
+    """
     shares, least = _fractional(mixes, wanted)
     whole = [int(share) for share in shares]
     allowed = ceil(least)
@@ -167,9 +175,9 @@ def _fewest(mixes: Sequence[_Mix], wanted: _Mix) -> dict[_Mix, int]:
         allowed += 1
 
 
-def _spend(mixes: Sequence[_Mix], times: Sequence[int], wanted: _Mix) -> tuple[dict[_Mix, int], _Mix]:
+def _spend(mixes: Sequence[Mix], times: Sequence[int], wanted: Mix) -> tuple[dict[Mix, int], Mix]:
     """Take mixes a number of times, each cut down to what is still wanted; gives these, and what is still wanted."""
-    layouts: Counter[_Mix] = Counter()
+    layouts: Counter[Mix] = Counter()
     for mix, count in zip(mixes, times, strict=True):
         left = count
         while left and any(used := tuple(map(min, mix, wanted))):
@@ -181,7 +189,7 @@ def _spend(mixes: Sequence[_Mix], times: Sequence[int], wanted: _Mix) -> tuple[d
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _search(mixes: tuple[_Mix, ...], wanted: _Mix, gpus: int) -> tuple[_Mix, ...] | None:
+def _search(mixes: tuple[Mix, ...], wanted: Mix, gpus: int) -> tuple[Mix, ...] | None:
     """Find at most so many mixes that cover what is wanted; None when there are none."""
     if not any(wanted):
         return ()
@@ -196,13 +204,13 @@ def _search(mixes: tuple[_Mix, ...], wanted: _Mix, gpus: int) -> tuple[_Mix, ...
     return None
 
 
-def _useful(mixes: Sequence[_Mix], wanted: _Mix, index: int) -> list[_Mix]:
+def _useful(mixes: Sequence[Mix], wanted: Mix, index: int) -> list[Mix]:
     """Cut mixes down to what is wanted, and keep those with some of a profile that no other one contains."""
     cut = dict.fromkeys(tuple(map(min, mix, wanted)) for mix in mixes if mix[index])
     return [mix for mix in cut if not any(mix != other and all(map(int.__le__, mix, other)) for other in cut)]
 
 
-def _fractional(mixes: Sequence[_Mix], wanted: _Mix) -> tuple[list[Fraction], Fraction]:
+def _fractional(mixes: Sequence[Mix], wanted: Mix) -> tuple[list[Fraction], Fraction]:
     """Cover what is wanted with fractions of mixes.
 
     The simplex method on the dual program, whose start is feasible: prices of instances, as high as they go with no mix

@@ -209,3 +209,15 @@ def test_cut_instances_when_counted_then_per_gpu_and_the_smallest_first(
     cut: MigCut, counts: list[tuple[str, int]]
 ) -> None:
     assert [(profile.name, count) for profile, count in cut_instances(A100, cut).items()] == counts
+
+
+@pytest.mark.parametrize("value", [CUT, mix("3g.20gb"), Slicing("mps", 2), Sharing(CUT)], ids=str)
+def test_values_when_made_then_keys_of_a_dict_and_closed(value: object) -> None:
+    assert {value: 1}[value] == 1
+    assert not hasattr(value, "__dict__")
+
+
+def test_values_when_little_is_said_then_the_plugins_own_defaults() -> None:
+    assert Slicing("mps", 2) == Slicing("mps", 2, fail_requests_greater_than_one=None, rename=False)
+    assert Sharing() == Sharing(mig=None, slicing=None)
+    assert MigCut("1g.5gb", "single").layout == ()
