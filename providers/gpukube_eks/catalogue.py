@@ -10,12 +10,11 @@ docs: eks/ml-eks-optimized-ami.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
+from gpukube.core.cloud_catalogue import CloudCatalogue, Fact, read_items, read_mapping, read_number
 from gpukube.gpu.catalogue import CatalogueError
 from gpukube.gpu.mig import profiles
 from gpukube.gpu.models import find_models
@@ -24,7 +23,7 @@ from gpukube.provider import importing_sdk
 from gpukube_eks.ami import SYSTEMS, family_of, find_image
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
@@ -58,18 +57,21 @@ def read_type(item: Mapping[str, object]) -> Offer | None:
     A fraction has Count 0, LogicalGpuCount 1 and a partition size, and its memory is the fraction's
     (aws/karpenter-provider-aws#8324).
     """
-    gpus = _items(_mapping(item.get("GpuInfo")).get("Gpus"))
+    gpus = read_items(read_mapping(item.get("GpuInfo")).get("Gpus"))
     if not gpus or str(gpus[0].get("Manufacturer")).upper() != "NVIDIA":
         return None
     gpu = gpus[0]
-    part = _number(gpu.get("GpuPartitionSize")) or 1.0
-    count = _number(gpu.get("Count")) or part * (_number(gpu.get("LogicalGpuCount")) or 1)
-    memory = _number(_mapping(item.get("MemoryInfo")).get("SizeInMiB"))
-    vcpus = _number(_mapping(item.get("VCpuInfo")).get("DefaultVCpus"))
-    architectures = _mapping(item.get("ProcessorInfo")).get("SupportedArchitectures")
+    part = read_number(gpu.get("GpuPartitionSize")) or 1.0
+    count = read_number(gpu.get("Count")) or part * (read_number(gpu.get("LogicalGpuCount")) or 1)
+    read_number(read_mapping(gpu.get("MemoryInfo")).get("SizeInMiB")) or 0
+    memory = read_number(read_mapping(item.get("MemoryInfo")).get("SizeInMiB"))
+    vcpus = read_number(read_mapping(item.get("VCpuInfo")).get("DefaultVCpus"))
+    architectures = read_mapping(item.get("ProcessorInfo")).get("SupportedArchitectures")
     return Offer(
         name=str(item.get("InstanceType")),
-        model=_model(str(gpu.get("Name")), (_number(_mapping(gpu.get("MemoryInfo")).get("SizeInMiB")) or 0) / part),
+        model=_model(
+            str(gpu.get("Name")), (read_number(read_mapping(gpu.get("MemoryInfo")).get("SizeInMiB")) or 0) / part
+        ),
         gpus=count,
         vcpus=None if vcpus is None else int(vcpus),
         memory_gib=None if memory is None else memory / _MIB,
@@ -81,11 +83,11 @@ def read_type(item: Mapping[str, object]) -> Offer | None:
 def read_price(text: str) -> tuple[str, float] | None:
     """Read one product of GetProducts, JSON in a string: type and US dollars per hour; None without a price."""
     product = _parsed(text)
-    name = _mapping(_mapping(product.get("product")).get("attributes")).get("instanceType")
-    terms = _mapping(_mapping(product.get("terms")).get("OnDemand"))
+    name = read_mapping(read_mapping(product.get("product")).get("attributes")).get("instanceType")
+    terms = read_mapping(read_mapping(product.get("terms")).get("OnDemand"))
     for term in terms.values():
-        for dimension in _mapping(_mapping(term).get("priceDimensions")).values():
-            price = _number(_mapping(_mapping(dimension).get("pricePerUnit")).get("USD"))
+        for dimension in read_mapping(read_mapping(term).get("priceDimensions")).values():
+            price = read_number(read_mapping(read_mapping(dimension).get("pricePerUnit")).get("USD"))
             if name and price:
                 return str(name), price
     return None
@@ -95,7 +97,7 @@ def read_spot(items: Iterable[Mapping[str, object]]) -> dict[str, float]:
     """Read DescribeSpotPriceHistory: the lowest price of a type over the zones."""
     found: dict[str, float] = {}
     for item in items:
-        name, price = str(item.get("InstanceType")), _number(item.get("SpotPrice"))
+        name, price = str(item.get("InstanceType")), read_number(item.get("SpotPrice"))
         if price:
             found[name] = min(price, found.get(name, price))
     return found
@@ -144,26 +146,9 @@ def _fetch(inquiry: Inquiry) -> Findings:
 
 def _parsed(text: str) -> Mapping[str, object]:
     try:
-        return _mapping(json.loads(text))
+        return read_mapping(json.loads(text))
     except ValueError:
         return {}
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 CATALOGUE: Final = CloudCatalogue(

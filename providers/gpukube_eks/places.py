@@ -142,7 +142,7 @@ def check_version(target: Target, cluster: str, group: str) -> None:
         SpecError: It is another one (botocore eks CreateNodegroupRequest, version).
     """
     wanted = target.kubernetes_version
-    if wanted and wanted not in (cluster, group):
+    if wanted and cluster and wanted not in (cluster, group):
         raise SpecError(
             f"{target.where}: kubernetesVersion is {wanted}, and the cluster has {cluster}",
             where=target.locator.at("kubernetesVersion"),

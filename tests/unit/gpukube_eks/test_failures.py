@@ -66,6 +66,7 @@ LATE = (
     Case("AsgInstanceLaunchFailures", "Could not launch. InsufficientInstanceCapacity - We currently do not have",
          CapacityError, "capacity"),
     Case("AsgInstanceLaunchFailures", "ReservationCapacityExceeded - x", CapacityError, "reservation"),
+    Case("AsgInstanceLaunchFailures", "InvalidCapacityReservationId.NotFound - x", CapacityError, "reservation"),
     Case("AsgInstanceLaunchFailures", "VcpuLimitExceeded - You have requested more vCPU", QuotaError, "quota"),
     Case("AsgInstanceLaunchFailures", "MaxSpotInstanceCountExceeded - x", QuotaError, "quota"),
     Case("AsgInstanceLaunchFailures", "Unsupported - Your requested instance type", CapacityError, "zone-not-offered"),
