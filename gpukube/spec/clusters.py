@@ -47,17 +47,21 @@ class KubeAccess(SpecModel):
     """How to reach the cluster's Kubernetes API when the cloud's own access is not wanted."""
 
     kubeconfig: Text | None = Field(
-        default=None, description="Path of a kubeconfig to use instead of the cloud's own cluster access."
+        default=None,
+        examples=["./train.kubeconfig"],
+        description="Path of a kubeconfig to use instead of the cloud's own cluster access.",
     )
     context: Text | None = Field(
-        default=None, description="Context in that kubeconfig (or in the default one when kubeconfig is not given)."
+        default=None,
+        examples=["train"],
+        description="Context in that kubeconfig (or in the default one when kubeconfig is not given).",
     )
 
 
 class EksCluster(KubeAccess):
     """An Amazon EKS cluster and the identity it is reached with."""
 
-    provider: Literal["eks"] = Field(description="The cloud: eks, aks or gke.")
+    provider: Literal["eks"] = Field(description="The cloud: eks, aks or gke. It decides which other fields there are.")
     account: str = Field(
         pattern=AWS_ACCOUNT,
         examples=["111122223333"],
@@ -65,20 +69,30 @@ class EksCluster(KubeAccess):
     )
     region: Text = Field(examples=["us-east-1"], description="AWS region, such as us-east-1.")
     name: Text = Field(examples=["train"], description="Name of the EKS cluster.")
-    profile: Text | None = Field(default=None, description="Named profile of the AWS configuration to use.")
-    role_arn: Text | None = Field(default=None, description="ARN of a role to assume first.")
+    profile: Text | None = Field(
+        default=None,
+        examples=["ml-admin"],
+        description="Named profile of the AWS configuration to use; AWS's own order of credentials when not given.",
+    )
+    role_arn: Text | None = Field(
+        default=None,
+        examples=["arn:aws:iam::111122223333:role/gpukube"],
+        description="ARN of a role to assume first, with the credentials that would be used without it.",
+    )
 
 
 class AksCluster(KubeAccess):
     """An Azure AKS cluster and the identity it is reached with."""
 
-    provider: Literal["aks"] = Field(description="The cloud: eks, aks or gke.")
+    provider: Literal["aks"] = Field(description="The cloud: eks, aks or gke. It decides which other fields there are.")
     subscription: str = Field(
         pattern=UUID,
         examples=["11111111-2222-3333-4444-555555555555"],
         description="Id (UUID) of the Azure subscription. Checked against the live identity before anything else.",
     )
-    tenant: Text | None = Field(default=None, description="Entra tenant (id or domain) to sign in to.")
+    tenant: Text | None = Field(
+        default=None, examples=["contoso.onmicrosoft.com"], description="Entra tenant (id or domain) to sign in to."
+    )
     resource_group: str = Field(
         pattern=AZURE_GROUP, examples=["ml"], description="Resource group of the managed cluster."
     )
@@ -88,7 +102,7 @@ class AksCluster(KubeAccess):
 class GkeCluster(KubeAccess):
     """A Google GKE cluster and the identity it is reached with."""
 
-    provider: Literal["gke"] = Field(description="The cloud: eks, aks or gke.")
+    provider: Literal["gke"] = Field(description="The cloud: eks, aks or gke. It decides which other fields there are.")
     project: Text = Field(
         examples=["ml-prod"],
         description="Google Cloud project id. Checked against the live identity before anything else.",
@@ -97,7 +111,11 @@ class GkeCluster(KubeAccess):
         examples=["us-central1"], description="Region (us-central1) or zone (us-central1-a) of the cluster."
     )
     name: Text = Field(examples=["train"], description="Name of the GKE cluster.")
-    impersonate: Text | None = Field(default=None, description="Service account (e-mail) to impersonate.")
+    impersonate: Text | None = Field(
+        default=None,
+        examples=["gpukube@ml-prod.iam.gserviceaccount.com"],
+        description="Service account (e-mail) to impersonate.",
+    )
 
 
 Cluster = Annotated[EksCluster | AksCluster | GkeCluster, Field(discriminator="provider")]

@@ -5,11 +5,12 @@ Lives here: reflection on model.py. Must not live here: values, diagnostics.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 from gpukube.spec.model import Pool, SpecModel
+from gpukube.spec.scalars import parse_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,23 +29,37 @@ class Field:
     Attributes:
         info: What the model says about it.
         model: The model its value (or the items of its value) must fit; None for plain values.
+        is_item: The path leads to an item of its value.
     """
 
     info: FieldInfo
     model: type[SpecModel] | None
+    is_item: bool = False
 
     @property
     def example(self) -> str | None:
         """A value to show in messages, as YAML writes it."""
-        for value in self.info.examples or ():
-            return f'"{value}"' if isinstance(value, str) and value.isdigit() else str(value)
-        return None
+        if self.is_item or not self.info.examples:
+            return None  # the examples are of the whole list
+        return _as_yaml(self.info.examples[0])
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The texts its value is chosen from; empty when any will do."""
         annotation = self.info.annotation
         return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def _as_yaml(value: object) -> str:
+    """Write an example in one line, as it would stand in a spec."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_as_yaml(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_as_yaml, value)) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    looks_other = isinstance(value, str) and not isinstance(parse_plain(value), str)
+    return f'"{value}"' if looks_other else str(value)
 
 
 @cache
@@ -71,7 +86,8 @@ def lookup(model: type[SpecModel], path: Path) -> tuple[type[SpecModel] | None, 
             continue  # an item of a list: its fields are those of the item's model
         holder, found = below, fields_of(below).get(step) if below else None
         below = found.model if found else None
-    return holder, found
+    is_item = bool(path) and isinstance(path[-1], int)
+    return holder, replace(found, is_item=True) if found and is_item else found
 
 
 @cache

@@ -28,6 +28,7 @@ from gpukube.spec.clusters import (
     GkeCluster,
 )
 from gpukube.spec.reserved import Reserved
+from gpukube.spec.sharing import Mig, Mps, Sharing, TimeSlicing
 
 __all__ = [
     "AWS_ACCOUNT",
@@ -123,9 +124,12 @@ class Gpu(SpecModel):
 
     model: Text = Field(
         examples=["A100-40GB"],
-        description="GPU model of the catalogue, with its memory: A100-40GB, H100-80GB, T4-16GB.",
+        description=(
+            "GPU model of the catalogue, with its memory: A100-40GB, H100-80GB. The chip alone (T4) will do where "
+            "clouds sell one size of it."
+        ),
     )
-    count: int = Field(ge=1, le=64, examples=[8], description="GPUs per node.")
+    count: int = Field(ge=1, le=64, examples=[8], description="GPUs per node, as some machine of each cloud has them.")
 
 
 class Autoscaling(SpecModel):
@@ -133,7 +137,9 @@ class Autoscaling(SpecModel):
 
     min: int = Field(ge=0, examples=[0], description="Fewest nodes.")
     max: int = Field(ge=1, examples=[5], description="Most nodes.")
-    initial: int | None = Field(default=None, ge=0, description="Nodes at creation; min when not given.")
+    initial: int | None = Field(
+        default=None, ge=0, examples=[1], description="Nodes at creation; min when not given. Later changes do nothing."
+    )
     scope: Literal["pool", "zone"] = Field(
         default="pool", description="Whether the numbers are totals of the pool or apply to each zone."
     )
@@ -142,7 +148,12 @@ class Autoscaling(SpecModel):
 class Nodes(SpecModel):
     """How many nodes: a fixed count, or autoscaling."""
 
-    count: int | None = Field(default=None, ge=0, description="Fixed number of nodes, a total of the pool.")
+    count: int | None = Field(
+        default=None,
+        ge=0,
+        examples=[2],
+        description="Fixed number of nodes, a total of the pool: GKE counts per zone, so its zones must divide it.",
+    )
     autoscaling: Autoscaling | None = Field(default=None, description="Bounds for the cluster autoscaler.")
 
 
@@ -150,11 +161,13 @@ class Capacity(SpecModel):
     """How the machines are bought."""
 
     type: Literal["on-demand", "spot", "reserved"] = Field(
-        default="on-demand", description="on-demand, spot or reserved."
+        default="on-demand",
+        description="spot: cheaper, and taken back at short notice; reserved: set aside before, see reserved.",
     )
     max_price: float | None = Field(
         default=None,
         gt=0,
+        examples=[1.5],
         description="Highest price for a spot machine, US dollars per hour; up to the on-demand price when not given.",
     )
     reserved: Reserved | None = Field(
@@ -168,6 +181,7 @@ class Disk(SpecModel):
     size_gib: int = Field(alias="sizeGiB", ge=1, examples=[256], description="Size in GiB.")
     type: Text | None = Field(
         default=None,
+        examples=["gp3", "Managed", "pd-ssd"],
         description="Disk type by the cloud's own name: gp3 (EKS), Managed or Ephemeral (AKS), pd-ssd (GKE).",
     )
 
@@ -177,75 +191,23 @@ class Upgrade(SpecModel):
 
     max_surge: Amount | None = Field(
         default=None,
-        examples=[1],
-        description="Nodes made beyond the pool's size, 1 or 33%; 0 when there are no spare GPUs.",
+        examples=[1, "33%"],
+        description="Nodes made beyond the pool's size, a number or a share; 0 when there are no spare GPUs.",
     )
     max_unavailable: Amount | None = Field(
-        default=None, examples=[1], description="Nodes taken away before their substitutes are there, 1 or 33%."
-    )
-
-
-class Mig(SpecModel):
-    """Every GPU of the pool cut alike into hardware-isolated instances: by profile, or by layout."""
-
-    profile: Text | None = Field(
         default=None,
-        examples=["1g.5gb"],
-        description="As many instances of one profile as fit, by NVIDIA's name: 1g.5gb, 3g.40gb.",
+        examples=[1, "33%"],
+        description="Nodes taken away before their substitutes are there, a number or a share.",
     )
-    layout: Texts = Field(
-        default=(),
-        examples=[["3g.20gb", "2g.10gb", "1g.5gb"]],
-        description="Instances of several profiles on each GPU, where the GPU Operator cuts; strategy must be mixed.",
-    )
-    strategy: Literal["single", "mixed"] = Field(
-        default="single",
-        description="single advertises nvidia.com/gpu, mixed advertises nvidia.com/mig-<profile>. Always sent.",
-    )
-
-
-class TimeSlicing(SpecModel):
-    """Several containers take turns on one device; memory is not isolated."""
-
-    # NVIDIA/k8s-device-plugin, api/config/v1: "number of replicas must be >= 2".
-    replicas: int = Field(
-        ge=2, examples=[4], description="Shares per device (per MIG instance when mig is given too), at least 2."
-    )
-    fail_requests_greater_than_one: bool = Field(
-        default=False, description="Refuse pods that ask for more than one share: two shares are not twice the compute."
-    )
-    rename_by_default: bool = Field(
-        default=False, description="Advertise nvidia.com/gpu.shared instead of nvidia.com/gpu."
-    )
-
-
-class Mps(SpecModel):
-    """Several containers run on one device at the same time through CUDA MPS."""
-
-    # NVIDIA/k8s-device-plugin v0.20.0: at least 2; at most 48 clients from compute capability 7.5 on.
-    replicas: int = Field(
-        ge=2, le=48, examples=[4], description="Shares per device, 2 to 48 (at most 16 on V100 and older)."
-    )
-    rename_by_default: bool = Field(
-        default=False, description="Advertise nvidia.com/gpu.shared instead of nvidia.com/gpu."
-    )
-
-
-class Sharing(SpecModel):
-    """How one GPU serves several containers. timeSlicing may sit on top of mig; mps stands alone."""
-
-    mig: Mig | None = Field(default=None, description="Cut the GPUs into hardware-isolated instances.")
-    time_slicing: TimeSlicing | None = Field(default=None, description="Let containers take turns.")
-    mps: Mps | None = Field(default=None, description="Let containers run at the same time through CUDA MPS.")
 
 
 class Taint(SpecModel):
     """A Kubernetes taint."""
 
     key: str = Field(examples=["dedicated"], description="Taint key, [prefix/]name.")
-    value: str = Field(default="", description="Taint value; some clouds need one.")
+    value: str = Field(default="", examples=["vision"], description="Taint value; some clouds need one.")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
-        description="NoSchedule, PreferNoSchedule or NoExecute."
+        description="What becomes of pods without a toleration: kept away, kept away if possible, also evicted."
     )
 
 
@@ -253,7 +215,11 @@ class Driver(SpecModel):
     """Who installs the NVIDIA driver."""
 
     owner: Literal["auto", "cloud", "operator", "none"] = Field(
-        default="auto", description="auto chooses by cloud, image and sharing; none: somebody else installs it."
+        default="auto",
+        description=(
+            "auto chooses by cloud, image and sharing; cloud: its image or installer brings the driver; none: somebody "
+            "else installs it."
+        ),
     )
     version: Text | None = Field(
         default=None,
@@ -266,7 +232,11 @@ class DevicePlugin(SpecModel):
     """Who advertises nvidia.com/* on the nodes."""
 
     owner: Literal["auto", "helm", "operator", "cloud", "dra", "none"] = Field(
-        default="auto", description="auto chooses by cloud, image and sharing; none: somebody else runs the plugin."
+        default="auto",
+        description=(
+            "auto chooses by cloud, image and sharing; helm: gpukube's release of the device-plugin chart; operator: "
+            "its release of the GPU Operator; cloud: the cloud's own plugin; none: somebody else runs one."
+        ),
     )
     version: Text | None = Field(
         default=None,
@@ -275,6 +245,7 @@ class DevicePlugin(SpecModel):
     )
     values: dict[str, JsonValue] = Field(
         default_factory=dict,
+        examples=[{"resources": {"limits": {"memory": "200Mi"}}}],
         description="Further values for that chart, beside those that gpukube sets itself.",
     )
 
@@ -294,16 +265,22 @@ class Silence(SpecModel):
 class PoolSettings(SpecModel):
     """Everything a pool can say except its name; also what may stand under `defaults`."""
 
-    clusters: Texts = Field(default=(), description="Keys under clusters; the pool is made on each of them.")
+    clusters: Texts = Field(
+        default=(), examples=[["train-aks"]], description="Keys under clusters; the pool is made on each of them."
+    )
     gpu: Gpu | None = Field(default=None, description="GPU model and count per node; resolves the type on each cloud.")
     instance_type: InstanceType | None = Field(
         default=None,
-        examples=["Standard_ND96asr_v4"],
+        examples=["Standard_ND96asr_v4", {"eks": "p4d.24xlarge", "gke": "a2-highgpu-8g"}],
         description="The cloud's own type name, or one per provider. Checked against gpu when both are given.",
     )
     nodes: Nodes | None = Field(default=None, description="How many nodes: count, or autoscaling.")
     capacity: Capacity = Field(default=Capacity(), description="How the machines are bought.")
-    zones: Texts = Field(default=(), description="Zones by the cloud's own names; the cloud's choice when empty.")
+    zones: Texts = Field(
+        default=(),
+        examples=[["us-east-1a", "us-east-1b"], ["1"]],
+        description="Zones by the cloud's own names; the cloud's choice when empty (GKE: one that offers the machine).",
+    )
     disk: Disk | None = Field(default=None, description="Operating system disk; the cloud's default when not given.")
     image: Text | None = Field(
         default=None,
@@ -330,14 +307,22 @@ class PoolSettings(SpecModel):
         default=Sharing(), description="How one GPU serves several containers; whole GPUs when empty."
     )
     taints: Annotated[tuple[Taint, ...], Field(strict=False)] = Field(
-        default=(), description="Taints of the nodes, besides the GPU taint."
+        default=(),
+        examples=[[{"key": "dedicated", "value": "vision", "effect": "NoSchedule"}]],
+        description="Taints of the nodes, besides the GPU taint.",
     )
     gpu_taint: bool = Field(
         default=True, description="Add nvidia.com/gpu=present:NoSchedule, which keeps pods without GPUs away."
     )
-    labels: dict[str, str] = Field(default_factory=dict, description="Kubernetes labels of the nodes.")
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        examples=[{"team": "vision"}],
+        description="Kubernetes labels of the nodes, besides those that gpukube and the cloud set.",
+    )
     tags: dict[str, str] = Field(
-        default_factory=dict, description="Tags (EKS, AKS) or resource labels (GKE) for billing."
+        default_factory=dict,
+        examples=[{"cost-center": "42"}],
+        description="Tags (EKS, AKS) or resource labels (GKE) for billing.",
     )
     deletion_protection: bool = Field(default=False, description="Refuse to replace or delete the pool.")
     driver: Driver = Field(default=Driver(), description="Who installs the NVIDIA driver.")
@@ -346,13 +331,28 @@ class PoolSettings(SpecModel):
         default=(), description="Warnings and hints about the pool that are known and accepted, each with its reason."
     )
     eks: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Native EKS node group fields, merged into the request last."
+        default_factory=dict,
+        examples=[{"releaseVersion": "1.34.2-20260714"}],
+        description=(
+            "Native EKS node group fields by the names of the API, merged into the request last. Refused are those "
+            "that gpukube sets itself and those whose change it cannot judge."
+        ),
     )
     aks: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Native AKS agent pool fields, merged into the request last."
+        default_factory=dict,
+        examples=[{"scaleDownMode": "Delete"}],
+        description=(
+            "Native AKS agent pool fields by the names of the API, merged into the request last. Refused are those "
+            "that gpukube sets itself and those whose change it cannot judge."
+        ),
     )
     gke: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Native GKE node pool fields, merged into the request last."
+        default_factory=dict,
+        examples=[{"config": {"gvnic": {"enabled": True}}}],
+        description=(
+            "Native GKE node pool fields by the names of the API, merged into the request last. Refused are those "
+            "that gpukube sets itself and those whose change it cannot judge."
+        ),
     )
 
 
@@ -365,7 +365,9 @@ class Pool(PoolSettings):
         description="Name of the pool. AKS takes 12 lower-case letters and digits (10 leave room to replace it).",
     )
     names: dict[ProviderName, Text] = Field(
-        default_factory=dict, description="The pool's name on one provider's clusters, where it must differ."
+        default_factory=dict,
+        examples=[{"aks": "a100"}],
+        description="The pool's name on one provider's clusters, where it must differ.",
     )
 
     def name_on(self, provider: ProviderName) -> str:
@@ -390,5 +392,11 @@ class GPUNodePools(SpecModel):
     api_version: Literal["gpukube.io/v1alpha1"] = Field(description="Version of this format.")
     kind: Literal["GPUNodePools"] = Field(description="Always GPUNodePools.")
     metadata: Metadata = Field(description="Who owns the pools.")
-    clusters: dict[ClusterKey, Cluster] = Field(min_length=1, description="Where: clusters by the keys that pools use.")
-    pools: Annotated[tuple[Pool, ...], Field(strict=False)] = Field(min_length=1, description="What: the pools.")
+    clusters: dict[ClusterKey, Cluster] = Field(
+        min_length=1,
+        examples=[{"train-gke": {"provider": "gke", "project": "ml-prod", "location": "us-central1", "name": "train"}}],
+        description="Where: clusters by the keys that pools use.",
+    )
+    pools: Annotated[tuple[Pool, ...], Field(strict=False)] = Field(
+        min_length=1, description="What: the pools, each made alike on each of its clusters."
+    )

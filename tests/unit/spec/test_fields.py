@@ -1,0 +1,38 @@
+"""Examples of fields stand in messages as they would in a spec."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from gpukube.spec.fields import lookup
+from gpukube.spec.model import EksCluster, Pool
+from gpukube.spec.positions import Path
+
+SHOWN: dict[str, tuple[Path, str | None]] = {
+    "text": (("image",), "bottlerocket"),
+    "text that looks like a number": (("kubernetesVersion",), '"1.34"'),
+    "number": (("gpu", "count"), "8"),
+    "list": (("zones",), "[us-east-1a, us-east-1b]"),
+    "list of mappings": (("taints",), "[{key: dedicated, value: vision, effect: NoSchedule}]"),
+    "mapping": (("tags",), '{cost-center: "42"}'),
+    "deep mapping with a boolean": (("gke",), "{config: {gvnic: {enabled: true}}}"),
+    "item of a list": (("zones", 0), None),
+    "field of an item": (("taints", 0, "key"), "dedicated"),
+    "none": (("gpuTaint",), None),
+}
+
+
+@pytest.mark.parametrize(("path", "shown"), SHOWN.values(), ids=SHOWN)
+def test_example_when_shown_then_is_one_line_of_yaml(path: Path, shown: str | None) -> None:
+    _, field = lookup(Pool, path)
+    assert field
+    assert field.example == shown
+    if shown is not None:
+        assert str(yaml.safe_load(shown)) == str((field.info.examples or ())[0])
+
+
+def test_example_when_digits_then_is_quoted() -> None:
+    _, field = lookup(EksCluster, ("account",))
+    assert field
+    assert field.example == '"111122223333"'
