@@ -196,6 +196,8 @@ RULE_IDS: Final[dict[str, str]] = {
     "aks-native-combination": "GPK552",
     "aks-disk-ephemeral": "GPK553",
     "aks-untainted": "GPK554",
+    "aks-driver-mig": "GPK555",
+    "aks-own-driver": "GPK556",
     # GKE: gpukube_gke.codes.
     "gke-name": "GPK601",
     "gke-zone": "GPK602",

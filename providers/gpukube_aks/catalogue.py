@@ -10,18 +10,17 @@ drivers by size: Azure/AgentBaker, pkg/agent/datamodel/gpu_components.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
+from gpukube.core.cloud_catalogue import CloudCatalogue, Fact, read_items, read_number
 from gpukube.gpu.catalogue import find_machine, refuse_reason
 from gpukube.gpu.refreshed import Offer
 from gpukube.provider import importing_sdk
 from gpukube_aks.cuts import CUTS, can_cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
@@ -67,13 +66,13 @@ def read_sku(item: Mapping[str, object]) -> Offer | None:
     not know has neither.
     """
     name = str(item.get("name"))
-    has = {str(c.get("name")): str(c.get("value")) for c in _items(item.get("capabilities"))}
-    if str(item.get("resourceType")).lower() != "virtualmachines" or not _number(has.get("GPUs")):
+    has = {str(c.get("name")): str(c.get("value")) for c in read_items(item.get("capabilities"))}
+    if str(item.get("resourceType")).lower() != "virtualmachines" or not read_number(has.get("GPUs")):
         return None
     machine = find_machine("aks", name)
     if machine is None and refuse_reason("aks", name):
         return None
-    vcpus, memory = _number(has.get("vCPUs")), _number(has.get("MemoryGB"))
+    vcpus, memory = read_number(has.get("vCPUs")), read_number(has.get("MemoryGB"))
     return Offer(
         name=name,
         model=str(machine.model) if machine else "",
@@ -88,7 +87,7 @@ def read_sku(item: Mapping[str, object]) -> Offer | None:
 def read_price(item: Mapping[str, object]) -> Price | None:
     """Read one retail price; None for Windows, Low Priority, and what is not by the hour."""
     product, meter = str(item.get("productName")), str(item.get("meterName"))
-    usd = _number(item.get("retailPrice"))
+    usd = read_number(item.get("retailPrice"))
     if product.endswith(" Windows") or meter.endswith(" Low Priority") or not usd:
         return None
     if str(item.get("unitOfMeasure", "1 Hour")) != "1 Hour" or not item.get("armSkuName"):
@@ -110,7 +109,7 @@ def priced(offers: Iterable[Offer], prices: Iterable[Price]) -> tuple[Offer, ...
 
 def _restriction(item: Mapping[str, object]) -> str:
     """Say why the subscription cannot have the size in the whole region; a zone alone is no such reason."""
-    for restriction in _items(item.get("restrictions")):
+    for restriction in read_items(item.get("restrictions")):
         if str(restriction.get("type")) == "Location":
             return str(restriction.get("reasonCode") or "restricted")
     return ""
@@ -135,19 +134,6 @@ def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", inquiry.where):
         from gpukube_aks.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
     return fetch(inquiry)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def _items(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 CATALOGUE: Final = CloudCatalogue(

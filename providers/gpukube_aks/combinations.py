@@ -86,6 +86,10 @@ def _is_arm(target: Target) -> bool:
     return target.machine.arch == "arm64"
 
 
+def _gets_driver(target: Target) -> bool:
+    return target.driver_owner != "none"
+
+
 def _is_confidential(target: Target) -> bool:
     return target.machine.name.startswith("Standard_NCC")
 
@@ -237,16 +241,16 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
     Combination(
         "aks-secure-boot",
         "aks.securityProfile.enableSecureBoot",
-        _all(_is_on("securityProfile.enableSecureBoot"), _is_ubuntu),
+        _all(_is_on("securityProfile.enableSecureBoot"), _is_ubuntu, _gets_driver),
         "with Secure Boot the GPU driver that AKS installs on Ubuntu may not load",
-        "write image: AzureLinux, or take enableSecureBoot away",
+        "write image: AzureLinux or driver.owner: none, or take enableSecureBoot away",
         f"{_TRUSTED}; on Azure Linux it works since the release of 2026-07-17",
         "warning",
     ),
     Combination(
         "aks-arm-driver",
         "instanceType",
-        _is_arm,
+        _all(_is_arm, _gets_driver),
         "AKS's GPU driver for arm64 machines is not released yet",
         "check that nodes of this size show their GPUs before you rely on them",
         "Azure/AgentBaker#8745, Azure/AgentBaker#8950",

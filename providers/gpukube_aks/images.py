@@ -105,6 +105,8 @@ def _family(name: str) -> str:
 
 
 def _machine_reason(name: str, image: Image, target: Target) -> str:
+    if target.driver_owner == "none":
+        return ""
     if target.machine.arch == "arm64" and not image.arm64:
         return "its NVIDIA driver is for amd64 only (learn.microsoft.com/azure/aks/use-nvidia-gpu)"
     if target.machine.model.chip == _UBUNTU_ONLY and not name.startswith(DEFAULT_IMAGE):

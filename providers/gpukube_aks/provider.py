@@ -14,7 +14,7 @@ from gpukube.errors import SpecError
 from gpukube.provider import Ability, importing_sdk
 from gpukube_aks.change import translate_recreate, translate_scale, translate_updates
 from gpukube_aks.rules import check_scale, check_target
-from gpukube_aks.translate import translate_delete, translate_pool
+from gpukube_aks.translate import leaves_driver_out, translate_delete, translate_pool
 from gpukube_aks.updates import find_row
 
 if TYPE_CHECKING:
@@ -110,11 +110,11 @@ class AksProvider:
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
-        """Say what the nodes bring: always the driver, the plugin on AKS-managed nodes only."""
+        """Say what the nodes bring: the driver unless it is left out, the plugin on AKS-managed nodes only."""
         managed = target.plugin_owner == "cloud"
         system = target.image or "Ubuntu"
         return NodeStack(
-            driver="cloud",
+            driver="none" if leaves_driver_out(target) else "cloud",
             advertiser="cloud" if managed else "none",
             cut_by="cloud" if target.sharing.mig else "none",
             source=_MANAGED_SOURCE if managed else _DRIVER_SOURCE,

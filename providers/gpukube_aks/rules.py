@@ -22,6 +22,7 @@ from gpukube_aks.cuts import CUTS, can_cut, cut_value
 from gpukube_aks.images import check_image, check_version, minor_of
 from gpukube_aks.keys import check_labels, check_tags, check_taints
 from gpukube_aks.native import check_native
+from gpukube_aks.translate import leaves_driver_out
 from gpukube_aks.upgrades import MOST_NODES, check_upgrade
 
 if TYPE_CHECKING:
@@ -228,13 +229,31 @@ def _unready(target: Target) -> Iterator[Diagnostic]:
 
 
 def _driver(target: Target) -> Iterator[Diagnostic]:
-    if target.driver_owner in ("operator", "none"):
+    where = target.locator.at("driver.owner")
+    if target.driver_owner == "operator":
         yield Diagnostic(
             "aks-driver-owner",
-            target.locator.at("driver.owner"),
-            f'driver.owner "{target.driver_owner}" is not supported yet on AKS',
-            fix="write driver.owner: auto",
-            why="AKS installs the driver; pools without one need the GPU Operator",
+            where,
+            "driver.owner is operator, and gpukube's GPU Operator installs no driver",
+            fix="write driver.owner: auto, or none together with devicePlugin.owner: none for an operator of your own",
+            why="AKS installs the driver; an operator that does needs pools without it (docs: aks/nvidia-gpu-operator)",
+        )
+    elif target.driver_owner == "none" and target.sharing.mig is not None:
+        yield Diagnostic(
+            "aks-driver-mig",
+            where,
+            "driver.owner is none, and AKS cuts GPUs with the driver that it installs",
+            fix="write driver.owner: auto, or take sharing.mig away and cut the GPUs yourself",
+            why="the cut is made by nvidia-smi when a node boots (Azure/AgentBaker, mig-partition.sh)",
+        )
+    elif leaves_driver_out(target):
+        yield Diagnostic(
+            "aks-own-driver",
+            where,
+            "AKS installs no driver on these nodes, and neither does gpukube",
+            fix="install one, by a GPU Operator of your own for example, or write owner: auto",
+            why="learn.microsoft.com/azure/aks/use-nvidia-gpu",
+            severity="warning",
         )
 
 
@@ -245,6 +264,7 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
     where, sharing, slicing = target.locator.at("devicePlugin.owner"), target.sharing, target.sharing.slicing
     minor = minor_of(target.kubernetes_version)
     excluded = {
+        "driver.owner: none": target.driver_owner == "none",
         f"Kubernetes before 1.{MANAGED_FROM}": minor is not None and minor < MANAGED_FROM,
         "nodes.autoscaling": target.nodes.autoscaled,
         "sharing.timeSlicing": slicing is not None and slicing.mode == "time-slicing",

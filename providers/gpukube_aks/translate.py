@@ -27,6 +27,7 @@ __all__ = [
     "SPOT_KEY",
     "SPOT_TAINT",
     "etag_guard",
+    "leaves_driver_out",
     "pool_path",
     "reservation_of",
     "translate_delete",
@@ -143,7 +144,14 @@ def _gpu(target: Target) -> dict[str, object]:
         found["gpuInstanceProfile"] = cut_value(str(target.machine.model), target.sharing.mig.profile)
     if target.plugin_owner == "cloud":
         found["gpuProfile"] = {"nvidia": {"managementMode": "Managed"}}
+    elif leaves_driver_out(target):
+        found["gpuProfile"] = {"driver": "None"}
     return found
+
+
+def leaves_driver_out(target: Target) -> bool:
+    """Say whether AKS shall install no driver; on nodes that it manages it always does (docs: aks/use-nvidia-gpu)."""
+    return target.driver_owner == "none" and target.plugin_owner != "cloud"
 
 
 def _placing(target: Target) -> dict[str, object]:
@@ -186,7 +194,7 @@ def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         "sharing.mig.profile": target.sharing.mig.profile if target.sharing.mig else None,
         "taints": tuple(sorted(str(taint) for taint in target.taints)),
         "deletionProtection": target.protect,
-        "driver": "cloud",
+        "driver": "none" if leaves_driver_out(target) else "cloud",
         "devicePlugin": "cloud" if target.plugin_owner == "cloud" else None,
         **_node_fields(target),
         **{f"labels[{key}]": value for key, value in labels.items() if key != PROTECT_LABEL},

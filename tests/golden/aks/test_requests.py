@@ -152,6 +152,10 @@ LIKE_POOLS: dict[str, tuple[dict[str, object], Target]] = {
         ),
     ),
     "Spot": (AZ_SPOT, make_target(T4, capacity=Capacity("spot", -1), **PLAIN)),
+    "no driver": (
+        AZ_ALWAYS | {"vmSize": T4, "gpuProfile": {"driver": "None"}},
+        make_target(T4, driver_owner="none", plugin_owner="none", **PLAIN),
+    ),
     "options": (
         AZ_OPTIONS,
         make_target(
@@ -185,10 +189,3 @@ def test_body_when_compared_with_that_of_az_differs_by_defaults_and_marks_only(n
     assert sent == {key: recorded[key] for key in sent}
     # What az says beyond that is a default, each with its reason.
     assert (recorded.keys() - sent.keys() - {"nodeLabels"}) <= LEFT_TO_THE_SERVICE.keys()
-
-
-def test_driver_none_when_asked_as_az_can_is_refused_for_now() -> None:
-    """The fourth recorded body, --gpu-driver none, has no like pool: nothing would install the driver."""
-    found = AksProvider().check(make_target(T4, driver_owner="none"))
-
-    assert [problem.code for problem in found] == ["aks-driver-owner"]

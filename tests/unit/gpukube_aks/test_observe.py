@@ -87,6 +87,7 @@ TARGETS: dict[str, Target] = {
     "labels and tags": make_target(T4, labels={"a": "b"}, tags={"cost": "1"}),
     "protected": make_target(T4, protect=True),
     "managed by AKS": make_target(T4, plugin_owner="cloud"),
+    "own driver": make_target(T4, driver_owner="none", plugin_owner="none"),
     "reserved": make_target(T4, capacity=Capacity("reserved", reservation=GROUP)),
     "chosen software": make_target(
         T4, image="AzureLinux", kubernetes_version="1.34", max_pods=30, upgrade=Upgrade("0", "1")
@@ -133,6 +134,7 @@ CHANGES = [
     ("native", {"upgradeSettings": {"drainTimeoutInMinutes": 5}}, {"aks.upgradeSettings.drainTimeoutInMinutes"}),
     ("plain", {"upgradeSettings": {"maxSurge": "1"}, "osSKU": "AzureLinux", "maxPods": 60}, set()),
     ("chosen software", {"upgradeSettings": {"maxSurge": "1", "maxUnavailable": "1"}}, {"upgrade.maxSurge"}),
+    ("own driver", {"gpuProfile": None}, {"driver"}),
     ("chosen software", {"upgradeSettings": None}, {"upgrade.maxSurge", "upgrade.maxUnavailable"}),
     ("chosen software", {"osSKU": "Ubuntu"}, {"image"}),
     ("chosen software", {"maxPods": 60}, {"maxPodsPerNode"}),

@@ -49,7 +49,8 @@ pools.yaml:15:34: error[GPK517 aks-label]: AKS refuses the label "kubernetes.azu
 pools.yaml:16:34: error[GPK521 aks-tag]: the tag "SkipGPUDriverInstall" decides on the driver behind the back of \
 the pool
 pools.yaml:18:9: error[GPK519 aks-taint-value]: the taint "sku" has no value
-pools.yaml:19:21: error[GPK522 aks-driver-owner]: driver.owner "none" is not supported yet on AKS
+pools.yaml:19:21: error[GPK555 aks-driver-mig]: driver.owner is none, and AKS cuts GPUs with the driver that it \
+installs
 pools.yaml:22:15: error[GPK525 aks-native-managed]: aks.vmSize is set by gpukube itself
 pools.yaml:23:35: error[GPK527 aks-native-unknown]: aks.upgradeSettings has no property "maxsurge"
 """

@@ -78,6 +78,8 @@ def test_pools_at_once_when_asked_is_one() -> None:
         ({"sharing": Sharing(MigCut("1g.5gb", "single"))}, "cloud", "none", "cloud"),
         ({"plugin_owner": "helm"}, "cloud", "none", "none"),
         ({"plugin_owner": "cloud"}, "cloud", "cloud", "none"),
+        ({"driver_owner": "none", "plugin_owner": "none"}, "none", "none", "none"),
+        ({"driver_owner": "none", "plugin_owner": "cloud"}, "cloud", "cloud", "none"),
     ],
 )
 def test_stack_when_asked_says_what_the_nodes_bring(

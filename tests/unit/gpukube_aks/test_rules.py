@@ -600,7 +600,29 @@ BROKEN = (
         "driver.owner: auto",
         changes={"driver_owner": "operator"},
     ),
-    Case("no driver", "aks-driver-owner", "driver.owner", "not supported yet", changes={"driver_owner": "none"}),
+    Case(
+        "no driver",
+        "aks-own-driver",
+        "driver.owner",
+        "neither does gpukube",
+        severity="warning",
+        changes={"driver_owner": "none", "plugin_owner": "none"},
+    ),
+    Case(
+        "MIG without a driver",
+        "aks-driver-mig",
+        "driver.owner",
+        "mig-partition.sh",
+        machine=A100,
+        changes={"driver_owner": "none", "plugin_owner": "none", "sharing": SINGLE},
+    ),
+    Case(
+        "managed without a driver",
+        "aks-managed",
+        "devicePlugin.owner",
+        "driver.owner: none",
+        changes={"driver_owner": "none", "plugin_owner": "cloud"},
+    ),
     Case(
         "managed with the autoscaler",
         "aks-managed",
@@ -743,6 +765,23 @@ def test_rule_when_broken_says_where_and_what(case: Case) -> None:
 
     assert [(str(d.where), d.severity) for d in found] == [(f"spec.{case.path}", case.severity)]
     assert case.word in found[0].render()
+
+
+@pytest.mark.parametrize(
+    ("machine", "changes"),
+    [
+        (T4, {"native": {"securityProfile": {"enableSecureBoot": True}}}),
+        (GB200, {}),
+        (GB200, {"image": "AzureContainerLinux"}),
+        ("Standard_NC144ds_xl_RTXPRO6000BSE_v6", {"image": "AzureLinux"}),
+    ],
+)
+def test_driver_when_it_is_your_own_then_nothing_is_said_of_that_of_aks(
+    machine: str, changes: dict[str, object]
+) -> None:
+    found = check(machine, {**changes, "driver_owner": "none", "plugin_owner": "none"})
+
+    assert [problem.code for problem in found] == ["aks-own-driver"]
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)

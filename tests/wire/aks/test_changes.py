@@ -57,6 +57,7 @@ BASES: Mapping[str, Target] = {
     "spot": replace(PLAIN, capacity=Capacity("spot", 0.5)),
     "mig": make_target(sharing=Sharing(MigCut("1g.5gb", "single"))),
     "managed": make_target(T4, plugin_owner="cloud"),
+    "driverless": make_target(T4, driver_owner="none", plugin_owner="none"),
     "reserved": make_target(T4, capacity=Capacity("reserved", reservation=GROUP)),
 }
 
@@ -163,7 +164,11 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
         Edit("tags[team]", changed(tags={"cost": "1", "team": "x"})),
     ),
     "deletionProtection": (Edit("deletionProtection", changed(protect=True)),),
-    "driver": (Edit("driver", live={"gpuProfile": {"driver": "None"}}),),
+    "driver": (
+        Edit("driver", live={"gpuProfile": {"driver": "None"}}),
+        Edit("driver", changed(driver_owner="none", plugin_owner="none")),
+        Edit("driver", changed(driver_owner="auto"), base="driverless"),
+    ),
     "devicePlugin": (
         Edit("devicePlugin", changed(plugin_owner="cloud")),
         Edit("devicePlugin", changed(plugin_owner="auto"), base="managed"),
