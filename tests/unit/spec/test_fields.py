@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import yaml
 
 from gpukube.spec.fields import lookup
 from gpukube.spec.model import EksCluster, Pool
-from gpukube.spec.positions import Path
+
+if TYPE_CHECKING:
+    from gpukube.spec.positions import Path
 
 SHOWN: dict[str, tuple[Path, str | None]] = {
     "text": (("image",), "bottlerocket"),
@@ -29,7 +33,7 @@ def test_example_when_shown_then_is_one_line_of_yaml(path: Path, shown: str | No
     assert field
     assert field.example == shown
     if shown is not None:
-        assert str(yaml.safe_load(shown)) == str((field.info.examples or ())[0])
+        assert yaml.safe_load(shown) in list(field.info.examples or ())
 
 
 def test_example_when_digits_then_is_quoted() -> None:
