@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpukube.errors import Where
@@ -149,6 +150,7 @@ def render_path(path: Path) -> str:
     return text.removeprefix(".")
 
 
+@lru_cache(maxsize=1024)  # the rules ask for the same few hundred paths in every pool
 def parse_path(text: str) -> Path:
     """Parse what `render_path` writes.
 

@@ -308,7 +308,7 @@ class _Reader:
         parent = self.open[-1]
         first = self.origin.where(parent.key_marks[key]) if isinstance(parent, PositionedDict) else None
         seen = f"; first at {first.line}:{first.column}" if first else ""
-        self._say("yaml-duplicate-key", mark, f'key "{key}" is written twice{seen}', "keep one of them")
+        self._say("yaml-duplicate-key", mark, f"key {quoted(key)} is written twice{seen}", "keep one of them")
 
     def _stop(self, mark: int, message: str, fix: str) -> None:
         self._say("yaml-limit", mark, message, fix)

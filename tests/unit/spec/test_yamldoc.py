@@ -128,6 +128,11 @@ def test_yaml_when_it_holds_what_we_refuse_then_one_problem_says_so(text: str, c
     assert codes(text) == [code]
 
 
+def test_duplicate_key_when_of_several_lines_then_is_told_in_one() -> None:
+    _, (found,) = load_documents('"x\\ny": 1\n"x\\ny": 2', "a.yaml")
+    assert found.message == 'key "x\\ny" is written twice; first at 1:1'
+
+
 def test_merge_key_when_quoted_then_is_a_key() -> None:
     assert load('a: {"<<": 1}') == {"a": {"<<": 1}}
 
