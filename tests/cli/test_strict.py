@@ -1,0 +1,35 @@
+"""`--strict` where plans are made: a warning stops the run before any call, unless the spec accepts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.harness import EXAMPLES
+
+if TYPE_CHECKING:
+    from tests.cli.harness import Gpukube
+
+SLICED = EXAMPLES / "aks-timeslicing.yaml"
+LONG = ("--set", "pools.t4shared.name=t4sharedover")
+SILENCE = ("--set", "pools.t4sharedover.silence=[{rule: GPK502, reason: never replaced}]")
+
+
+@pytest.mark.parametrize("words", [("pool", "plan"), ("pool", "plan", "diff")], ids=" ".join)
+def test_plan_when_strict_then_a_warning_is_an_error_and_nothing_is_asked(
+    words: tuple[str, ...], gpukube: Gpukube
+) -> None:
+    refused = gpukube(*words, "--strict", "-f", SLICED, *LONG)
+    assert (refused.code, refused.out) == (4, "")
+    assert "error[GPK502 aks-name-length]" in refused.err
+
+
+def test_plan_when_strict_and_the_warning_is_silenced_then_is_made(gpukube: Gpukube) -> None:
+    planned = gpukube("pool", "plan", "--strict", "-f", SLICED, *LONG, *SILENCE)
+    assert (planned.code, "GPK502" in planned.err) == (0, False), planned.err
+
+
+def test_plan_when_not_strict_then_the_warning_is_told(gpukube: Gpukube) -> None:
+    planned = gpukube("pool", "plan", "-f", SLICED, *LONG)
+    assert (planned.code, "warning[GPK502 aks-name-length]" in planned.err) == (0, True)
