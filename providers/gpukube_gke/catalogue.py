@@ -8,10 +8,9 @@ Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
+from gpukube.core.cloud_catalogue import CloudCatalogue, Fact, read_items, read_mapping, read_number
 from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.catalogue import machines
 from gpukube.gpu.refreshed import Offer
@@ -19,7 +18,7 @@ from gpukube.provider import importing_sdk
 from gpukube_gke.partitions import PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
@@ -57,7 +56,7 @@ def bundled_ssds(pages: Iterable[Mapping[str, object]], region: str) -> dict[str
     """Read the local SSDs that come with each machine."""
     found: dict[str, int] = {}
     for item in _scoped(pages, region, "machineTypes"):
-        count = _number(_mapping(item.get("bundledLocalSsds")).get("partitionCount"))
+        count = read_number(read_mapping(item.get("bundledLocalSsds")).get("partitionCount"))
         found[str(item.get("name"))] = int(count or 0)
     return found
 
@@ -69,23 +68,23 @@ def read_accelerators(pages: Iterable[Mapping[str, object]], region: str) -> tup
     """
     most: dict[str, float] = {}
     for item in _scoped(pages, region, "acceleratorTypes"):
-        name, cards = str(item.get("name")), _number(item.get("maximumCardsPerInstance")) or 0
+        name, cards = str(item.get("name")), read_number(item.get("maximumCardsPerInstance")) or 0
         most[name] = max(cards, most.get(name, 0))
     parts = [m for m in machines("gke") if m.name == ATTACHED and m.gpus <= most.get(m.accelerator, 0)]
     return tuple(Offer(ATTACHED, str(m.model), m.gpus, accelerator=m.accelerator) for m in parts)
 
 
 def _machine(item: Mapping[str, object]) -> Offer | None:
-    accelerators = _items(item.get("accelerators"))
+    accelerators = read_items(item.get("accelerators"))
     kind = str(accelerators[0].get("guestAcceleratorType")) if accelerators else ""
     if not kind.startswith("nvidia-"):
         return None
-    vcpus, memory = _number(item.get("guestCpus")), _number(item.get("memoryMb"))
-    state = str(_mapping(item.get("deprecated")).get("state") or "")
+    vcpus, memory = read_number(item.get("guestCpus")), read_number(item.get("memoryMb"))
+    state = str(read_mapping(item.get("deprecated")).get("state") or "")
     return Offer(
         name=str(item.get("name")),
         model=kind,
-        gpus=_number(accelerators[0].get("guestAcceleratorCount")),
+        gpus=read_number(accelerators[0].get("guestAcceleratorCount")),
         vcpus=None if vcpus is None else int(vcpus),
         memory_gib=None if memory is None else memory / _MIB,
         arch="arm64" if str(item.get("architecture")).upper() == "ARM64" else "amd64",
@@ -96,9 +95,9 @@ def _machine(item: Mapping[str, object]) -> Offer | None:
 
 def _scoped(pages: Iterable[Mapping[str, object]], region: str, key: str) -> Iterator[Mapping[str, object]]:
     for page in pages:
-        for scope, found in _mapping(page.get("items")).items():
+        for scope, found in read_mapping(page.get("items")).items():
             if in_region(str(scope), region):
-                yield from _items(_mapping(found).get(key))
+                yield from read_items(read_mapping(found).get(key))
 
 
 def _profiles(machine: Machine) -> tuple[str, ...]:
@@ -118,23 +117,6 @@ def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", inquiry.where):
         from gpukube_gke.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
     return fetch(inquiry)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 CATALOGUE: Final = CloudCatalogue(

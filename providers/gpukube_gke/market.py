@@ -19,7 +19,7 @@ from google.auth.transport.requests import AuthorizedSession
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.cloud_catalogue import Findings, read_items
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_gke.access import SCOPE, EmulatedIdentity
 from gpukube_gke.catalogue import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
@@ -107,7 +107,7 @@ def ask(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]
     try:
         with explained(inquiry.where):
             skus = _pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
-            book = read_skus((item for page in skus for item in _items(page.get("skus"))), inquiry.region)
+            book = read_skus((item for page in skus for item in read_items(page.get("skus"))), inquiry.region)
     except GpukubeError as error:
         note = f"prices could not be read and stay as they were: {error}"
         return Findings(offers, priced=False, notes=(note,))
@@ -154,7 +154,3 @@ def _require_project(project: str) -> str:
         fix="add --project ID, or set GOOGLE_CLOUD_PROJECT (gcloud config get project)",
         code="project",
     )
-
-
-def _items(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

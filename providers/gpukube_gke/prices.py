@@ -13,15 +13,15 @@ skypilot-org/skypilot sky/catalog/data_fetchers/fetch_gcp.py; Cyclenerd/google-c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.cloud_catalogue import read_items, read_mapping, read_number
 from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.catalogue import find_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gpukube.gpu.refreshed import Offer
 
@@ -72,7 +72,7 @@ def read_skus(items: Iterable[Mapping[str, object]], region: str) -> PriceBook:
     """Read the SKUs that count: of the region, on demand or spot, of no other deal. The first of several wins."""
     found: dict[tuple[str, bool], float] = {}
     for item in items:
-        text, category = str(item.get("description")), _mapping(item.get("category"))
+        text, category = str(item.get("description")), read_mapping(item.get("category"))
         regions, usage = item.get("serviceRegions"), category.get("usageType")
         if not isinstance(regions, list) or region not in regions or _OTHER_DEALS.search(text):
             continue
@@ -115,15 +115,14 @@ def _is_share(offer: Offer) -> bool:
 
 
 def _unit_price(item: Mapping[str, object]) -> float:
-    infos = item.get("pricingInfo")
-    expression = _mapping(_mapping(infos[0] if isinstance(infos, list) and infos else {}).get("pricingExpression"))
-    rates = expression.get("tieredRates")
-    price = _mapping(_mapping(rates[-1] if isinstance(rates, list) and rates else {}).get("unitPrice"))
-    try:
-        return float(str(price.get("units") or 0)) + float(str(price.get("nanos") or 0)) / 1e9
-    except ValueError:
-        return 0.0
+    info = _first(item.get("pricingInfo"))
+    price = read_mapping(_last(read_mapping(info.get("pricingExpression")).get("tieredRates")).get("unitPrice"))
+    return (read_number(price.get("units")) or 0.0) + (read_number(price.get("nanos")) or 0.0) / 1e9
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
+def _first(value: object) -> Mapping[str, object]:
+    return next(iter(read_items(value)), {})
+
+
+def _last(value: object) -> Mapping[str, object]:
+    return next(reversed(read_items(value)), {})

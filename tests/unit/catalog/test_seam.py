@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.catalog.seam import catalogue_of, catalogues, cuts_of
+from gpukube.core.cloud_catalogue import read_number
 from gpukube.gpu.machines import Machine, machines
 from gpukube.gpu.mig import profiles
 
@@ -90,3 +91,14 @@ def test_package_when_only_facts_are_asked_then_no_sdk_is_loaded(name: str) -> N
         env={"PYTHONPATH": f"{ROOT}:{ROOT / 'providers'}"},
     )  # fmt: skip
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (1, 1), (1.5, 1.5), ("1.5", 1.5), (" 2 ", 2), (0, 0), (True, None), (None, None), ("x", None), ([], None),
+        (float("inf"), None), (float("nan"), None), ("1e999", None), (10**400, None),
+    ],
+)  # fmt: skip
+def test_number_when_read_from_an_answer_then_finite_or_none(value: object, number: float | None) -> None:
+    assert read_number(value) == number
