@@ -129,7 +129,7 @@ class FakeProvider:
         else:
             fields["nodes.count"] = target.nodes.count
         if target.sharing.mig:
-            fields["sharing.mig.profile"] = target.sharing.mig.profile
+            fields["sharing.mig.profile"] = str(target.sharing.mig)
         body = {"name": target.name, "count": target.nodes.count, "fields": fields, "labels": labels}
         create = Request(self.name, "create", {"cluster": target.cluster.key, "body": body})
         return Desired(target, ownership, promise, fields, labels, target.taints, create)
