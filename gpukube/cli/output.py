@@ -21,7 +21,7 @@ from gpukube.cli.junit import junit_lines
 from gpukube.cli.markdown import markdown
 from gpukube.cli.rendering.catalog import render_find, render_refresh, render_slices, render_type, render_types
 from gpukube.cli.rendering.doctor import render_doctor
-from gpukube.cli.rendering.lines import Hung, View, clean
+from gpukube.cli.rendering.lines import Hung, View, clean, plural
 from gpukube.cli.rendering.listing import list_names, render_list, render_pool
 from gpukube.cli.rendering.plan import render_diff, render_plan
 from gpukube.cli.rendering.report import render_report, render_validation
@@ -167,11 +167,13 @@ def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
     sys.stderr.flush()
 
 
-def warn(diagnostics: Iterable[Diagnostic]) -> None:
-    """Print findings on stderr."""
+def warn(diagnostics: Iterable[Diagnostic], *, silenced: int = 0) -> None:
+    """Print findings on stderr, and how many others the spec accepts."""
     text = render_diagnostics(diagnostics)
     if text:
         sys.stderr.write(text + "\n")
+    if silenced:
+        sys.stderr.write(f"{plural(silenced, 'finding')} silenced\n")
 
 
 def stderr_console() -> Console:

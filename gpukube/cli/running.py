@@ -30,7 +30,7 @@ def plan(choices: Choices) -> None:
     _require_plan_options(choices)
     with open_job(choices, "Plan") as job:
         plans = api.plan(job.prepared, job.run, _scope(choices))
-    document = api.plan_document(plans, job.prepared.warnings)
+    document = api.plan_document(plans, job.prepared.warnings, silenced=job.prepared.silenced)
     if choices.out:
         saved = api.saved_plan(plans, job.specs, _options(choices), api.provenance(job.run))
         api.write_plan(saved, choices.out)
@@ -44,7 +44,8 @@ def diff(choices: Choices) -> None:
     """Show the differences; 0 none, 2 some."""
     with open_job(choices, "Diff") as job:
         plans = api.plan(job.prepared, job.run, api.Scope(skip_cluster=choices.skip_cluster))
-    out.show(api.plan_document(plans, job.prepared.warnings, kind="Diff"), choices.output, verbose=choices.verbose)
+    document = api.plan_document(plans, job.prepared.warnings, kind="Diff", silenced=job.prepared.silenced)
+    out.show(document, choices.output, verbose=choices.verbose)
     raise typer.Exit(api.diff_exit_code(plans, skip_cluster=choices.skip_cluster))
 
 

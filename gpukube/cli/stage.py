@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpukube import api
+from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli import output as out
 from gpukube.cli.events import logged
 from gpukube.cli.progress import progress_on
@@ -56,7 +57,7 @@ def open_job(choices: Choices, kind: str, saved: api.SavedPlan | None = None) ->
     """
     out.require_format(choices.output, kind)
     specs, prepared = _prepared(choices, saved)
-    out.warn(prepared.warnings)
+    out.warn(prepared.warnings, silenced=len(prepared.silenced))
     with progress_on(out.stderr_console()) as listen, logged(choices.events, listen) as listener:
         run = _run(choices, prepared, listener)
         with _first_interrupt_stops(run.clock, run.resume):
@@ -73,6 +74,7 @@ def _prepared(choices: Choices, saved: api.SavedPlan | None) -> tuple[tuple[api.
     if choices.owners:
         fix = "leave it away: the spec's metadata.name is the owner"
         raise SpecError("--owner does not go with a spec", where=Where("--owner"), fix=fix, code="owner-and-spec")
+    learn_refreshed(os.environ, sandbox=choices.sandbox)
     specs = saved.specs if saved is not None else api.load(choices.files, sets=choices.sets)
     filters = api.Filters(tuple(choices.clusters), tuple(choices.pools))
     return specs, api.prepare(specs, filters, strict=choices.strict)

@@ -26,8 +26,10 @@ def test_plan_when_strict_then_a_warning_is_an_error_and_nothing_is_asked(
 
 
 def test_plan_when_strict_and_the_warning_is_silenced_then_is_made(gpukube: Gpukube) -> None:
-    planned = gpukube("pool", "plan", "--strict", "-f", SLICED, *LONG, *SILENCE)
-    assert (planned.code, "GPK502" in planned.err) == (0, False), planned.err
+    planned = gpukube("pool", "plan", "--strict", "-f", SLICED, *LONG, *SILENCE, "-o", "json")
+    assert (planned.code, "GPK502" in planned.err, "1 finding silenced\n" in planned.err) == (0, False, True)
+    (silenced,) = planned.json()["silenced"]
+    assert (silenced["finding"]["id"], silenced["reason"]) == ("GPK502", "never replaced")
 
 
 def test_plan_when_not_strict_then_the_warning_is_told(gpukube: Gpukube) -> None:

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClassifiedChange, Locator, Nodes
     from gpukube.core.values import Request as NativeRequest
-    from gpukube.engine.documents.shapes.parts import Change, Diagnostic, GpuModel, NodeRange, Position, Request
+    from gpukube.engine.documents.shapes.parts import (
+        Change,
+        Diagnostic,
+        GpuModel,
+        NodeRange,
+        Position,
+        Request,
+        SilencedPart,
+    )
+    from gpukube.engine.silence import Silenced
     from gpukube.errors import Diagnostic as FoundDiagnostic
     from gpukube.errors import GpukubeError, Where
     from gpukube.gpu.catalogue import Machine
@@ -29,6 +38,7 @@ __all__ = [
     "plain",
     "position_of",
     "request_part",
+    "silenced_part",
 ]
 
 Document = Mapping[str, object]
@@ -50,6 +60,11 @@ def diagnostic_document(diagnostic: FoundDiagnostic) -> Diagnostic:
         "why": diagnostic.why,
         "fix": diagnostic.fix,
     }
+
+
+def silenced_part(silenced: Iterable[Silenced]) -> list[SilencedPart]:
+    """Describe what a spec accepts."""
+    return [{"finding": diagnostic_document(one.diagnostic), "reason": one.reason} for one in silenced]
 
 
 def error_part(error: GpukubeError | None) -> list[Diagnostic] | None:

@@ -16,6 +16,7 @@ from gpukube.engine.documents.parts import (
     plain,
     position_of,
     request_part,
+    silenced_part,
 )
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.fidelity import inexact
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         Summary,
     )
     from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.silence import Silenced
     from gpukube.errors import Diagnostic
 
 __all__ = ["plan_document"]
@@ -70,9 +72,13 @@ class _Wanted(TypedDict):
 
 
 def plan_document(
-    plans: Sequence[ClusterPlan], warnings: Sequence[Diagnostic], *, kind: Literal["Plan", "Diff"] = "Plan"
+    plans: Sequence[ClusterPlan],
+    warnings: Sequence[Diagnostic],
+    *,
+    kind: Literal["Plan", "Diff"] = "Plan",
+    silenced: Sequence[Silenced] = (),
 ) -> PlanDocument:
-    """Describe a plan, or with kind "Diff" the differences."""
+    """Describe a plan, or with kind "Diff" the differences; with what is found in the spec, told or silenced."""
     return {
         "schemaVersion": SCHEMA_VERSION,
         "kind": kind,
@@ -80,6 +86,7 @@ def plan_document(
         "summary": _summary(plans),
         "clusters": [_cluster(plan) for plan in plans],
         "warnings": [diagnostic_document(d) for d in warnings],
+        "silenced": silenced_part(silenced),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from gpukube.engine.documents.parts import change_part, counted, diagnostic_document, error_part
+from gpukube.engine.documents.parts import change_part, counted, diagnostic_document, error_part, silenced_part
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.proving import summarise
 from gpukube.engine.report import exit_code
@@ -72,7 +72,7 @@ def validation_document(found: Validation) -> ValidationDocument:
         "errors": told["error"],
         "warnings": told["warning"],
         "hints": told["hint"],
-        "silenced": [{"finding": diagnostic_document(one.diagnostic), "reason": one.reason} for one in found.silenced],
+        "silenced": silenced_part(found.silenced),
     }
 
 

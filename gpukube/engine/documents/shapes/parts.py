@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-__all__ = ["SCHEMA_VERSION", "Change", "Diagnostic", "GpuModel", "NodeRange", "Position", "Request"]
+__all__ = ["SCHEMA_VERSION", "Change", "Diagnostic", "GpuModel", "NodeRange", "Position", "Request", "SilencedPart"]
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -39,6 +39,15 @@ class Diagnostic(TypedDict):
     """The rule behind it; empty where it is plain."""
     fix: str
     """What to write or run."""
+
+
+class SilencedPart(TypedDict):
+    """A finding that the spec accepts."""
+
+    finding: Diagnostic
+    """As it would be told."""
+    reason: str
+    """What the spec says about it."""
 
 
 class Change(TypedDict):

@@ -11,6 +11,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     NodeRange,
     Position,
     Request,
+    SilencedPart,
 )
 
 __all__ = [
@@ -311,3 +312,5 @@ class PlanDocument(TypedDict):
     """In the order of the spec."""
     warnings: list[Diagnostic]
     """Findings on the spec itself."""
+    silenced: list[SilencedPart]
+    """Findings that the spec accepts."""

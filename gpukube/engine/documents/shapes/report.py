@@ -7,6 +7,7 @@ from typing import Literal, TypedDict
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Change,
     Diagnostic,
+    SilencedPart,
 )
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "Proof",
     "ReportDocument",
     "ReportKind",
-    "SilencedPart",
     "ValidationDocument",
 ]
 
@@ -157,15 +157,6 @@ class ReportDocument(TypedDict):
     """Pools by outcome; outcomes that no pool has are left out."""
     clusters: list[ClusterOutcome]
     """In the order of the spec."""
-
-
-class SilencedPart(TypedDict):
-    """A finding that the spec accepts."""
-
-    finding: Diagnostic
-    """As it would be told."""
-    reason: str
-    """What the spec says about it."""
 
 
 class ValidationDocument(TypedDict):
