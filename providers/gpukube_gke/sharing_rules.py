@@ -37,7 +37,7 @@ def check_shared(target: Target) -> Iterator[Diagnostic]:
             fix="drop sharing, or choose a machine with a whole GPU, such as g4-standard-48",
         )
         return
-    if cut is not None and not cut.layout:  # a layout is a missing ability
+    if cut is not None:
         yield from _mig(target, cut)
     if slicing is not None:
         yield from _slicing(target, slicing)

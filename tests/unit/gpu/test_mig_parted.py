@@ -67,3 +67,11 @@ def test_standard_entries_when_applied_to_any_board_then_each_profile_as_often_a
         board = f"0x{pci_ids(known)[0]}10DE"
         [line] = [line for line in lines if board in line.get("device-filter", [board])]  # type: ignore[operator]  # data
         assert line["mig-devices"] == {profile.name: find_profile(known, profile.name).max_instances}
+
+
+def test_standard_entries_when_boards_are_unknown_then_only_a_name_that_means_one_cut() -> None:
+    made = standard_entries()
+    assert made["all-1g.16gb"] == [{"devices": "all", "mig-enabled": True, "mig-devices": {"1g.16gb": 2}}]
+    [quarter] = made["all-1g.24gb"]
+    assert quarter["mig-devices"] == {"1g.24gb": 4}
+    assert "0x2BB510DE" in str(quarter["device-filter"])
