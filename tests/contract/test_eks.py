@@ -10,7 +10,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from gpukube.core.values import Disk, Nodes, Operation, Settings, Taint
+from gpukube.core.values import Disk, Nodes, Operation, Settings, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
@@ -88,12 +88,17 @@ def plain_edits(plain: Target) -> dict[str, Target]:
         "disk type": replace(plain, disk=Disk(100, "gp2")),
         "sharing": replace(plain, sharing=sliced),
         "settings": replace(plain, native={"updateConfig": {"maxUnavailable": 2, "updateStrategy": "DEFAULT"}}),
+        "upgrade": replace(plain, upgrade=Upgrade("1", "20%")),
+        "pods": replace(plain, max_pods=60),
+        "version": replace(plain, kubernetes_version="1.34", labels={"team": "speech"}),
         "all at once": replace(
             plain,
             labels={"tier": "gold"},
             taints=(Taint("dedicated", "vision", "NoSchedule"),),
             nodes=Nodes(2, 2, 2, autoscaled=False),
             disk=Disk(300, "gp3"),
+            max_pods=80,
+            upgrade=Upgrade("0", "2"),
             tags={"cost": "8"},
         ),
     }

@@ -88,6 +88,17 @@ SLICINGS = st.builds(
 CUTS = st.builds(MigCut, st.sampled_from(["1g.5gb", "3g.20gb"]), st.just("single"))
 
 
-@given(st.builds(Sharing, st.one_of(st.none(), CUTS), st.one_of(st.none(), SLICINGS)))
-def test_settings_when_read_again_are_what_was_wanted(sharing: Sharing) -> None:
-    assert read_settings(user_data(sharing, A100)) == sharing_fields(sharing)
+@given(
+    st.builds(Sharing, st.one_of(st.none(), CUTS), st.one_of(st.none(), SLICINGS)),
+    st.one_of(st.none(), st.integers(1, 250)),
+)
+def test_settings_when_read_again_are_what_was_wanted(sharing: Sharing, pods: int | None) -> None:
+    said = {} if pods is None else {"maxPodsPerNode": pods}
+
+    assert read_settings(user_data(sharing, A100, pods)) == sharing_fields(sharing) | said
+
+
+def test_user_data_when_only_pods_are_limited_is_one_table() -> None:
+    document = tomllib.loads(base64.b64decode(user_data(Sharing(), A100, 60)).decode())
+
+    assert document == {"settings": {"kubernetes": {"max-pods": 60}}}

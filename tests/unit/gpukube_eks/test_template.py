@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube_eks.template import contains, tags_of, template_fields, template_name
+from gpukube.gpu.sharing import Sharing, Slicing
+from gpukube_eks.observe import observe_group
+from gpukube_eks.template import changed_data, contains, tags_of, template_fields, template_name
+from gpukube_eks.translate import group_of
+from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 NAMES = st.from_regex(r"\A[0-9A-Za-z][A-Za-z0-9\-_]{0,99}\Z")
 GROUPS = st.from_regex(r"\A[0-9A-Za-z][A-Za-z0-9\-_]{0,62}\Z")
@@ -55,6 +62,37 @@ def test_fields_when_bottlerocket_are_those_of_the_second_disk() -> None:
 
     assert rocket == {"disk.sizeGiB": 200, "disk.type": "gp2"}
     assert linux == {"disk.sizeGiB": 4, "disk.type": "gp3"}
+
+
+SLICED = Sharing(None, Slicing("time-slicing", 4))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ({"image": "bottlerocket", "max_pods": 60}, {"image": "bottlerocket", "sharing": SLICED}, 60),
+        (
+            {"image": "bottlerocket", "sharing": SLICED},
+            {"image": "bottlerocket", "sharing": SLICED, "max_pods": 40},
+            40,
+        ),
+        ({"max_pods": 60}, {"max_pods": 40}, 40),
+    ],
+    ids=["sharing, pods as they are live", "pods beside sharing", "pods of Amazon Linux"],
+)
+def test_user_data_when_changed_says_pods_and_sharing_that_stay_too(
+    before: dict[str, object], after: dict[str, object], kept: int
+) -> None:
+    live = group_of(made := desired_of(eks_target("g4dn.xlarge", **before)))
+    data = cast("dict[str, dict[str, object]]", made.create.params)["launchTemplate"]["LaunchTemplateData"]
+    observed = observe_group(live, cast("dict[str, object]", data), {})
+    target = eks_target("g4dn.xlarge", **after)
+
+    changed = changed_data(target, observed, {"maxPodsPerNode", "sharing.timeSlicing.replicas"})
+
+    found = template_fields(changed, str(live["amiType"]))
+    assert found["maxPodsPerNode"] == kept
+    assert found.get("sharing.timeSlicing.replicas") == (4 if target.sharing.slicing else None)
 
 
 def test_tags_when_there_are_none_are_empty() -> None:
