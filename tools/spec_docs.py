@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gpukube.spec.fieldguide import explain_field
+from gpukube.spec.model import PROVIDERS
 from gpukube.spec.schema import json_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from gpukube.spec.fieldguide import FieldPage
 
 PAGE = Path(__file__).parent.parent / "docs" / "spec.md"
 SCHEMA = PAGE.with_name("gpukube.schema.json")
@@ -19,14 +23,64 @@ HEAD = """# The spec, field by field
 
 <!-- Written by tools/spec_docs.py from the models; edit their descriptions, not this page. -->
 
-One file, several files, a directory (`*.yaml`, `*.yml`) or `-` for stdin; several documents in a file are several
-specs. YAML 1.2: `no` is a string, anchors are allowed, tags and merge keys are not. `${NAME}` in a value is taken from
-the environment, `$${` is a literal `${`. `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) overrides.
-`defaults` is merged under every pool: maps are merged, lists replaced, and a pool that chooses another way (autoscaling
-instead of count, another kind of sharing) drops the default one.
+One file, several files, a directory (`*.yaml`, `*.yml`), a quoted pattern (`'pools/**/*.yaml'`) or `-` for stdin;
+several documents in a file are several specs. YAML 1.2: `no` is a string, anchors are allowed, tags and merge keys are
+not. `${NAME}` in a value is taken from the environment, `${NAME:-text}` is the text where that is not set, `$${` is a
+literal `${`. `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) overrides. `defaults` is merged under
+every pool: maps are merged, lists replaced, and a pool that chooses another way (autoscaling instead of count, another
+kind of sharing) drops the default one.
 
-An unknown key is an error with the nearest known one; [codes.md](codes.md) has every error and warning. Native fields
-under `eks`, `aks` and `gke` are merged into the request last; one that gpukube cannot judge the change of is refused.
+An unknown key is an error with the nearest known one; [diagnostics.md](diagnostics.md) has every error, warning and
+hint. Native fields under `eks`, `aks` and `gke` are merged into the request last; one that gpukube cannot judge the
+change of is refused.
+
+## To begin with
+
+`gpukube init` writes a commented spec. On a terminal it asks for what its flags leave open; every answer is judged by
+the rules of `validate`, and Ctrl-C leaves nothing behind. Without a terminal the flags say it all:
+
+```sh
+gpukube init --provider aks --name train --resource-group ml \\
+  --subscription 11111111-2222-3333-4444-555555555555 --gpu A100-40GB --mig 1g.5gb
+gpukube init --provider eks --account 111122223333 --region us-east-1 --name train --gpu T4 --out -
+```
+
+`--provider` may be repeated: one pool, on one cluster of each cloud. `--replicas` shares GPUs by time-slicing,
+`--spot` buys Spot machines. A file that is there stays unless `--force` is given.
+
+## What a field means
+
+`gpukube explain FIELD` says of any field below its type, what it may be and what holds without it, how faithfully each
+cloud does it, and what a change of it does to a live pool: in place, in place but disturbing pods, or a new pool. It
+needs no cloud and no spec.
+
+```sh
+gpukube explain pools.sharing.mig.profile   # or sharing.mig.profile, or mig.profile
+gpukube explain pools --recursive           # all fields of a pool
+gpukube explain defaults.taints -o json
+gpukube explain nodes.count -v              # -v names the sources
+```
+
+`gpukube explain owner POOL -f FILE` is about one pool: see [ownership.md](ownership.md).
+
+## In an editor
+
+[gpukube.schema.json](gpukube.schema.json) is the JSON Schema (draft 2020-12) of a spec; `gpukube schema` prints the
+one of the installed version. With yaml-language-server (in VS Code, Neovim, Emacs, Helix, ...) the first line of a
+spec turns on completion, descriptions and checks:
+
+```yaml
+# yaml-language-server: $schema=gpukube.schema.json
+```
+
+Behind `$schema=` stands a path as seen from the spec, or a URL. Completed are keys, choices, and what the catalogue
+knows: GPU models, instance types by cloud, MIG profiles; a model or type that it does not know is no error there. A
+cluster offers the fields of its `provider`. `${NAME}` is taken wherever text is. What depends on several fields at
+once, and what each cloud refuses, is found by `gpukube validate`.
+
+Tried with yaml-language-server 1.25 over stdio: completion at every place named here, hover over keys and values, and
+one message per mistake in a bad file. Other tools can use the schema as well: `check-jsonschema --schemafile
+gpukube.schema.json pools.yaml`.
 """
 
 
@@ -37,49 +91,36 @@ def schema_file() -> str:
 
 def spec_page() -> str:
     """Render the whole page."""
-    schema: dict[str, Any] = dict(json_schema())
-    definitions = schema["$defs"]
-    parts = [HEAD, "## Top level\n", _table(_rows(schema, definitions, depth=1))]
-    for name, title in (("AksCluster", "AKS cluster"), ("EksCluster", "EKS cluster"), ("GkeCluster", "GKE cluster")):
-        parts += [f"## {title}\n", _table(_rows(definitions[name], definitions))]
-    parts += ["## Pool\n", _table(_rows(definitions["Pool"], definitions))]
+    parts = [HEAD, "## Top level\n", _table(_row(field, field.path) for field in explain_field("").fields)]
+    for provider in PROVIDERS:
+        parts += [f"## {provider.upper()} cluster\n", _table(_of_cluster(provider))]
+    parts += ["## Pool\n", _table(_row(field, field.path.removeprefix("pools[].")) for field in _of_pool())]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _table(rows: Iterable[tuple[str, str]]) -> str:
-    lines = ["| | |", "| --- | --- |"]
-    return "\n".join([*lines, *(f"| {left} | {right} |" for left, right in rows)]) + "\n"
+def _of_cluster(provider: str) -> Iterator[str]:
+    for field in explain_field("clusters").fields:
+        if not field.providers or provider in field.providers:
+            yield _row(field, field.path.rpartition(".")[2])
 
 
-def _rows(
-    model: dict[str, Any], definitions: dict[str, Any], prefix: str = "", depth: int = 9
-) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
-    required = model.get("required", [])
-    for name, field in model["properties"].items():
-        inner = _inner(field, definitions)
-        path = f"{prefix}{name}"
-        must = " **required**" if name in required and not prefix else ""
-        said = field.get("description") or (inner or {}).get("description", "")
-        rows.append((f"`{path}`", f"{said}{must}{_choices(field)}"))
-        if inner and depth > 1:
-            rows += _rows(inner, definitions, f"{path}{'[]' if field.get('type') == 'array' else ''}.", depth - 1)
-    return rows
+def _of_pool() -> Iterator[FieldPage]:
+    """List the fields of a pool, all levels; those that only repeat a provider's name are said with their mapping."""
+    pools = explain_field("pools")
+    return (field for field in pools.below() if field is not pools and field.description[:3] != "On ")
 
 
-def _inner(field: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any] | None:
-    for candidate in (field, field.get("items", {}), *field.get("anyOf", ())):
-        reference = candidate.get("$ref", "")
-        found = definitions.get(reference.rpartition("/")[2])
-        if found and "properties" in found:
-            return dict(found)
-    return None
+def _table(rows: Iterable[str]) -> str:
+    return "\n".join(["| | |", "| --- | --- |", *rows]) + "\n"
 
 
-def _choices(field: dict[str, Any]) -> str:
-    default = field.get("default")
-    shown = default if isinstance(default, (str, int, float)) and default != "" else None
-    return f" Default: `{str(shown).lower() if isinstance(shown, bool) else shown}`." if shown is not None else ""
+def _row(field: FieldPage, name: str) -> str:
+    marks = " **required**" if field.required and "." not in name else ""
+    choices = f" One of {', '.join(f'`{choice}`' for choice in field.choices)}." if len(field.choices) > 1 else ""
+    default = field.default
+    shown = json.dumps(default) if isinstance(default, bool) else default
+    said = f" Default: `{shown}`." if shown not in (None, "") else ""
+    return f"| `{name}` | {field.description}{marks}{choices}{said} |"
 
 
 if __name__ == "__main__":

@@ -61,14 +61,14 @@ class KubeAccess(SpecModel):
 class EksCluster(KubeAccess):
     """An Amazon EKS cluster and the identity it is reached with."""
 
-    provider: Literal["eks"] = Field(description="The cloud: eks, aks or gke. It decides which other fields there are.")
+    provider: Literal["eks"] = Field(description="The cloud. It decides which other fields there are.")
     account: str = Field(
         pattern=AWS_ACCOUNT,
         examples=["111122223333"],
         description="Twelve-digit AWS account, in quotes. Checked against the live identity before anything else.",
     )
     region: Text = Field(examples=["us-east-1"], description="AWS region, such as us-east-1.")
-    name: Text = Field(examples=["train"], description="Name of the EKS cluster.")
+    name: Text = Field(examples=["train"], description="Name of the cluster in its cloud.")
     profile: Text | None = Field(
         default=None,
         examples=["ml-admin"],
@@ -84,7 +84,7 @@ class EksCluster(KubeAccess):
 class AksCluster(KubeAccess):
     """An Azure AKS cluster and the identity it is reached with."""
 
-    provider: Literal["aks"] = Field(description="The cloud: eks, aks or gke. It decides which other fields there are.")
+    provider: Literal["aks"] = Field(description="The cloud. It decides which other fields there are.")
     subscription: str = Field(
         pattern=UUID,
         examples=["11111111-2222-3333-4444-555555555555"],
@@ -96,13 +96,13 @@ class AksCluster(KubeAccess):
     resource_group: str = Field(
         pattern=AZURE_GROUP, examples=["ml"], description="Resource group of the managed cluster."
     )
-    name: str = Field(pattern=AZURE_NAME, examples=["train"], description="Name of the managed cluster.")
+    name: str = Field(pattern=AZURE_NAME, examples=["train"], description="Name of the cluster in its cloud.")
 
 
 class GkeCluster(KubeAccess):
     """A Google GKE cluster and the identity it is reached with."""
 
-    provider: Literal["gke"] = Field(description="The cloud: eks, aks or gke. It decides which other fields there are.")
+    provider: Literal["gke"] = Field(description="The cloud. It decides which other fields there are.")
     project: Text = Field(
         examples=["ml-prod"],
         description="Google Cloud project id. Checked against the live identity before anything else.",
@@ -110,7 +110,7 @@ class GkeCluster(KubeAccess):
     location: Text = Field(
         examples=["us-central1"], description="Region (us-central1) or zone (us-central1-a) of the cluster."
     )
-    name: Text = Field(examples=["train"], description="Name of the GKE cluster.")
+    name: Text = Field(examples=["train"], description="Name of the cluster in its cloud.")
     impersonate: Text | None = Field(
         default=None,
         examples=["gpukube@ml-prod.iam.gserviceaccount.com"],

@@ -37,7 +37,7 @@ _WHOLE: Final = frozenset(
 _PART: Final = "Part"
 """Suffix of the definitions that may be incomplete."""
 
-VARIABLE: Final = r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"
+VARIABLE: Final = r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^${}]*)?\}"
 _UNWANTED: Final = frozenset({"title", "discriminator"})
 
 # What rules.py refuses and a schema can say; merged into the complete definitions.
@@ -60,7 +60,7 @@ def json_schema() -> Schema:
     generated = cast("Schema", GPUNodePools.model_json_schema(by_alias=True))
     settings = cast("Schema", PoolSettings.model_json_schema(by_alias=True))
     definitions = _definitions(generated) | {PoolSettings.__name__: _without(settings, "$defs")}
-    shaped = {name: _offer_words(name, _name_first(cast("Schema", _shape(body)))) for name, body in definitions.items()}
+    shaped = {name: _offer_words(name, _ordered(cast("Schema", _shape(body)))) for name, body in definitions.items()}
     complete = {name: body for name, body in shaped.items() if name != PoolSettings.__name__} | {"Cluster": _cluster()}
     parts = {f"{name}{_PART}": _as_part(body, name) for name, body in shaped.items() if name not in _WHOLE}
     lists: dict[str, Schema] = {name: {"enum": list(words())} for name, words in LISTS.items()}
@@ -140,11 +140,17 @@ def _with_variables(node: Schema) -> Schema:
     return node
 
 
-def _name_first(body: Schema) -> Schema:
-    """Put a pool's name where people write it; the models have it last, and pydantic follows them."""
+def _ordered(body: Schema) -> Schema:
+    """Put keys where people write them: a pool's name first, and what a cluster seldom needs last.
+
+    The models have it the other way round, because both are inherited, and pydantic follows them.
+    """
     fields = cast("Schema", body.get("properties", {}))
-    names: Schema = {key: fields[key] for key in ("name", "names") if key in fields}
-    return body | {"properties": names | fields} if len(names) > 1 else body
+    if not fields.keys() & {"names", "kubeconfig"}:
+        return body
+    first: Schema = {key: fields[key] for key in ("name", "names") if "names" in fields}
+    last: Schema = {key: fields[key] for key in ("kubeconfig", "context") if key in fields}
+    return body | {"properties": first | _without(fields, *last) | last}
 
 
 def _offer_words(name: str, body: Schema) -> Schema:
@@ -181,7 +187,7 @@ def _cluster() -> Schema:
     """Choose a cluster's form by its provider; with a variable there, every form."""
     provider: Schema = {
         "type": "string",
-        "description": f"The cloud: {', '.join(PROVIDERS)}.",
+        "description": "The cloud. It decides which other fields there are.",
         "anyOf": [{"enum": list(PROVIDERS)}, {"pattern": VARIABLE}],
     }
     forms: list[Json] = [

@@ -1,8 +1,10 @@
-"""The published JSON Schema is the one of the models; every example of the repository and of a field fits it."""
+"""The page of the spec does what it says, and the published JSON Schema is that of the models; all examples fit it."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from tools.spec_docs import SCHEMA, schema_file
+from gpukube.__main__ import main
+from tools.spec_docs import PAGE, SCHEMA, schema_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +33,23 @@ def test_published_schema_when_models_change_then_it_is_written_again() -> None:
 def test_example_file_when_judged_by_the_published_schema_then_fits(file: Path) -> None:
     for document in yaml.safe_load_all(file.read_text("utf-8")):
         VALIDATOR.validate(document)
+
+
+SHELL = "".join(re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL))
+COMMANDS = [line for line in SHELL.replace("\\\n", "").splitlines() if line]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command_of_the_page_when_run_then_succeeds(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(line, comments=True)[1:]) == 0
+    assert "".join(capsys.readouterr())
+
+
+def test_commands_of_the_page_when_counted_then_none_was_overlooked() -> None:
+    assert len(COMMANDS) == 6
 
 
 def exemplified(node: object, path: str = "") -> Iterator[tuple[str, Node]]:

@@ -65,7 +65,7 @@ def _text(words: str) -> Line:
 
 def _values(part: FieldPart) -> Iterator[Line]:
     known = part["known"][:_MOST_KNOWN]
-    more = f", ... ({len(part['known'])}: gpukube catalog list)" if len(part["known"]) > len(known) else ""
+    more = f", ... ({len(part['known'])}; -o json has all)" if len(part["known"]) > len(known) else ""
     rows = (
         ("default", "" if part["default"] in (None, "") else _shown(part["default"])),
         ("one of", ", ".join(part["choices"])),

@@ -30,6 +30,7 @@ PROFILE = """\
 pools[].capacity.maxPrice <number>
     Highest price for a spot machine, US dollars per hour; up to the on-demand price when not given.
     range    more than 0
+    example  1.5
 
 a change of it on a live pool
     aks  replaces the pool: the Spot price is set at creation only
@@ -69,7 +70,7 @@ def test_words_when_there_are_many_then_the_first_and_where_the_rest_is(
     explain: Run,
 ) -> None:
     shown = explain("instanceType")[1]
-    assert "gpukube catalog list)" in shown
+    assert "; -o json has all)" in shown
     assert len(max(shown.splitlines(), key=len)) < 700
 
 

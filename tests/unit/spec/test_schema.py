@@ -24,6 +24,7 @@ GOOD = {
     "every field": FULL,
     "a minimal pool": spec_of(POOL),
     "a variable where a form is needed": spec_of(POOL).replace('"111122223333"', '"${ACCOUNT}"'),
+    "a variable with a default": spec_of(POOL).replace('"111122223333"', '"${NO_SUCH:-111122223333}"'),
     "a variable where one of a few is needed": spec_of(POOL.replace("nodes:", 'capacity: {type: "${TYPE}"}, nodes:')),
     "a variable for the cloud": spec_of(POOL).replace("provider: gke", 'provider: "${CLOUD}"'),
     "a GPU by another name": spec_of(POOL.replace("T4-16GB", "nvidia-tesla-t4")),
