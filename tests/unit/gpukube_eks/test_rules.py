@@ -49,6 +49,26 @@ FINE: dict[str, tuple[str, dict[str, object]]] = {
             "native": {"releaseVersion": "1.54.0-ab12cd34"},
         },
     ),
+    "MIG on the first Bottlerocket with it": (
+        "p4de.24xlarge",
+        {**BOTTLEROCKET_MIG, "native": {"releaseVersion": "1.34.0-ab12cd34"}},
+    ),
+    "time-slicing on the first Bottlerocket with it": (
+        "g4dn.xlarge",
+        {
+            "image": "bottlerocket",
+            "sharing": Sharing(None, Slicing("time-slicing", 4)),
+            "native": {"releaseVersion": "1.25.0-ab12cd34"},
+        },
+    ),
+    "an old release for whole GPUs": (
+        "g4dn.xlarge",
+        {"image": "bottlerocket", "native": {"releaseVersion": "1.20.0-ab12cd34"}},
+    ),
+    "an old Bottlerocket for old GPUs": ("g4dn.xlarge", {"image": "bottlerocket", "kubernetes_version": "1.33"}),
+    "four GPUs with a surge": ("g6.12xlarge", {"upgrade": Upgrade("1")}),
+    "four GPUs on Spot": ("g6.12xlarge", {"capacity": Capacity("spot")}),
+    "a role of the account": ("g4dn.xlarge", {"native": {"nodeRole": "arn:aws:iam::111122223333:role/x"}}),
     "RTX PRO 6000 on Bottlerocket with driver 580": (
         "g7e.2xlarge",
         {"image": "bottlerocket", "kubernetes_version": "1.34"},
