@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from itertools import combinations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpukube.gpu.mig import find_profile, pci_ids, profiles
 from gpukube.gpu.mig_parted import cut_name, layout_entry, standard_entries
 from gpukube.gpu.models import MODELS, model_named
 from gpukube.gpu.sharing import MigCut
+from tests.unit.gpu.geometry import GPUS, holds
 
 NAMES = [
     (MigCut("1g.5gb", "single"), "all-1g.5gb"),
@@ -29,6 +34,25 @@ def test_cut_name_when_a_cut_is_given_then_a_label_value_that_says_it(cut: MigCu
 
 def test_cut_name_when_the_order_differs_then_the_same() -> None:
     assert cut_name(MigCut("", "mixed", ("1g.5gb", "2g.10gb"))) == cut_name(MigCut("", "mixed", ("2g.10gb", "1g.5gb")))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_cut_name_when_two_layouts_differ_then_their_names_do_and_both_are_label_values(data: st.DataObject) -> None:
+    names = [kind.name for kind in GPUS[data.draw(st.sampled_from(sorted(GPUS)))]]
+    layouts = st.lists(st.sampled_from(names), min_size=1, max_size=7).map(tuple)
+    one, two = data.draw(layouts), data.draw(layouts)
+    called = [cut_name(MigCut("", "mixed", layout)) for layout in (one, two)]
+    assert (called[0] == called[1]) is (Counter(one) == Counter(two))
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]", name) for name in called)
+
+
+@pytest.mark.parametrize("model", GPUS)
+def test_cut_name_when_a_layout_is_as_varied_as_can_be_then_short_enough_for_a_label(model: str) -> None:
+    names = sorted(kind.name for kind in GPUS[model])
+    varied = [kinds for size in (3, 4) for kinds in combinations(names, size) if holds(model, kinds)]
+    assert max((len(cut_name(MigCut("", "mixed", kinds))) for kinds in varied), default=0) <= 63
+    assert not any(holds(model, kinds) for kinds in combinations(names, 5))
 
 
 def test_layout_entry_when_written_then_counts_on_all_gpus() -> None:
