@@ -125,7 +125,8 @@ def _results(told: Sequence[tuple[Diagnostic, str | None]], codes: Sequence[str]
                     "physicalLocation": {
                         "artifactLocation": {"uri": uri, **({"uriBaseId": base} if base else {})},
                         "region": {"startLine": position["line"], "startColumn": position["column"]},
-                    }
+                    },
+                    **({"logicalLocations": [{"fullyQualifiedName": one["field"]}]} if one["field"] else {}),
                 }
             ],
             "partialFingerprints": {_PRINT: f"{print_}:{repeated[print_]}"},

@@ -100,12 +100,14 @@ class Validation:
         pools: How many are right, counted once per cluster.
         findings: Errors, warnings and hints, in the order in which they are shown.
         silenced: What the specs accept.
+        fields: By place of a finding, the path of the field that stands there.
     """
 
     clusters: int
     pools: int
     findings: tuple[Diagnostic, ...]
     silenced: tuple[Silenced, ...]
+    fields: Mapping[Where, str] = field(default_factory=dict)
 
     @property
     def is_right(self) -> bool:
@@ -128,6 +130,7 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         pools=sum(len(pools) for pools in wanted.desired.values()),
         findings=tuple(in_order(_strictly(one) if strict else one for one in found)),
         silenced=judged.silenced,
+        fields=reading.fields_at(one.where for one in (*found, *(silenced.diagnostic for silenced in judged.silenced))),
     )
 
 

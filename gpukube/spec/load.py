@@ -59,15 +59,26 @@ class Reading:
     Attributes:
         specs: With errors, what is right of them: without the pools that an error is about.
         problems: Errors, and remarks on what is not in `specs`.
+        documents: Positions of every document, also of those with errors.
     """
 
     specs: tuple[LoadedSpec, ...]
     problems: tuple[Diagnostic, ...]
+    documents: tuple[Positions, ...] = ()
 
     @property
     def is_right(self) -> bool:
         """Whether there is no error."""
         return not _errors(self.problems)
+
+    def fields_at(self, places: Iterable[Where]) -> dict[Where, str]:
+        """Find the fields that stand at some places, by their paths: pools[0].nodes.count."""
+        fields: dict[Where, str] = {}
+        wanted = set(places)
+        for document in self.documents:
+            marks = {mark: where for where in wanted for mark in document.origin.marks_of(where)}
+            fields.update({marks[mark]: path for mark, path in document.paths_of(marks).items()})
+        return fields
 
     def require(self) -> tuple[LoadedSpec, ...]:
         """Give the specs.
@@ -159,7 +170,8 @@ def _read(documents: Sequence[Document], problems: list[Diagnostic]) -> Reading:
         parts = [_right_part(one, errors) for one in built]
     remarks = [found for found in problems if found.severity != "error"]
     errors, remarks = _joined(errors, remarks)
-    return _with_remarks([part for part in parts if part], errors, remarks)
+    reading = _with_remarks([part for part in parts if part], errors, remarks)
+    return replace(reading, documents=tuple(one.positions for one in built))
 
 
 def _errors(found: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from gpukube.errors import Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 __all__ = [
     "Data",
@@ -226,6 +226,22 @@ class Positions:
                 yield from node.value_marks
                 waiting += node
 
+    def paths_of(self, marks: Collection[int]) -> dict[int, str]:
+        """Find the whole path of the first key or value at each of some packed positions, outer ones first."""
+        found: dict[int, str] = {}
+        waiting: list[tuple[Path, Data]] = [(self.prefix, self.root)]
+        while waiting and len(found) < len(marks):
+            above, node = waiting.pop()
+            inside: list[tuple[Path, Data]] = []
+            for step, value, places in _parts(node):
+                path = (*above, step)
+                for mark in places:
+                    if mark in marks and mark not in found:
+                        found[mark] = render_path(path)
+                inside.append((path, value))
+            waiting += reversed(inside)
+        return found
+
     def _walk(self, steps: Path) -> tuple[Data, int, bool]:
         """Follow the steps as far as they were written: last node, its mark, whether all steps were taken."""
         node, mark = self.root, self.mark
@@ -238,6 +254,16 @@ class Positions:
             else:
                 return node, mark, False
         return node, mark, True
+
+
+def _parts(node: Data) -> Iterator[tuple[str | int, Data, tuple[int, ...]]]:
+    """Give the entries of a mapping or list with the marks of their keys and values."""
+    if isinstance(node, PositionedDict):
+        for key, value in node.items():
+            yield key, value, (node.key_marks[key], node.value_marks[key])
+    elif isinstance(node, PositionedList):
+        for index, value in enumerate(node):
+            yield index, value, (node.value_marks[index],)
 
 
 def _steps(path: str | Path) -> Path:

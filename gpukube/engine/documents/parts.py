@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.rule_ids import rule_id
@@ -48,23 +49,31 @@ _USER_DATA: Final = frozenset({"userdata", "customdata", "startupscript"})
 """Names of fields (letters only, lower case) that scripts of the user may stand in, with whatever secrets they hold."""
 
 
-def diagnostic_document(diagnostic: FoundDiagnostic) -> Diagnostic:
-    """Describe one finding."""
+def diagnostic_document(diagnostic: FoundDiagnostic, fields: Mapping[Where, str] = MappingProxyType({})) -> Diagnostic:
+    """Describe one finding.
+
+    Args:
+        diagnostic: The finding.
+        fields: The field of the spec that stands at its place, where that is known.
+    """
     return {
         "severity": diagnostic.severity,
         "id": rule_id(diagnostic.code),
         "code": diagnostic.code,
         "where": str(diagnostic.where),
         "position": position_of(diagnostic.where),
+        "field": fields.get(diagnostic.where, ""),
         "message": diagnostic.message,
         "why": diagnostic.why,
         "fix": diagnostic.fix,
     }
 
 
-def silenced_part(silenced: Iterable[Silenced]) -> list[SilencedPart]:
-    """Describe what a spec accepts."""
-    return [{"finding": diagnostic_document(one.diagnostic), "reason": one.reason} for one in silenced]
+def silenced_part(
+    silenced: Iterable[Silenced], fields: Mapping[Where, str] = MappingProxyType({})
+) -> list[SilencedPart]:
+    """Describe what a spec accepts; `fields` as for `diagnostic_document`."""
+    return [{"finding": diagnostic_document(one.diagnostic, fields), "reason": one.reason} for one in silenced]
 
 
 def error_part(error: GpukubeError | None) -> list[Diagnostic] | None:

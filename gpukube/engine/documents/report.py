@@ -62,7 +62,10 @@ def report_document(reports: Sequence[ClusterReport], *, kind: str) -> ReportDoc
 
 def validation_document(found: Validation) -> ValidationDocument:
     """Describe what is found about specs."""
-    told = {level: [diagnostic_document(d) for d in found.findings if d.severity == level] for level in SEVERITIES}
+    told = {
+        level: [diagnostic_document(d, found.fields) for d in found.findings if d.severity == level]
+        for level in SEVERITIES
+    }
     return {
         "schemaVersion": SCHEMA_VERSION,
         "kind": "Validation",
@@ -72,7 +75,7 @@ def validation_document(found: Validation) -> ValidationDocument:
         "errors": told["error"],
         "warnings": told["warning"],
         "hints": told["hint"],
-        "silenced": silenced_part(found.silenced),
+        "silenced": silenced_part(found.silenced, found.fields),
     }
 
 

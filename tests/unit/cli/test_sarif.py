@@ -23,7 +23,7 @@ from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0.json").read_text("utf-8-sig"))
 """Of microsoft/sarif-sdk, src/Sarif/Schemata/sarif-2.1.0.json (MIT, see the licence beside it)."""
@@ -36,8 +36,10 @@ MISSING = Diagnostic("file-missing", Where("b.yaml"), "does not exist", fix="che
 SET = Diagnostic("set-path", Where("--set pools.x"), "no pool", fix="check -f")
 
 
-def log_of(found: Sequence[Diagnostic], silenced: Sequence[Silenced] = ()) -> dict[str, Any]:
-    document = validation_document(Validation(1, 1, tuple(found), tuple(silenced)))
+def log_of(
+    found: Sequence[Diagnostic], silenced: Sequence[Silenced] = (), fields: Mapping[Where, str] | None = None
+) -> dict[str, Any]:
+    document = validation_document(Validation(1, 1, tuple(found), tuple(silenced), fields or {}))
     log = json.loads(json.dumps(sarif_log(document)))
     Draft202012Validator(SCHEMA).validate(log)
     assert isinstance(log, dict)
@@ -68,6 +70,11 @@ def test_result_when_found_in_a_file_then_has_rule_level_place_and_text() -> Non
             }
         }
     ]
+
+
+def test_result_when_its_field_is_known_then_names_it() -> None:
+    (run,) = log_of([TYPE], fields={TYPE.where: "pools[0].x"})["runs"]
+    assert run["results"][0]["locations"][0]["logicalLocations"] == [{"fullyQualifiedName": "pools[0].x"}]
 
 
 def test_levels_when_of_each_severity_then_error_warning_note() -> None:

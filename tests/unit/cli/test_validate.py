@@ -88,6 +88,8 @@ def test_json_when_wrong_then_holds_every_finding_by_severity(validate: Callable
         ("GPK502", "aks-name-length"),
         ("GPK314", "silence-unused"),
     ]
+    fields = [one["field"] for level in ("errors", "warnings", "hints") for one in found[level]]
+    assert fields == ["pools[0].node", "pools[1].name", "pools[2].silence[0].rule"]
     assert found["errors"][0]["position"] == {"file": "pools.yaml", "line": 7, "column": 70}
     assert "unknown-key" in err
 
@@ -140,6 +142,30 @@ def test_format_when_unknown_then_says_which_there_are(validate: Callable[..., t
     code, out, err = validate("-o", "junit")
     assert (code, out) == (4, "")
     assert "write one of table, text, json, yaml, sarif, github" in err
+
+
+FIELDS = {
+    "of defaults": ("defaults: {labels: {a: no}}\npools:\n" + GOOD, (), "defaults.labels.a"),
+    "of a cluster": (f"pools:\n{GOOD}", ("--set", "clusters.train.subscription=x"), "clusters.train.subscription"),
+    "that is set": (f"pools:\n{GOOD}", ("--set", "pools.a.nodes.count=x"), "pools[0].nodes.count"),
+    "that a cloud refuses": (f"pools:\n{GOOD.replace('name: a', 'name: A')}", (), "pools[0].name"),
+    "that is missing": (f"pools:\n{GOOD.replace('{count: 1}', '{}')}", (), "pools[0].nodes"),
+    "with a prefix": (
+        f"pools:\n{GOOD.replace('nodes:', 'labels: {a.b/c: 1}, nodes:')}",
+        (),
+        'pools[0].labels["a.b/c"]',
+    ),
+    "of the whole": (f"kinds: x\npools:\n{GOOD}", (), "kinds"),
+}
+
+
+@pytest.mark.parametrize(("rest", "words", "field"), FIELDS.values(), ids=FIELDS)
+def test_finding_when_listed_then_names_its_field(
+    rest: str, words: tuple[str, ...], field: str, validate: Callable[..., tuple[int, str, str]]
+) -> None:
+    Path("x.yaml").write_text(HEAD + rest, "utf-8")
+    found = document(validate("-f", "x.yaml", "-o", "json", *words)[1])
+    assert [one["field"] for one in (*found["errors"], *found["warnings"])] == [field]
 
 
 # A pool that the GPU catalogue or its cloud refuses, beside what is wrong already in the text or the shape.

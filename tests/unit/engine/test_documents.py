@@ -89,6 +89,7 @@ def test_plan_document_when_a_cluster_failed_then_its_error_in_full() -> None:
             "code": "no-cluster",
             "where": "train-aks",
             "position": None,
+            "field": "",
             "message": "no such cluster",
             "why": "",
             "fix": "check its name",

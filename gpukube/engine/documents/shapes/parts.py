@@ -33,6 +33,8 @@ class Diagnostic(TypedDict):
     """file:line:column, or a resource such as train-aks/a100mig."""
     position: Position | None
     """The same as parts, where it is a place in a file."""
+    field: str
+    """Path of the field of the spec that stands there, such as pools[0].nodes.count; empty where it is not known."""
     message: str
     """What is wrong, with the value seen."""
     why: str
