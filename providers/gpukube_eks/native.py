@@ -28,6 +28,7 @@ __all__ = [
     "EXCLUSIVE",
     "MANAGED",
     "NATIVE",
+    "OVERRIDE",
     "REFUSED",
     "Leaf",
     "Number",
@@ -108,18 +109,19 @@ _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     "nodeRole": (_ROLE, "the ARN of a role, such as arn:aws:iam::111122223333:role/NAME"),
     "subnets": (_SUBNET, "a list of subnet ids, such as [subnet-0123456789abcdef0]"),
 }
-_OVERRIDE: Final[Mapping[str, Leaf]] = {
+OVERRIDE: Final[Mapping[str, Leaf]] = {
     "nodeMonitoringCondition": "str",
     "nodeUnhealthyReason": "str",
     "minRepairWaitTimeMins": Number(),
     "repairAction": ("Replace", "Reboot", "NoAction"),
 }
+"""What an item of nodeRepairConfigOverrides may hold."""
 _OVERRIDES: Final = "nodeRepairConfig.nodeRepairConfigOverrides"
 _WORDS: Final[Mapping[str, str]] = {
     "bool": "true or false",
     "str": "a text",
     "strings": "a list of texts",
-    "overrides": f"a list of mappings with {', '.join(_OVERRIDE)}",
+    "overrides": f"a list of mappings with {', '.join(OVERRIDE)}",
 }
 _STRUCTURES: Final = frozenset(path.partition(".")[0] for path in NATIVE if "." in path)
 
@@ -202,11 +204,11 @@ def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Itera
     for index, item in enumerate(items):
         for name, value in item.items():
             shown = f"eks.{_OVERRIDES}[{index}].{name}"
-            if name not in _OVERRIDE:
-                near = get_close_matches(name, _OVERRIDE, n=1, cutoff=0.7)
+            if name not in OVERRIDE:
+                near = get_close_matches(name, OVERRIDE, n=1, cutoff=0.7)
                 fix, says = f"write {near[0]}" if near else "take it away", f'a repair has no member "{name}"'
                 yield Diagnostic("eks-native-unknown", target.locator.at(shown), says, fix=fix)
-            elif fix := _wrong(_OVERRIDE[name], None, value):
+            elif fix := _wrong(OVERRIDE[name], None, value):
                 says = f"{shown} is {json.dumps(value)}, which it cannot be"
                 yield Diagnostic("eks-native-value", target.locator.at(shown), says, fix=f"write {fix}")
 

@@ -6,14 +6,14 @@ from functools import cache
 
 import botocore.session
 import pytest
-from botocore.model import ServiceModel, StringShape, StructureShape
+from botocore.model import ListShape, ServiceModel, Shape, StringShape, StructureShape
 
 from gpukube.core.values import Change
 from gpukube.gpu.catalogue import machines
 from gpukube_eks.ami import IMAGES, find_image
 from gpukube_eks.codes import FAILURE_CODES
 from gpukube_eks.meanings import Problem, error_of
-from gpukube_eks.native import MANAGED, NATIVE, REFUSED, field_of
+from gpukube_eks.native import MANAGED, NATIVE, OVERRIDE, REFUSED, Leaf, Number, field_of
 from gpukube_eks.translate import EFFECTS
 from gpukube_eks.updates import NATIVE_ROWS, find_row
 
@@ -52,6 +52,40 @@ def test_inner_members_when_counted_are_all_there(top: str, shape: str) -> None:
     inner = {path.partition(".")[2] for path in NATIVE if path.startswith(f"{top}.")}
 
     assert inner == members(shape[0].upper() + shape[1:])
+
+
+def shape_at(path: str) -> Shape:
+    shape: Shape = service().shape_for("CreateNodegroupRequest")
+    for name in path.split("."):
+        assert isinstance(shape, StructureShape)
+        shape = shape.members[name]
+    return shape
+
+
+def leaf_of(shape: Shape) -> Leaf:
+    """What the model says of a member, in the words of our table; the most of a count stands in its text only."""
+    if isinstance(shape, StringShape) and shape.enum:
+        return tuple(shape.enum)
+    if isinstance(shape, ListShape):
+        return "overrides" if isinstance(shape.member, StructureShape) else "strings"
+    if shape.type_name == "integer":
+        assert int(str(shape.metadata["min"])) == 1
+        return Number(int(str(shape.metadata.get("max", 0))))
+    return {"boolean": "bool", "string": "str"}[shape.type_name]  # type: ignore[return-value]  # words of Leaf
+
+
+@pytest.mark.parametrize("path", NATIVE)
+def test_native_members_when_compared_have_the_services_types_words_and_bounds(path: str) -> None:
+    said = {"updateConfig.maxUnavailable": Number(100)}  # "The maximum number is 100."
+
+    assert NATIVE[path] == said.get(path, leaf_of(shape_at(path)))
+
+
+def test_repairs_when_compared_have_the_services_members() -> None:
+    item = service().shape_for("NodeRepairConfigOverrides")
+    assert isinstance(item, StructureShape)
+
+    assert {name: leaf_of(member) for name, member in item.members.items()} == OVERRIDE
 
 
 def test_native_members_when_changed_have_a_row_each() -> None:
