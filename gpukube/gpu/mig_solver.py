@@ -1,39 +1,33 @@
 """How few GPUs give the wanted MIG instances, and how each is cut: exact and deterministic.
 
-Lives here: several GPUs of one model. Must not live here: one GPU (mig, mig_room), machines and nodes.
+Lives here: several GPUs of one model. Must not live here: one GPU (mig, mig_room), machines and nodes,
+and the arithmetic of covering (covering).
 
-A GPU holds one of a few mixes of instances, and the GPUs needed are the fewest mixes that cover what is wanted. The
-same question with fractions of GPUs (a small linear program, solved exactly) bounds the answer from below and gives
-most of the mixes; what rounding leaves over is searched. The search starts at the bound: what it finds is the fewest.
+A GPU holds one of a few mixes of instances, and the GPUs needed are the fewest mixes that cover what is wanted.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from gpukube.gpu.covering import cover
 from gpukube.gpu.mig import find_profile, fits, hardest_first, profiles
 from gpukube.gpu.refusal import CatalogueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpukube.gpu.covering import Mix
     from gpukube.gpu.mig import MigProfile
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["MOST_INSTANCES", "Mix", "Packing", "cover", "cut_alike", "pack"]
+__all__ = ["MOST_INSTANCES", "Packing", "cut_alike", "pack"]
 
 MOST_INSTANCES: Final = 1_000_000
 """Of one profile in one question: some 18,000 nodes of eight GPUs."""
-
-_REMEMBERED: Final = 100_000
-
-Mix = tuple[int, ...]
-"""Instances per profile, in the order of the profiles asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,94 +143,3 @@ def _fullest(mixes: set[Mix]) -> Iterator[Mix]:
     for mix in mixes:
         if not any((*mix[:i], mix[i] + 1, *mix[i + 1 :]) in mixes for i in range(len(mix))):
             yield mix
-
-
-def cover(mixes: Sequence[Mix], wanted: Mix) -> dict[Mix, int]:
-    """Cover what is wanted with the fewest mixes.
-
-    Args:
-        mixes: What one GPU can give, at its fullest; less of it can be given too. Something of each kind is in one.
-        wanted: How many of each kind.
-
-    Returns:
-        Mixes that give exactly what is wanted, and how often each is taken.
-    """
-    shares, least = _fractional(mixes, wanted)
-    whole = [int(share) for share in shares]
-    allowed = ceil(least)
-    while True:
-        # Ever fewer mixes are taken from the rounded answer, in the end none: then the search tells for certain.
-        for spared in range(max(whole, default=0) + 1):
-            base = [max(0, count - spared) for count in whole]
-            layouts, rest = _spend(mixes, base, wanted)
-            found = _search(tuple(mixes), rest, allowed - sum(base))
-            if found is not None:
-                return dict(Counter(layouts) + Counter(found))
-        allowed += 1
-
-
-def _spend(mixes: Sequence[Mix], times: Sequence[int], wanted: Mix) -> tuple[dict[Mix, int], Mix]:
-    """Take mixes a number of times, each cut down to what is still wanted; gives these, and what is still wanted."""
-    layouts: Counter[Mix] = Counter()
-    for mix, count in zip(mixes, times, strict=True):
-        left = count
-        while left and any(used := tuple(map(min, mix, wanted))):
-            alike = min([left, *(want // use for want, use in zip(wanted, used, strict=True) if use)])
-            layouts[used] += alike
-            wanted = tuple(want - use * alike for want, use in zip(wanted, used, strict=True))
-            left -= alike
-    return layouts, wanted
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _search(mixes: tuple[Mix, ...], wanted: Mix, gpus: int) -> tuple[Mix, ...] | None:
-    """Find at most so many mixes that cover what is wanted; None when there are none."""
-    if not any(wanted):
-        return ()
-    if gpus <= 0:
-        return None
-    hardest = next(index for index, count in enumerate(wanted) if count)
-    for used in _useful(mixes, wanted, hardest):
-        rest = tuple(want - use for want, use in zip(wanted, used, strict=True))
-        found = _search(mixes, rest, gpus - 1)
-        if found is not None:
-            return (used, *found)
-    return None
-
-
-def _useful(mixes: Sequence[Mix], wanted: Mix, index: int) -> list[Mix]:
-    """Cut mixes down to what is wanted, and keep those with some of a profile that no other one contains."""
-    cut = dict.fromkeys(tuple(map(min, mix, wanted)) for mix in mixes if mix[index])
-    return [mix for mix in cut if not any(mix != other and all(map(int.__le__, mix, other)) for other in cut)]
-
-
-def _fractional(mixes: Sequence[Mix], wanted: Mix) -> tuple[list[Fraction], Fraction]:
-    """Cover what is wanted with fractions of mixes.
-
-    The simplex method on the dual program, whose start is feasible: prices of instances, as high as they go with no mix
-    costing more than one GPU. Bland's rule keeps it from going round in circles. Numbers stay whole: all of them are
-    over one scale (Bareiss).
-
-    Returns:
-        The share of each mix, and their sum.
-    """
-    rows, columns, scale = len(mixes), len(wanted), 1
-    table = [[*mix, *(int(row == other) for other in range(rows)), 1] for row, mix in enumerate(mixes)]
-    goal = [*(-count for count in wanted), *(0 for _ in range(rows + 1))]
-    basis = list(range(columns, columns + rows))
-    while (enter := next((column for column, value in enumerate(goal[:-1]) if value < 0), None)) is not None:
-        leave = min(
-            (row for row in range(rows) if table[row][enter] > 0),
-            key=lambda row: (Fraction(table[row][-1], table[row][enter]), basis[row]),
-        )
-        pivot = table[leave]
-        table = [row if row is pivot else _cleared(row, pivot, enter, scale) for row in table]
-        goal = _cleared(goal, pivot, enter, scale)
-        basis[leave], scale = enter, pivot[enter]
-    return [Fraction(value, scale) for value in goal[columns:-1]], Fraction(goal[-1], scale)
-
-
-def _cleared(row: list[int], pivot: list[int], column: int, scale: int) -> list[int]:
-    """Take so much of the pivot's row from another that its number in the column is 0; over the new scale."""
-    factor, whole = row[column], pivot[column]
-    return [(value * whole - factor * other) // scale for value, other in zip(row, pivot, strict=True)]
