@@ -57,7 +57,10 @@ def test_cut_name_when_a_layout_is_as_varied_as_can_be_then_short_enough_for_a_l
 
 def test_layout_entry_when_written_then_counts_on_all_gpus() -> None:
     entry = {"devices": "all", "mig-enabled": True, "mig-devices": {"3g.20gb": 1, "2g.10gb": 2}}
-    assert layout_entry(("2g.10gb", "3g.20gb", "2g.10gb")) == [entry]
+    for layout in (("2g.10gb", "3g.20gb", "2g.10gb"), ("3g.20gb", "2g.10gb", "2g.10gb")):
+        [made] = layout_entry(layout)
+        assert made == entry
+        assert str(made) == str(entry)  # in this order, so that the same layout is the same text
 
 
 def test_standard_entries_when_a_name_means_two_cuts_then_the_boards_tell_them_apart() -> None:
