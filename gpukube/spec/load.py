@@ -132,7 +132,11 @@ def read_specs(
     changed, unset = apply_sets(documents, sets)
     problems += [found for found in unset if complete or found.code != "set-path"]  # its pool may be in a broken file
     reading = _read(changed, problems)
-    return replace(reading, specs=()) if unset else reading  # who knows what would have been set
+    if not unset:
+        return reading
+    # Who knows what would have been set: nothing is judged further.
+    remarks = dict.fromkeys(found for spec in reading.specs for _, found in spec.remarks)
+    return replace(reading, specs=(), problems=(*reading.problems, *remarks))
 
 
 def check_documents(documents: Sequence[Document]) -> tuple[LoadedSpec, ...]:

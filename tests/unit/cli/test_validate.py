@@ -205,6 +205,14 @@ def test_run_when_a_file_is_wrong_then_what_clouds_refuse_in_the_others_is_told_
     ]
 
 
+def test_run_when_an_argument_cannot_be_set_then_nothing_is_judged_that_it_may_change(
+    validate: Callable[..., tuple[int, str, str]],
+) -> None:
+    pools = REFUSED + GOOD.replace("nodes:", "labels: {country: no}, nodes:")
+    found = document(validate("-o", "json", "--set", "pools.typ.instanceType=Standard_NC4as_T4_v3", pools=pools)[1])
+    assert [one["code"] for one in (*found["errors"], *found["warnings"])] == ["set-path", "yaml-ambiguous"]
+
+
 def test_run_when_the_head_is_wrong_then_pools_are_judged_all_the_same(
     validate: Callable[..., tuple[int, str, str]],
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpukube.errors import Where
 from gpukube.spec.positions import Path, Positions, parse_path, render_path
 from gpukube.spec.yamldoc import load_documents
 
@@ -74,3 +75,31 @@ def test_positions_when_narrowed_then_paths_are_relative_and_messages_whole() ->
     assert not pool.has("gpu.count")
     assert str(pool.within("disk").at("sizeGiB")) == "a.yaml:2:5"
     assert not pool.within("disk").has("model")
+
+
+def test_marks_when_all_are_asked_for_then_each_leads_to_its_path_and_back() -> None:
+    whole = positions()
+    marks = set(whole.all_marks()) - {whole.mark}
+    paths = whole.paths_of(marks)
+    assert set(paths) == marks
+    assert set(paths.values()) == {
+        *("pools", "pools[0]", "pools[0].labels", 'pools[0].labels["example.com/team"]'),
+        *("pools[0].gpu", "pools[0].gpu.model"),
+    }
+    for mark, path in paths.items():
+        where = whole.origin.where(mark)
+        assert where in {whole.at(path), whole.key_at(path)}
+        assert whole.origin.marks_of(where) == (mark,)
+
+
+def test_paths_when_asked_of_a_part_then_are_whole() -> None:
+    part = positions().within("pools[0].gpu")
+    assert part.paths_of({part.mark_at("model")}) == {part.mark_at("model"): "pools[0].gpu.model"}
+
+
+def test_marks_of_when_the_place_is_elsewhere_then_none() -> None:
+    whole = positions()
+    mark = whole.origin.add("--set a.b")
+    assert whole.origin.marks_of(Where("b.yaml", 1, 1)) == ()
+    assert whole.origin.marks_of(Where("a.yaml")) == ()
+    assert whole.origin.marks_of(Where("--set a.b")) == (mark,)
