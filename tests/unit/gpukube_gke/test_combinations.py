@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.values import Capacity, Nodes
+from gpukube.gpu.catalogue import machines
 from gpukube_gke.combinations import check_combinations
+from gpukube_gke.local_ssd import explain_local_ssd
 from tests.unit.gpukube_gke.edits import merged, nested
 from tests.unit.gpukube_gke.targets import PROVIDER, gke_target, reserved
 
@@ -142,3 +144,33 @@ def test_fields_when_it_is_not_sure_that_they_clash_are_warned_of(target: Target
 
 def test_scopes_when_gke_installs_no_driver_are_nobodys_business() -> None:
     assert list(check_combinations(pool(nested("config.oauthScopes", []), driver_owner="none"))) == []
+
+
+FIXED_DISKS = {
+    "a2-ultragpu-1g": 1, "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8,
+    "a3-highgpu-1g": 2, "a3-highgpu-2g": 4, "a3-highgpu-4g": 8, "a3-highgpu-8g": 16,
+    "a3-edgegpu-8g": 16, "a3-megagpu-8g": 16, "a3-ultragpu-8g": 32, "a4-highgpu-8g": 32,
+    "a4x-highgpu-4g": 4, "a4x-maxgpu-4g-metal": 4,
+    "g2-standard-4": 1, "g2-standard-8": 1, "g2-standard-12": 1, "g2-standard-16": 1, "g2-standard-32": 1,
+    "g2-standard-24": 2, "g2-standard-48": 4, "g2-standard-96": 8,
+}  # fmt: skip
+"""Machine -> local disks that it has or can have (GKE cluster autoscaler, machinetypes)."""
+
+
+@pytest.mark.parametrize(("machine", "count"), FIXED_DISKS.items())
+def test_local_disks_when_the_type_fixes_them_are_that_many_or_none(machine: str, count: int) -> None:
+    assert [explain_local_ssd(machine, number) for number in (0, count)] == ["", ""]
+    assert {explain_local_ssd(machine, number) for number in (count - 1 or 9, count + 1)} == {f"write {count}"}
+
+
+def test_local_disks_when_they_may_be_chosen_are_one_to_eight() -> None:
+    machines = ("a2-highgpu-1g", "a2-highgpu-8g", "a2-megagpu-16g")
+
+    assert {explain_local_ssd(machine, number) for machine in machines for number in range(9)} == {""}
+    assert {explain_local_ssd(machine, 9) for machine in machines} == {"write 1 to 8"}
+
+
+def test_local_disks_when_compared_with_the_catalogue_are_listed_for_every_machine_that_brings_them() -> None:
+    bringing = {machine.name for machine in machines("gke") if machine.local_ssd_gib and "nolssd" not in machine.name}
+
+    assert bringing - FIXED_DISKS.keys() == set()
