@@ -138,3 +138,23 @@ def test_config_key_when_profiles_differ_under_single_then_one_config_serves_bot
 
 def test_config_key_when_computed_then_stable_over_releases() -> None:
     assert config_key(UNSHARED) == "c-be13f85b4769"
+
+
+def test_plugin_config_when_laid_out_then_replicas_of_every_profile_whatever_the_order() -> None:
+    slicing = Slicing("time-slicing", 3)
+    one = plugin_config(Sharing(MigCut("", "mixed", ("3g.20gb", "1g.5gb+me", "1g.5gb+me")), slicing))
+    assert one == {
+        "version": "v1",
+        "flags": {"migStrategy": "mixed"},
+        "sharing": {
+            "timeSlicing": {
+                "resources": [
+                    {"name": "nvidia.com/mig-1g.5gb.me", "replicas": 3},
+                    {"name": "nvidia.com/mig-3g.20gb", "replicas": 3},
+                ]
+            }
+        },
+    }
+    other = plugin_config(Sharing(MigCut("", "mixed", ("1g.5gb+me", "3g.20gb")), slicing))
+    assert config_key(one) == config_key(other)
+    assert yaml.safe_load(render_config(one)) == one
