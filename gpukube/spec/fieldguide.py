@@ -169,10 +169,15 @@ def _page(path: str, field: Schema, *, required: bool, providers: tuple[str, ...
         known=tuple(str(word) for word in _known(node)),
         limits=_limits(node),
         description=str(node.get("description", "")),
-        examples=tuple(cast("list[Json]", node.get("examples", []))),
+        examples=_examples(node),
         providers=providers,
         fields=tuple(_fields(path, node)),
     )
+
+
+def _examples(node: Schema) -> tuple[Json, ...]:
+    snippets = cast("list[Schema]", node.get("defaultSnippets", []))
+    return (*cast("list[Json]", node.get("examples", [])), *(snippet["body"] for snippet in snippets))
 
 
 def _resolved(node: Schema) -> Schema:

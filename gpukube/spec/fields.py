@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gpukube.spec.positions import Path
 
-__all__ = ["Field", "keys_of", "lookup", "places_in_pool"]
+__all__ = ["Field", "as_yaml", "keys_of", "lookup", "places_in_pool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Field:
         """A value to show in messages, as YAML writes it."""
         if self.is_item or not self.info.examples:
             return None  # the examples are of the whole list
-        return _as_yaml(self.info.examples[0])
+        return as_yaml(self.info.examples[0])
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -50,12 +50,12 @@ class Field:
         return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
-def _as_yaml(value: object) -> str:
+def as_yaml(value: object) -> str:
     """Write an example in one line, as it would stand in a spec."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_as_yaml(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {as_yaml(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_as_yaml, value)) + "]"
+        return "[" + ", ".join(map(as_yaml, value)) + "]"
     if isinstance(value, bool):
         return str(value).lower()
     looks_other = isinstance(value, str) and not isinstance(parse_plain(value), str)

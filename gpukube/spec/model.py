@@ -278,7 +278,7 @@ class PoolSettings(SpecModel):
     capacity: Capacity = Field(default=Capacity(), description="How the machines are bought.")
     zones: Texts = Field(
         default=(),
-        examples=[["us-east-1a", "us-east-1b"], ["1"]],
+        examples=[["us-east-1a", "us-east-1b"]],
         description="Zones by the cloud's own names; the cloud's choice when empty (GKE: one that offers the machine).",
     )
     disk: Disk | None = Field(default=None, description="Operating system disk; the cloud's default when not given.")
@@ -307,9 +307,7 @@ class PoolSettings(SpecModel):
         default=Sharing(), description="How one GPU serves several containers; whole GPUs when empty."
     )
     taints: Annotated[tuple[Taint, ...], Field(strict=False)] = Field(
-        default=(),
-        examples=[[{"key": "dedicated", "value": "vision", "effect": "NoSchedule"}]],
-        description="Taints of the nodes, besides the GPU taint.",
+        default=(), description="Taints of the nodes, besides the GPU taint."
     )
     gpu_taint: bool = Field(
         default=True, description="Add nvidia.com/gpu=present:NoSchedule, which keeps pods without GPUs away."
@@ -321,7 +319,7 @@ class PoolSettings(SpecModel):
     )
     tags: dict[str, str] = Field(
         default_factory=dict,
-        examples=[{"cost-center": "42"}],
+        examples=[{"cost-center": "ml"}],
         description="Tags (EKS, AKS) or resource labels (GKE) for billing.",
     )
     deletion_protection: bool = Field(default=False, description="Refuse to replace or delete the pool.")

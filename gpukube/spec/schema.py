@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from gpukube.spec.fields import as_yaml
 from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS, GPUNodePools, Pool, PoolSettings
 from gpukube.spec.vocabulary import LISTS, TYPES, WORDS
 
@@ -95,7 +96,7 @@ def _shape(node: Json) -> Json:
     }
     if "propertyNames" in node:
         shaped["propertyNames"] = node["propertyNames"]  # no variables in keys
-    return _with_variables(shaped)
+    return _with_snippets(_with_variables(shaped))
 
 
 def _without_null(node: Schema) -> Schema:
@@ -128,6 +129,16 @@ def _per_provider(node: Schema) -> Schema:
 
 def _value(node: Schema) -> Schema:
     return cast("Schema", copy.deepcopy(node["additionalProperties"]))
+
+
+def _with_snippets(node: Schema) -> Schema:
+    """Give example mappings as snippets: as examples yaml-language-server offers them as [object Object]."""
+    examples = node.get("examples")
+    if not isinstance(examples, list) or not any(isinstance(example, dict) for example in examples):
+        return node
+    plain: list[Json] = [example for example in examples if not isinstance(example, dict)]
+    snippets: list[Json] = [{"label": as_yaml(body), "body": body} for body in examples if isinstance(body, dict)]
+    return _without(node, "examples") | ({"examples": plain} if plain else {}) | {"defaultSnippets": snippets}
 
 
 def _with_variables(node: Schema) -> Schema:
@@ -234,7 +245,8 @@ def _with_defaults(schema: Schema) -> Schema:
     part: Schema = {"items": {"$ref": f"{_REFERENCE}{Pool.__name__}{_PART}"}}
     complete: Schema = {"items": {"$ref": f"{_REFERENCE}{Pool.__name__}"}}
     return schema | {
-        "properties": {**properties, "defaults": defaults, "pools": properties["pools"] | part},
-        "if": {"not": {"required": ["defaults"]}},
-        "then": {"properties": {"pools": complete}},
+        "properties": {**properties, "defaults": defaults, "pools": _without(properties["pools"], "items")},
+        "if": {"required": ["defaults"]},
+        "then": {"properties": {"pools": part}},
+        "else": {"properties": {"pools": complete}},
     }

@@ -54,7 +54,7 @@ def test_commands_of_the_page_when_counted_then_none_was_overlooked() -> None:
 
 def exemplified(node: object, path: str = "") -> Iterator[tuple[str, Node]]:
     if isinstance(node, dict):
-        if "examples" in node and isinstance(node["examples"], list):
+        if isinstance(node.get("examples", node.get("defaultSnippets")), list):
             yield path, node
         for key, inner in node.items():
             yield from exemplified(inner, f"{path}/{key}")
@@ -70,6 +70,7 @@ FIELDS = dict(exemplified(PUBLISHED))
 def test_example_of_a_field_when_judged_by_the_field_then_fits(path: str) -> None:
     field = FIELDS[path]
     judge = Draft202012Validator({**field, "$defs": PUBLISHED["$defs"]})
-    assert field["examples"]
-    for example in field["examples"]:
+    examples = [*field.get("examples", ()), *(snippet["body"] for snippet in field.get("defaultSnippets", ()))]
+    assert examples
+    for example in examples:
         judge.validate(example)
