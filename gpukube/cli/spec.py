@@ -15,11 +15,15 @@ def validate(*, files: FileOption, sets: SetOption, strict: StrictOption, output
     Exit codes: 0 all is well, 4 something is wrong. What is found goes to stderr, and with -o json, yaml or sarif to
     stdout too; warnings and hints do not change the code.
     """
+    import os
+
     from gpukube import api
+    from gpukube.catalog.learning import learn_refreshed
     from gpukube.cli import output as out
     from gpukube.errors import ExitCode
 
     out.require_format(output, "Validation")
+    learn_refreshed(os.environ, sandbox=False)
     found = api.validate(files, sets=sets, strict=strict)
     document = api.validation_document(found)
     if output != "github":  # its annotations stand in the log themselves

@@ -18,6 +18,8 @@ from gpukube.gpu.refusal import CatalogueError, nearest
 from gpukube.gpu.tables import instance_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpukube.gpu.tables import MachineRow
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Status",
     "catalogue_date",
     "find_machine",
+    "learn",
     "machines",
     "refuse_reason",
     "require_machine",
@@ -120,6 +123,10 @@ _WARNED: Final[dict[Status, str]] = {
 }
 
 
+_LEARNT: Final[dict[tuple[str, str], Machine]] = {}
+"""Machines that a refresh of the catalogue has found beyond the embedded table; written by `learn` alone."""
+
+
 def catalogue_date() -> str:
     """Give the date of the embedded table, YYYY-MM-DD; to be named with prices and refusals."""
     return instance_table()["asOf"]
@@ -133,7 +140,19 @@ def machines(provider: str | None = None) -> tuple[Machine, ...]:
 def find_machine(provider: str, name: str) -> Machine | None:
     """Find a machine by the cloud's exact spelling; None when unknown or when the name fits several rows."""
     found = _by_name().get((provider, name), ())
+    if not found:
+        return _LEARNT.get((provider, name))
     return found[0] if len(found) == 1 else None
+
+
+def learn(found: Iterable[Machine]) -> None:
+    """Make machines known by name that the embedded table lacks, in place of those that were learnt before.
+
+    By name only: what a model and a count mean rests on the embedded table, so that a spec means the same wherever it
+    is read. A spec that names a learnt type is refused where it was not learnt, and never means another machine.
+    """
+    _LEARNT.clear()
+    _LEARNT.update({(m.provider, m.name): m for m in found if (m.provider, m.name) not in _by_name()})
 
 
 def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None = None) -> Machine:
@@ -197,6 +216,7 @@ def _unknown(provider: str, name: str) -> CatalogueError:
     return CatalogueError(
         f'"{name}" is no GPU instance type of {provider} in the catalogue of {catalogue_date()}',
         fix=f"write {choices[0]}, or a near one: {', '.join(choices[1:4])}",
+        why="a type that is newer than that is known after gpukube catalog refresh",
         code="instance-type",
     )
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.catalog.cache import cache_file, read_cache
+from gpukube.catalog.cache import cache_file, read_cache, write_cache
 from gpukube.gpu.machines import machines
+from gpukube.gpu.refreshed import Offer, Stock
 from gpukube.sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import run_process
@@ -258,6 +259,37 @@ def test_spec_when_prices_were_refreshed_then_it_means_the_same_machines(gpukube
     text = cached().read_text().replace('"name": "Standard_NC4as_T4_v3"', '"name": "Standard_NC4as_T4_v9"')
     cached().write_text(text)
     assert gpukube("pool", "plan", "-f", spec, "-o", "json").json() == before
+
+
+def test_spec_when_a_refresh_found_a_new_type_then_it_can_be_named_and_is_not_chosen_by_its_gpu(
+    gpukube: Gpukube, tmp_path: Path
+) -> None:
+    train = {"provider": "eks", "account": "111122223333", "region": "us-east-1", "name": "train"}
+    pool = {"name": "new", "clusters": ["train"], "instanceType": "g9.xlarge", "nodes": {"count": 1}}
+    spec = tmp_path / "pools.yaml"
+    document = {
+        "apiVersion": "gpukube.io/v1alpha1", "kind": "GPUNodePools", "metadata": {"name": "ml"},
+        "clusters": {"train": train}, "pools": [pool],
+    }  # fmt: skip
+    spec.write_text(json.dumps(document))
+    refused = gpukube("validate", "-f", spec, sandbox=False)
+    assert refused.code == 4
+    assert '"g9.xlarge" is no GPU instance type of eks in the catalogue of 2026-11-21' in refused.err
+    assert "why: a type that is newer than that is known after gpukube catalog refresh" in refused.err
+
+    new = Stock(
+        "eks", "us-east-1", "2027-01-01T00:00:00Z", (Offer("g9.xlarge", "L4", 1, 4, 16, "amd64", price_usd_h=0.1),)
+    )
+    write_cache(cached(sandbox=False), [new])
+    known = gpukube("validate", "-f", spec, sandbox=False)
+    assert "is no GPU instance type" not in known.err
+    by_gpu = {key: value for key, value in pool.items() if key != "instanceType"} | {"gpu": {"model": "L4", "count": 1}}
+    spec.write_text(json.dumps({**document, "pools": [by_gpu]}))
+    found = gpukube("explain", "owner", "new", "-f", spec, "-o", "json", sandbox=False)
+    assert "g9.xlarge" not in found.out
+    cached(sandbox=False).unlink()
+    spec.write_text(json.dumps(document))
+    assert gpukube("validate", "-f", spec, sandbox=False).code == 4, "what was learnt is forgotten with its file"
 
 
 def test_refresh_when_an_sdk_is_missing_then_its_extra_is_named_and_the_others_are_read(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpukube.gpu.catalogue import (
@@ -13,8 +15,10 @@ from gpukube.gpu.catalogue import (
     parse_model,
     refuse_reason,
     require_machine,
+    resolve_machine,
     warn_reason,
 )
+from gpukube.gpu.machines import learn
 
 
 def test_find_machine_when_known_then_gives_the_row() -> None:
@@ -163,3 +167,20 @@ def test_require_machine_when_retired_then_refused_under_its_exact_name(machine:
     with pytest.raises(CatalogueError) as caught:
         require_machine(machine.provider, machine.name)
     assert (caught.value.code, caught.value.why) == ("instance-type-refused", machine.notes)
+
+
+def test_learn_when_types_are_new_then_found_by_name_alone_until_others_are_learnt() -> None:
+    base = find_machine("eks", "g6.xlarge")
+    assert base is not None
+    new, same = replace(base, name="g9.xlarge", price_usd_h=0.01), replace(base, price_usd_h=0.01)
+    try:
+        learn([new, same])
+        assert find_machine("eks", "g9.xlarge") == new
+        assert require_machine("eks", "g9.xlarge") == new
+        assert find_machine("aks", "g9.xlarge") is None
+        assert find_machine("eks", "g6.xlarge") == base, "the embedded table stays as it is"
+        assert new not in machines("eks")
+        assert resolve_machine("eks", parse_model("L4"), 1).machine == base
+    finally:
+        learn([])
+    assert find_machine("eks", "g9.xlarge") is None

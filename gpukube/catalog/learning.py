@@ -1,0 +1,31 @@
+"""Names of new instance types for the commands that read specs.
+
+Lives here: taking them from the file of refreshed data. Must not live here: prices, and what a model and a count mean;
+both stay as embedded for those commands (gpukube.gpu.machines.learn).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.gpu.machines import learn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["learn_refreshed"]
+
+
+def learn_refreshed(environ: Mapping[str, str], *, sandbox: bool) -> None:
+    """Make the types known that a refresh has found beyond the embedded table.
+
+    A file that cannot be used teaches nothing; the catalog commands tell of it.
+    """
+    from gpukube.catalog.cache import cache_file, read_cache  # noqa: PLC0415 - most runs have no such file
+    from gpukube.gpu.refreshed import lay_over  # noqa: PLC0415 - as above
+
+    file = cache_file(environ, sandbox=sandbox)
+    if not file.exists():
+        learn(())
+        return
+    learn(entry.machine for entry in lay_over(read_cache(file).stocks) if entry.source == "refreshed")
