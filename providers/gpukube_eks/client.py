@@ -27,6 +27,7 @@ from gpukube_eks.failures import code_of, explained, unless
 from gpukube_eks.meanings import exists, issue_error, update_error
 from gpukube_eks.observe import STATES, health_of, is_ours, observe_group
 from gpukube_eks.places import check_version, choose_role, choose_subnets, reserved_zone
+from gpukube_eks.purchase import capacity_fields, capacity_type, read_capacity
 from gpukube_eks.refusals import unchangeable
 from gpukube_eks.region import Region
 from gpukube_eks.templates import LaunchTemplates
@@ -236,21 +237,25 @@ class EksCloud:
         return choose_subnets(target, sets, listed, known, self._region.offering_zones(target.machine.name))
 
     def _reserved(self, target: Target, same: Answer, native: Sequence[str]) -> Target:
-        """Put a pool into the zone of its reservation, which is looked at before the pool is made.
+        """Put a pool into the zone of its reservation, which is looked at before machines are to come from it.
 
-        A live group that works is left alone: a block that is over would refuse every plan otherwise.
+        A live group that has it already is left alone: a block that is over would refuse every plan otherwise. One that
+        shall change to it stays where it is, so that the reservation must be there too.
         """
         reservation = target.capacity.reservation
-        if (
-            reservation is None
-            or not reservation.id.startswith("cr-")
-            or STATES.get(str(same.get("status"))) == "ready"
-        ):
+        lives = bool(same) and STATES.get(str(same.get("status")), "busy") in ("ready", "busy")
+        if reservation is None or not reservation.id.startswith("cr-"):
             return target
-        live = self._region.reservation(reservation.id)
-        if not live:
+        if lives and capacity_fields(target.capacity) == self._capacity_of(same):
             return target
-        return replace(target, zones=(reserved_zone(target, live, set(self._region.zones(native).values())),))
+        if not (live := self._region.reservation(reservation.id)):
+            return target
+        stays = lives and capacity_type(target.capacity) == same.get("capacityType")
+        subnets = native or (_texts(same.get("subnets")) if stays else ())
+        return replace(target, zones=(reserved_zone(target, live, set(self._region.zones(subnets).values())),))
+
+    def _capacity_of(self, group: Answer) -> dict[str, object]:
+        return read_capacity(group.get("capacityType"), self._templates.data_of(group))
 
     def _zones_of(self, groups: Iterable[Answer]) -> dict[str, str]:
         return self._region.zones(name for group in groups for name in _texts(group.get("subnets")))

@@ -351,13 +351,50 @@ def test_complete_when_the_reservation_may_not_be_read_leaves_it_to_eks(aws: Fak
     assert cloud.complete(desired) == desired
 
 
-def test_complete_when_the_pool_runs_does_not_look_at_its_reservation(aws: FakeAws, cloud: EksCloud) -> None:
-    desired = desired_of(eks_target("g4dn.xlarge", capacity=RESERVED))
-    aws.groups["a100mig"] = {"nodegroupName": "a100mig", "status": "ACTIVE", "nodeRole": "nodes", "subnets": ["s"]}
+def living(aws: FakeAws, cloud: EksCloud, capacity: Capacity, zone: str) -> None:
+    """Make the pool, and let it run in a subnet of a zone."""
+    aws.offered = ["us-east-1a", "us-east-1b"]
+    aws.subnets = [{"SubnetId": f"subnet-{one}", "AvailabilityZone": f"us-east-1{one}"} for one in "ab"]
+    native = {"nodeRole": "nodes", "subnets": [f"subnet-{zone}"]}
+    cloud.send(desired_of(eks_target("g4dn.xlarge", capacity=capacity, native=native)).create)
+    template = {"id": "gpukube/train/a100mig", "version": "1"}  # the fake finds templates by their names
+    aws.groups["a100mig"] |= {"status": "ACTIVE", "launchTemplate": template}
+    aws.calls.clear()
 
-    cloud.complete(desired)
+
+def test_complete_when_the_pool_has_its_reservation_does_not_look_at_it(aws: FakeAws, cloud: EksCloud) -> None:
+    living(aws, cloud, RESERVED, "b")
+
+    cloud.complete(desired_of(eks_target("g4dn.xlarge", capacity=RESERVED)))
 
     assert "describe_capacity_reservations" not in aws.calls
+
+
+@pytest.mark.parametrize(("zone", "fits"), [("a", False), ("b", True)])
+def test_complete_when_a_live_pool_shall_change_to_a_reservation_looks_where_it_is(
+    aws: FakeAws, cloud: EksCloud, zone: str, fits: bool  # noqa: FBT001 - a table's column
+) -> None:  # fmt: skip
+    living(aws, cloud, Capacity("on-demand"), zone)
+    aws.reservations = [IN_B]
+    desired = desired_of(eks_target("g4dn.xlarge", capacity=RESERVED))
+
+    if fits:
+        assert cloud.complete(desired) != desired
+    else:
+        with pytest.raises(SpecError, match=r"is in us-east-1b, and .* in us-east-1a"):
+            cloud.complete(desired)
+
+
+def test_complete_when_a_block_takes_the_place_of_a_live_pool_goes_to_its_zone(aws: FakeAws, cloud: EksCloud) -> None:
+    living(aws, cloud, Capacity("on-demand"), "a")
+    aws.reservations = [{**IN_B, "ReservationType": "capacity-block"}]
+    block = Capacity("reserved", reservation=Reservation("capacityBlock", "cr-1"))
+    aws.cluster["resourcesVpcConfig"] = {"subnetIds": ["subnet-a", "subnet-b"]}
+
+    group = cloud.complete(desired_of(eks_target("g4dn.xlarge", capacity=block))).create.params["nodegroup"]
+
+    assert isinstance(group, dict)
+    assert group["subnets"] == ["subnet-b"]
 
 
 def test_complete_when_the_version_is_not_the_clusters_refuses(aws: FakeAws, cloud: EksCloud) -> None:
