@@ -38,7 +38,7 @@ class FieldPage:
         default: What holds when it is not written; None when nothing does, or the description says it.
         choices: What alone it may be; () when any text will do.
         known: What the catalogue knows of it; other texts are taken too.
-        limits: Its range, "1 to 64", or the regular expression it must match; "" when there are none.
+        limits: Its range, "1 to 64", or the form of its text, "twelve digits are needed"; "" when there are none.
         description: What it means.
         examples: Values as in JSON.
         providers: The clouds whose form of a cluster has it; () for all.
@@ -272,8 +272,8 @@ def _known(node: Schema) -> list[Json]:
 
 
 def _limits(node: Schema) -> str:
-    if pattern := node.get("pattern"):
-        return str(pattern).removesuffix(f"|{VARIABLE}")
+    if "pattern" in node:
+        return str(node["patternErrorMessage"])
     low, above, high = (node.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
     if low is not None and high is not None:
         return f"{low} to {high}"

@@ -13,30 +13,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from gpukube.errors import Diagnostic, Where
 from gpukube.spec.fields import Field, keys_of, lookup, places_in_pool
+from gpukube.spec.formats import FORMATS
 from gpukube.spec.model import (
-    AWS_ACCOUNT,
-    AZURE_GROUP,
-    AZURE_NAME,
-    CLUSTER_KEY,
-    KUBERNETES_VERSION,
-    LABEL_VALUE,
     NODES,
-    PERCENT,
     PROVIDERS,
     SHARE,
     TYPE_MAP,
     TYPE_NAME,
-    UUID,
     Pool,
     PoolSettings,
     SpecModel,
-)
-from gpukube.spec.reserved import (
-    ARM_RESERVATION_GROUP,
-    CAPACITY_BLOCK,
-    CAPACITY_RESERVATION,
-    DURATION,
-    RESERVATION,
 )
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted, shown
 
@@ -227,7 +213,7 @@ def _write_provider(written: str) -> str:
 
 
 def _key_format(c: _Context) -> Diagnostic:
-    message = f"{c.positions.path(c.path[:-1])} has the key {quoted(c.key)}; {_FORMATS[str(c.limits['pattern'])]}"
+    message = f"{c.positions.path(c.path[:-1])} has the key {quoted(c.key)}; {FORMATS[str(c.limits['pattern'])]}"
     return Diagnostic("format", c.positions.key_at(c.path), message, fix="write for example train-aks")
 
 
@@ -256,28 +242,11 @@ _LIMITS: Final[dict[str, tuple[str, str]]] = {
     "le": ("it can be at most", "{} or less"),
 }
 
-# pattern -> what it wants.
-_FORMATS: Final[dict[str, str]] = {
-    LABEL_VALUE: 'at most 63 letters, digits, "-", "_" or ".", with a letter or digit at both ends are needed',
-    CLUSTER_KEY: 'at most 63 letters, digits, "-" or "_", with a letter or digit at both ends are needed',
-    AWS_ACCOUNT: "twelve digits are needed",
-    AZURE_GROUP: "letters, digits, _ ( ) - and . are needed, at most 90, without . at the end",
-    AZURE_NAME: "letters, digits, _ - and . are needed, a letter or digit first",
-    UUID: "an id such as 11111111-2222-3333-4444-555555555555 is needed",
-    KUBERNETES_VERSION: "a version such as 1.34, 1.34.2 or 1.34.1-gke.1829000 is needed",
-    PERCENT: "a number of nodes, or a share such as 33% is needed",
-    CAPACITY_BLOCK: "the id of a Capacity Block is needed, cr- and hexadecimal digits",
-    CAPACITY_RESERVATION: "the id of a capacity reservation (cr-...) or the ARN of a resource group is needed",
-    ARM_RESERVATION_GROUP: "the ARM id of a capacity reservation group is needed",
-    RESERVATION: "a reservation's name, or projects/OWNER/reservations/NAME is needed",
-    DURATION: "a number and s, m, h or d is needed",
-}
-
 
 def _format(c: _Context) -> Diagnostic:
     if not c.value:
         return _too_short(c)
-    wanted = _FORMATS[str(c.limits["pattern"])]
+    wanted = FORMATS[str(c.limits["pattern"])]
     return c.say("format", f"is {c.seen}; {wanted}", f"write for example {c.assign(c.example or '...')}")
 
 

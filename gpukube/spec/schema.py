@@ -8,7 +8,8 @@ here: `defaults` exists; a pool (and every mapping in it) may be incomplete when
 ${NAME} has its final form only later. An empty value is no value: null is allowed in native fields alone.
 
 Only what yaml-language-server understands is used, in the forms of which it makes short messages: a cluster is chosen
-by `if` on its provider, because a `oneOf` is answered with the complaints of a cloud that nobody meant.
+by `if` on its provider, because a `oneOf` is answered with the complaints of a cloud that nobody meant. Keywords of its
+own are `patternErrorMessage` and `defaultSnippets`; other tools ignore them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import copy
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from gpukube.spec.fields import as_yaml
+from gpukube.spec.formats import FORMATS
 from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS, GPUNodePools, Pool, PoolSettings
 from gpukube.spec.vocabulary import LISTS, TYPES, WORDS
 
@@ -116,7 +118,8 @@ def _closed(node: Schema) -> Schema:
         return node
     ((pattern, values),) = patterns.items()
     rest = _without(node, "patternProperties")
-    return rest | {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
+    names: Schema = {"pattern": pattern, "patternErrorMessage": FORMATS[pattern]}
+    return rest | {"propertyNames": names, "additionalProperties": values}
 
 
 def _per_provider(node: Schema) -> Schema:
@@ -144,7 +147,7 @@ def _with_snippets(node: Schema) -> Schema:
 def _with_variables(node: Schema) -> Schema:
     """Let ${NAME} stand for a text that has to be of a form, or one of a few."""
     if isinstance(pattern := node.get("pattern"), str):
-        return node | {"pattern": f"{pattern}|{VARIABLE}"}
+        return node | {"pattern": f"{pattern}|{VARIABLE}", "patternErrorMessage": FORMATS[pattern]}
     if isinstance(node.get("enum"), list) and node.get("type") == "string":
         choices: list[Json] = [{"enum": node["enum"]}, {"pattern": VARIABLE}]
         return _without(node, "enum") | {"anyOf": choices}
