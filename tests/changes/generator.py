@@ -63,6 +63,10 @@ class Choices:
         taints: Taints, odd ones too.
         owners: `driver` and `devicePlugin`.
         native: Fields of the escape hatch by path; of several for one pool at most one.
+        reserved: Where reserved machines come from, by instance type.
+        versions: Of Kubernetes.
+        upgrades: How nodes are replaced.
+        pods: Most pods of a node.
         prices: Highest Spot prices.
     """
 
@@ -76,6 +80,10 @@ class Choices:
     taints: tuple[tuple[str, str], ...]
     owners: tuple[Mapping[str, object], ...]
     native: Mapping[str, tuple[object, ...]]
+    reserved: Mapping[str, tuple[Mapping[str, object], ...]]
+    versions: tuple[str, ...]
+    upgrades: tuple[Mapping[str, object], ...]
+    pods: tuple[int, ...]
     prices: tuple[float | None, ...] = (None,)
 
 
@@ -123,6 +131,10 @@ EKS = Choices(
         {"devicePlugin": {"owner": "none"}},
         {"devicePlugin": {"owner": "cloud"}},
     ),
+    reserved={"p4d.24xlarge": ({"eks": {"capacityReservation": "cr-0fedcba9876543210"}},)},
+    versions=("1.34",),
+    upgrades=({"maxUnavailable": 2}, {"maxUnavailable": "33%", "maxSurge": 0}, {"maxSurge": 1}),
+    pods=(29, 110),
     native={
         "nodeRole": ("arn:aws:iam::111122223333:role/other-nodes",),
         "releaseVersion": ("1.34.2-20260714",),
@@ -171,6 +183,20 @@ AKS = Choices(
         {"devicePlugin": {"owner": "none"}},
         {"devicePlugin": {"owner": "cloud"}},
     ),
+    reserved=dict.fromkeys(
+        ("Standard_NC4as_T4_v3", "Standard_NC24ads_A100_v4", "Standard_NV36ads_A10_v5"),
+        (
+            {
+                "aks": {
+                    "capacityReservationGroup": f"/subscriptions/{'1' * 8}-2222-3333-4444-{'5' * 12}/resourceGroups/ml"
+                    "/providers/Microsoft.Compute/capacityReservationGroups/drawn"
+                }
+            },
+        ),
+    ),
+    versions=("1.34", "1.34.2", "1.33"),
+    upgrades=({"maxSurge": 1}, {"maxSurge": "33%"}, {"maxSurge": 0, "maxUnavailable": 1}),
+    pods=(30, 250),
     native={},
     prices=(None, 9.5, 0.12345),
 )
@@ -201,6 +227,17 @@ GKE = Choices(
         {"devicePlugin": {"owner": "none"}, "driver": {"owner": "none"}},
         {"devicePlugin": {"owner": "none"}},
     ),
+    reserved=dict.fromkeys(
+        ("g2-standard-4", "a2-highgpu-1g", "a2-ultragpu-2g", "a3-highgpu-8g"),
+        (
+            {"gke": {"reservation": "drawn"}},
+            {"gke": {"flexStart": {"maxRunDuration": "7d"}}},
+            {"gke": {"queued": {}}},
+        ),
+    ),
+    versions=("1.34", "1.34.1"),
+    upgrades=({"maxSurge": 1}, {"maxSurge": 0, "maxUnavailable": 1}),
+    pods=(32, 110),
     native={
         "upgradeSettings.strategy": ("SURGE", "BLUE_GREEN"),
         "networkConfig.podRange": ("pods",),
@@ -326,7 +363,7 @@ def _draw_pool(draw: _Draw, number: int) -> Pool:
         if rng.random() < 0.2:
             pool = {"name": f"Intent.{number}", "names": {cloud: name}}
         machine = rng.choice(choices.machines)
-        pool |= _size(rng) | _machine(rng, cloud, machine) | _sharing(rng, machine) | _extras(rng, choices)
+        pool |= _size(rng) | _machine(rng, cloud, machine) | _sharing(rng, machine) | _extras(rng, choices, machine)
         pool |= _native(rng, cloud, draw.native)
         for path in paths_of([{"pools": [pool]}]):
             pool |= BESIDES.get(path, {})
@@ -370,7 +407,7 @@ def _sharing(rng: Random, machine: Machine) -> Pool:
     return {"sharing": sharing} if sharing else {}
 
 
-def _extras(rng: Random, choices: Choices) -> Pool:
+def _extras(rng: Random, choices: Choices, machine: Machine) -> Pool:
     found: Pool = {}
 
     def maybe(chance: float, field: str, value: Callable[[], object]) -> None:
@@ -390,7 +427,11 @@ def _extras(rng: Random, choices: Choices) -> Pool:
     maybe(0.4, "taints", lambda: _taints(rng, choices))
     maybe(0.3, "gpuTaint", lambda: rng.choice((True, False)))
     maybe(0.2, "deletionProtection", lambda: rng.choice((True, False)))
-    maybe(0.4, "capacity", lambda: _capacity(rng, choices))
+    maybe(0.5, "capacity", lambda: _capacity(rng, choices, machine))
+    maybe(0.2, "kubernetesVersion", lambda: rng.choice(choices.versions))
+    maybe(0.2, "upgrade", lambda: dict(rng.choice(choices.upgrades)))
+    maybe(0.2, "maxPodsPerNode", lambda: rng.choice(choices.pods))
+    maybe(0.1, "silence", lambda: [{"rule": "instance-status", "reason": "drawn"}])
     if rng.random() < 0.3:
         found |= rng.choice(choices.owners)
     return found
@@ -401,10 +442,11 @@ def _taints(rng: Random, choices: Choices) -> list[Pool]:
     return [{"key": key, **({"value": value} if value else {}), "effect": rng.choice(EFFECTS)} for key, value in keys]
 
 
-def _capacity(rng: Random, choices: Choices) -> Pool:
+def _capacity(rng: Random, choices: Choices, machine: Machine) -> Pool:
     price = rng.choice(choices.prices)
     spot: Pool = {"type": "spot", **({} if price is None else {"maxPrice": price})}
-    return rng.choice((spot, spot, {"type": "on-demand"}))
+    forms = [{"type": "reserved", "reserved": dict(form)} for form in choices.reserved.get(machine.name, ())]
+    return rng.choice((spot, spot, *forms, {"type": "on-demand"}))
 
 
 def _native(rng: Random, cloud: str, native: list[tuple[str, tuple[object, ...]]]) -> Pool:
@@ -429,6 +471,7 @@ WITH: Mapping[str, Mapping[str, object]] = {
 
 
 BESIDES: Mapping[str, Pool] = {
+    "capacity.reserved.eks.capacityReservation": {"zones": ["us-east-1b"]},
     "gke.autoscaling.locationPolicy": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
     "gke.config.consolidationDelay": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
     "aks.scaleSetEvictionPolicy": {"capacity": {"type": "spot"}},
@@ -457,12 +500,14 @@ def paths_of(documents: list[Document]) -> set[str]:
 
 OPEN = ("labels", "tags", "names", "zones", "clusters")
 """Mappings and lists whose content is the user's."""
+WHOLE = ("nodeRepairConfigOverrides", "additionalNodeNetworkConfigs", "secondaryBootDisks")
+"""Native lists that a spec writes as a whole."""
 
 
 def _paths(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, inner in value.items():
         path = f"{prefix}{name}"
-        one = inner[0] if isinstance(inner, list) and inner and name != "nodeRepairConfigOverrides" else inner
+        one = inner[0] if isinstance(inner, list) and inner and name not in WHOLE else inner
         if isinstance(one, Mapping) and path not in OPEN:
             yield from _paths(one, f"{path}.")
         else:

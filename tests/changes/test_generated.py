@@ -11,8 +11,6 @@ from tests.changes.world import CLOUDS, Document, Pool, World, address, differen
 BATCHES, SIZE = 6, 10
 KEY = "here"
 FIELDS = {field.alias or name for name, field in PoolModel.model_fields.items()} - set(CLOUDS)
-ABSENT = {"eks": set[str](), "aks": {"image"}, "gke": set[str]()}
-"""Cloud -> fields that none of its pools can have: AKS has no image families."""
 
 
 def batch(cloud: str, number: int) -> list[Document]:
@@ -50,7 +48,7 @@ def test_specs_when_drawn_then_all_differ_and_every_field_is_in_some() -> None:
         portable = {path.partition(".")[0] for path in paths if not path.startswith(f"{cloud}.")}
         native = {path.removeprefix(f"{cloud}.") for path in paths if path.startswith(f"{cloud}.")}
         assert len({str(document["pools"]) for document in documents}) == BATCHES * SIZE
-        assert portable == FIELDS - ABSENT[cloud]
+        assert portable == FIELDS
         assert native == NATIVE_OF[cloud].keys() - SKIPPED_NATIVE[cloud].keys()
 
 
