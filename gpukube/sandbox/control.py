@@ -125,17 +125,35 @@ class _Control:
     async def settings(self, request: Request) -> Json:
         """`speed`; AKS: `throttling`, `limits` {name: [burst, per second]}, `pageSize`, `pace` {name: sandbox seconds}.
 
+        AKS too: `emptyGroups`, ids of capacity reservation groups without a reservation.
+
         GKE: `gkePace`. EKS: `eksPace`, `eksDegradedBusy` (a DEGRADED node group refuses updates), `pageSize` too.
         """
         body, world = await _object(request), self._world
         _require_keys(
-            body, {"speed", "throttling", "limits", "pace", "pageSize", "gkePace", "eksPace", "eksDegradedBusy"}
+            body,
+            {
+                "speed",
+                "throttling",
+                "limits",
+                "pace",
+                "pageSize",
+                "emptyGroups",
+                "gkePace",
+                "eksPace",
+                "eksDegradedBusy",
+            },
         )
         if "speed" in body:
             world.clock.set_speed(float(str(body["speed"])))
         if "pageSize" in body:
             world.aks.page_size = int(str(body["pageSize"]))
             world.eks.page_size = world.aks.page_size or 100
+        groups = body.get("emptyGroups", [])
+        if not isinstance(groups, list):
+            message = "emptyGroups must be a list of ids"
+            raise ValueError(message)  # noqa: TRY004 - the caller's mistake, told like the others
+        world.aks.empty_groups |= {str(group).lower() for group in groups}
         if "throttling" in body:
             world.aks.throttle.enabled = bool(body["throttling"])
         for name, pair in _items(body, "limits"):

@@ -324,7 +324,7 @@ def deny(info: SandboxInfo, cluster: str, *denied: tuple[str, str]) -> None:
 
 
 def configure(info: SandboxInfo, **settings: object) -> Json:
-    """Set `speed`, `throttling`, `limits`, `pace`, `pageSize`, `gkePace` of the running process.
+    """Set `speed`, `throttling`, `limits`, `pace`, `pageSize`, `emptyGroups`, `gkePace` of the running process.
 
     `reset` undoes all but speed.
     """

@@ -59,6 +59,7 @@ class AksService:
     Attributes:
         plan: Asked at the start of each operation (cluster, pool, kind, size) what shall go wrong with it; may raise a
             Refusal for what the service notices at once.
+        empty_groups: Capacity reservation groups without a reservation, by their ids in lower case.
         page_size: Pools per page of a list; 0 = all (what the service's own size is, is unconfirmed).
     """
 
@@ -67,6 +68,7 @@ class AksService:
     throttle: Throttle
     pace: Pace = field(default_factory=Pace)
     page_size: int = 0
+    empty_groups: set[str] = field(default_factory=set)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
 
@@ -81,6 +83,7 @@ class AksService:
         self.throttle.reset()
         self.pace = Pace()
         self.page_size = 0
+        self.empty_groups.clear()
 
     @property
     def poll_after_s(self) -> float:
@@ -160,6 +163,8 @@ class AksService:
     def _create(self, cluster: Cluster, name: str, sent: Json) -> Answer:
         properties = with_defaults(sent, cluster.facts)
         check_pool(properties, cluster.facts, creating=True)
+        if str(properties.get("capacityReservationGroupID", "")).lower() in self.empty_groups:
+            del properties["capacityReservationGroupID"]  # with a warning (docs: aks/use-capacity-reservation-groups)
         cluster.require_idle(self.clock.now())
         failure = self.plan(cluster, name, "Creating", str(properties["vmSize"]))
         pool = cluster.pools[name] = Pool(name, finish_defaults(properties))

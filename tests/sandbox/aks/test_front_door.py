@@ -175,6 +175,14 @@ def test_reservation_when_the_identity_of_the_cluster_is_its_own_then_refused(sa
     assert (answer.status_code, answer.json()["code"], identity) == (400, "BadRequest", "SystemAssigned")
 
 
+def test_reservation_when_the_group_is_empty_then_the_pool_is_made_without_it(arm: Arm) -> None:
+    group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.Compute/capacityReservationGroups"
+    daemon.configure(arm.info, emptyGroups=[f"{group}/Empty"])
+    made = {name: arm.create(name, {**T4, "capacityReservationGroupID": f"{group}/{name}"}) for name in ("empty", "t4")}
+    assert "capacityReservationGroupID" not in made["empty"]
+    assert made["t4"]["capacityReservationGroupID"] == f"{group}/t4"
+
+
 def test_autoscaling_when_node_provisioning_is_auto_then_refused(sandbox: SandboxInfo) -> None:
     daemon.add_cluster(sandbox, SUBSCRIPTION, GROUP, NAME, options={"nodeProvisioningMode": "Auto"})
     body = {"properties": {**T4, "enableAutoScaling": True, "minCount": 0, "maxCount": 1}}

@@ -132,6 +132,19 @@ def test_version_when_it_does_not_go_with_the_cluster_is_refused_by_us_as_by_aks
     assert "NodePoolMcVersionIncompatible" in str(theirs.value)
 
 
+def test_reservation_when_its_group_is_empty_is_a_difference_of_the_pool_that_aks_makes(
+    cloud: AksCloud, follow: Follow, sandbox: SandboxInfo
+) -> None:
+    """AKS makes it all the same, from machines that nobody reserved (docs: aks/use-capacity-reservation-groups)."""
+    daemon.configure(sandbox, emptyGroups=[GROUP.id.upper()])
+    desired = desire(make_target(T4, capacity=Capacity("reserved", reservation=GROUP)))
+    assert follow(cloud, cloud.send(desired.create)).done
+    changes = diff_fields(desired.fields, find(cloud).fields)
+
+    assert {change.field for change in changes} == {"capacity.type", "capacity.reserved.aks.capacityReservationGroup"}
+    assert {PROVIDER.update_row(change).kind for change in changes} == {"replace"}
+
+
 @pytest.mark.parametrize(
     ("options", "target", "code"),
     [
