@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube import api
-from gpukube.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from gpukube.errors import Diagnostic
 
 __all__ = [
     "FOLDER",
@@ -73,14 +70,8 @@ def _marks(text: str) -> Iterator[Expected]:
 
 def findings(name: str) -> list[Expected]:
     """Validate a file of the working directory, as the command does, and give what is said of it."""
-    return sorted(Expected(d.where.line, d.where.column, d.severity, d.code) for d in _said(name))
-
-
-def _said(name: str) -> Iterable[Diagnostic]:
-    try:
-        return api.prepare(api.load([name], environ={})).warnings
-    except SpecError as error:
-        return error.diagnostics
+    found = api.validate([name], environ={}).findings
+    return sorted(Expected(d.where.line, d.where.column, d.severity, d.code) for d in found)
 
 
 def without_marks(text: str) -> str:

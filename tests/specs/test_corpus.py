@@ -64,14 +64,15 @@ def test_corpus_when_counted_then_it_is_large_and_no_cloud_is_left_out() -> None
     assert min(per_cloud[cloud] for cloud in CLOUDS) >= LEAST // 5
 
 
-def test_command_when_given_the_folders_then_ends_as_the_marks_say(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("words", "fatal"), [([], {"error"}), (["--strict"], {"error", "warning"})])
+def test_command_when_given_each_file_then_ends_as_the_marks_say(
+    words: list[str], fatal: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(FOLDER)
     codes = {}
     for file in ALL:
-        code = app.run(["validate", "-f", str(file.relative_to(FOLDER))])
-        if code != (4 if "error" in severities(file) else 0):
+        code = app.run(["validate", "-f", str(file.relative_to(FOLDER)), *words])
+        if code != (4 if severities(file) & fatal else 0):
             codes[by_name(file)] = code
     assert codes == {}
     assert "Traceback" not in capsys.readouterr().err
