@@ -198,6 +198,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "aks-untainted": "GPK554",
     "aks-driver-mig": "GPK555",
     "aks-own-driver": "GPK556",
+    "aks-ultra-zones": "GPK557",
     # GKE: gpukube_gke.codes.
     "gke-name": "GPK601",
     "gke-zone": "GPK602",

@@ -82,6 +82,10 @@ def _is_spot(target: Target) -> bool:
     return target.capacity.type == "spot"
 
 
+def _has_many_zones(target: Target) -> bool:
+    return len(target.zones) > 1
+
+
 def _is_arm(target: Target) -> bool:
     return target.machine.arch == "arm64"
 
@@ -115,6 +119,7 @@ _LOW_DEFAULT, _HIGH_DEFAULT = 80, 85
 """Of imageGcLowThreshold and imageGcHighThreshold (docs: aks/custom-node-configuration)."""
 
 _RESERVING: Final = "learn.microsoft.com/azure/virtual-machines/capacity-reservation-overview"
+_HOSTS: Final = "learn.microsoft.com/azure/virtual-machines/dedicated-hosts"
 _TRUSTED: Final = "learn.microsoft.com/azure/aks/use-trusted-launch"
 _FIPS: Final = "learn.microsoft.com/azure/aks/node-images"
 _SCALE_DOWN: Final = "learn.microsoft.com/azure/aks/scale-down-mode"
@@ -149,10 +154,35 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
     Combination(
         "aks-placement-zones",
         "aks.proximityPlacementGroupID",
-        _all(_is_given("proximityPlacementGroupID"), lambda target: len(target.zones) > 1),
+        _all(_is_given("proximityPlacementGroupID"), _has_many_zones),
         "a proximity placement group is in one zone, and the pool has several",
         "name one zone, or take the group away",
         "learn.microsoft.com/azure/aks/reduce-latency-ppg",
+    ),
+    Combination(
+        "aks-placement-zones",
+        "aks.hostGroupID",
+        _all(_is_given("hostGroupID"), _has_many_zones),
+        "a group of dedicated hosts is in one zone, and the pool has several",
+        "name the zone of the group, or take it away",
+        _HOSTS,
+    ),
+    Combination(
+        "aks-native-combination",
+        "aks.hostGroupID",
+        _all(_is_given("hostGroupID"), _is_given("proximityPlacementGroupID")),
+        "dedicated hosts take no proximity placement group",
+        "take one of hostGroupID and proximityPlacementGroupID away",
+        _HOSTS,
+    ),
+    Combination(
+        "aks-ultra-zones",
+        "aks.enableUltraSSD",
+        _all(_is_on("enableUltraSSD"), lambda target: not target.zones),
+        "Ultra Disks are in zones, and the pool names none",
+        "name zones that have them",
+        "learn.microsoft.com/azure/aks/use-ultra-disks",
+        "warning",
     ),
     Combination(
         "aks-placement",
