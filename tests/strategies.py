@@ -161,7 +161,7 @@ def _mended(draw: st.DrawFn, pool: Node, number: int, clusters: Mapping[str, Nod
         pool.get(part, {}).pop(key, None)  # what an owner allows, and both being 0, are rules of their own
     if pool.get("upgrade", {}).get("maxSurge") in (0, "0%"):
         pool["upgrade"] = {}
-    return {key: value for key, value in pool.items() if key != "silence"} | gpu | changes
+    return pool | gpu | changes
 
 
 def _sharing(sharing: Node) -> Node:

@@ -1,18 +1,21 @@
-"""Schema and loader judge alike: specs drawn from the schema, one thing in each made wrong."""
+"""Schema and loader judge alike: specs drawn from the schema, one thing in each made wrong; every spec of the tests."""
 
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from gpukube.errors import SpecError
-from gpukube.spec.dump import dump_data
+from gpukube.spec.dump import dump_data, dump_spec
 from gpukube.spec.load import load_specs
 from gpukube.spec.schema import json_schema
+from gpukube.spec.yamldoc import load_documents
 from tests.strategies import Node, specs
 
 if TYPE_CHECKING:
@@ -55,9 +58,35 @@ def codes(data: Node) -> set[str]:
     return set()
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged())
 def test_damaged_spec_when_judged_then_schema_and_loader_agree(data: Node) -> None:
     found, fits = codes(data), VALIDATOR.is_valid(data)
     assert fits or found, "the schema refuses what the loader takes"
     assert not fits or not found & STRUCTURE, "the schema takes what the loader refuses for its form"
+
+
+TESTS = Path(__file__).parents[2]
+SHELVES = {"corpus": "specs/*/*.yaml", "messages": "messages/*/*.yaml", "examples": "../examples/*.yaml"}
+
+
+@pytest.mark.parametrize("shelf", SHELVES)
+def test_spec_of_the_tests_when_judged_then_schema_and_loader_agree_and_right_ones_can_be_dumped(shelf: str) -> None:
+    files = sorted(TESTS.glob(SHELVES[shelf]))
+    assert len(files) > 10
+    for file in files:
+        documents, broken = load_documents(file.read_text("utf-8", "replace"), file.name)
+        roots = [document.root for document in documents if document.root is not None]
+        if broken or not roots:
+            continue  # not even YAML
+        fits = all(VALIDATOR.is_valid(root) for root in roots)
+        try:
+            specs_of_file = load_specs([str(file)], environ={})
+        except SpecError as error:
+            found = {one.code for one in error.diagnostics if one.severity == "error"}
+            assert not fits or not found & STRUCTURE, f"{file}: the schema takes what the loader refuses for its form"
+            continue
+        assert fits, f"{file}: the schema refuses what the loader takes"
+        for loaded in specs_of_file:
+            (again,) = load_specs(["-"], stdin=io.StringIO(dump_spec(loaded.spec)), environ={})
+            assert again.spec == loaded.spec, file
