@@ -149,7 +149,7 @@ def _device_tag(target: Target, key: str, name: str, value: str) -> Iterator[Dia
 def _autoscaler_version(target: Target) -> Iterator[Diagnostic]:
     minor = target.kubernetes_version.split(".")[1:2]
     old = bool(minor) and int(minor[0]) < _TAGS_FROM
-    if old and target.nodes.autoscaled and (told := resource_tags(target, promise_of(target))):
+    if old and target.nodes.minimum == 0 and (told := resource_tags(target, promise_of(target))):
         names = ", ".join(key.removeprefix(RESOURCE_TAG) for key in told)
         yield Diagnostic(
             "eks-autoscaler-version",

@@ -88,7 +88,11 @@ FINE: dict[str, tuple[str, dict[str, object]]] = {
     "whole GPUs from zero on 1.27": ("g4dn.xlarge", {"kubernetes_version": "1.27", "nodes": FROM_ZERO}),
     "shared GPUs on 1.27 that are always there": (
         "g4dn.xlarge",
-        {"kubernetes_version": "1.27", "sharing": Sharing(None, Slicing("time-slicing", 4))},
+        {
+            "kubernetes_version": "1.27",
+            "nodes": Nodes(1, 1, 3, autoscaled=True),
+            "sharing": Sharing(None, Slicing("time-slicing", 4)),
+        },
     ),
     "MIG on Bottlerocket, A100-80GB": ("p4de.24xlarge", BOTTLEROCKET_MIG),
     "MIG on Bottlerocket, H100": ("p5.48xlarge", BOTTLEROCKET_MIG),
