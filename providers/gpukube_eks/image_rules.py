@@ -219,6 +219,7 @@ def _pods(target: Target) -> Iterator[Diagnostic]:
             f"maxPodsPerNode is {pods}, and a managed node of {target.machine.name} takes {most} at most",
             fix=f"write {most} or less",
             why=f"{_FEW_PODS} below {_MANY_VCPUS} vCPUs and {_MANY_PODS} above (awsdocs/amazon-eks-user-guide#663)",
+            severity="warning",
         )
 
 
