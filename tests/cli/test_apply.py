@@ -29,7 +29,8 @@ OTHER_TYPE = ("--set", "pools.t4shared.instanceType=Standard_NC8as_T4_v3")
 
 def codes(result: Result) -> list[str]:
     """The codes of the errors that were written, in order."""
-    return [line.partition("error[")[2].partition("]")[0] for line in result.err.splitlines() if "error[" in line]
+    shown = [line.partition("error[")[2].partition("]")[0] for line in result.err.splitlines() if "error[" in line]
+    return [label.rpartition(" ")[2] for label in shown]  # rules have a number before their name
 
 
 def named(name: str) -> Callable[[Document], object]:

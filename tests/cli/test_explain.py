@@ -10,6 +10,7 @@ import pytest
 import yaml
 from lightkube.codecs import load_all_yaml
 
+from gpukube.rule_ids import rule_label
 from tests.cli.harness import EXAMPLES, Gpukube
 from tests.cli.test_refusals import STATIC_PLUGIN
 
@@ -125,7 +126,7 @@ def test_explain_when_yaml_is_asked_for_then_the_same_document(gpukube: Gpukube)
 def test_explain_when_the_command_line_is_wrong_then_four(words: tuple[str, ...], said: str, gpukube: Gpukube) -> None:
     shown = gpukube("explain", "owner", *words, sandbox=False)
     assert shown.code == 4
-    assert f"error[{said}]" in shown.err
+    assert f"error[{rule_label(said)}]" in shown.err
 
 
 def test_explain_when_several_clusters_then_each_and_those_that_are_meant(gpukube: Gpukube) -> None:
