@@ -162,7 +162,7 @@ def _ask_gpu(answers: Answers) -> Answers:
         cheapest = cheapest_gpu(known, answers.providers)
         answers = _question("GPU model", cheapest, answers, lambda a, text: replace(a, gpu=text))
     counts = offered_counts(answers.gpu, answers.providers)
-    if answers.count or len(counts) == 1:
+    if answers.count or len(counts) < 2:  # noqa: PLR2004 - nothing to choose from
         return answers
     text = f"GPUs per node ({', '.join(map(str, counts))})"
     return _question(text, str(counts[0]), answers, lambda a, text: replace(a, count=int(text)))

@@ -152,7 +152,7 @@ def test_questions_when_answered_then_file_validates(init: Run) -> None:
 
 
 def test_answer_when_wrong_then_asked_again_with_the_loader_s_own_words(init: Run) -> None:
-    init.answer("gcp", "eks", "1", "111122223333", "us-east-1", "train", "", "H9", "T4", "three", "3", "4",
+    init.answer(" ", "gcp", "eks", "1", "111122223333", "us-east-1", "train", "", "H9", "T4", "three", "3", "4",
                 "1", "some", "time-slicing", "1", "4", "maybe", "no")  # fmt: skip
     code, _, err = init()
     assert code == 0, err
@@ -161,7 +161,7 @@ def test_answer_when_wrong_then_asked_again_with_the_loader_s_own_words(init: Ru
     assert '"H9" is no GPU model of the catalogue' in err
     assert "has no instance type with 3 x T4-16GB" in err
     assert "it must be at least 2" in err
-    assert err.count("is not what is asked for") == 2
+    assert err.count("is not what is asked for") == 3
     assert "replicas: 4" in init.file.read_text("utf-8")
     assert validates()
 
@@ -175,6 +175,21 @@ def test_questions_when_flags_answer_some_then_only_the_others_are_asked(init: R
     code, _, err = init(*EKS, "--owner", "ml", "--nodes", "2", "--count", "1", "--replicas", "2")
     assert code == 0, err
     assert [question for question in QUESTIONS if question in err] == ["GPU model", "Spot machines"]
+
+
+def test_machine_when_it_comes_in_one_number_then_that_is_not_asked(init: Run) -> None:
+    init.answer("A100-40GB", "", "", "")
+    code, _, err = init(*EKS, "--owner", "ml")
+    assert code == 0, err
+    assert "GPUs per node" not in err
+    assert "count: 8" in init.file.read_text("utf-8")
+
+
+def test_end_of_input_when_at_a_question_then_is_an_interruption(init: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    init.answer()
+    monkeypatch.setattr("sys.stdin.readline", lambda: "")
+    assert init()[0] == 130
+    assert list(init.file.parent.iterdir()) == []
 
 
 def test_wrong_flag_when_there_is_a_terminal_then_nothing_is_asked(init: Run) -> None:

@@ -65,6 +65,11 @@ def test_dump_when_defaults_and_variables_were_used_then_they_are_written_out(tm
     assert again(spec) == spec
 
 
+def test_dump_when_a_text_is_a_number_longer_than_any_then_it_is_quoted(tmp_path: Path) -> None:
+    spec = load_text(tmp_path, spec_of(POOL.replace("nodes:", f"tags: {{a: '{'1' * 301}'}}, nodes:"))).spec
+    assert again(spec).pools[0].tags == {"a": "1" * 301}
+
+
 def test_dump_when_native_fields_are_null_then_they_stay(tmp_path: Path) -> None:
     spec = load_text(tmp_path, spec_of(POOL.replace("nodes:", "aks: {podSubnetID: null, list: [null]}, nodes:"))).spec
     assert again(spec).pools[0].aks == {"podSubnetID": None, "list": [None]}
