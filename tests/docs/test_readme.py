@@ -58,7 +58,7 @@ def run(script: str, environment: dict[str, str], directory: Path) -> subprocess
 
 def test_readme_when_listed_then_every_block_is_covered_here() -> None:
     assert len(re.findall(r"```\w+\n", README)) == len(blocks("console")) + len(blocks("sh")) + len(blocks("yaml"))
-    assert (len(blocks("console")), len(blocks("sh")), len(blocks("yaml"))) == (1, 4, 1)
+    assert (len(blocks("console")), len(blocks("sh")), len(blocks("yaml"))) == (1, 5, 1)
 
 
 def test_main_line_when_gpukube_is_installed_then_56_devices_are_proven_on_each_cloud(shell: dict[str, str]) -> None:
@@ -77,9 +77,18 @@ def test_console_block_when_its_command_runs_then_prints_the_same(shell: dict[st
     assert done.stdout.startswith(shown)
 
 
+def test_offline_block_when_run_then_each_line_answers(shell: dict[str, str], tmp_path: Path) -> None:
+    asked = " --provider eks --name train --account 111122223333 --region us-east-1 --gpu T4"  # there is no terminal
+    told = run(blocks("sh")[2].replace("gpukube init ", f"gpukube init{asked} "), shell, tmp_path)
+    assert told.returncode == 0, told.stderr
+    for part in ("pools[].sharing.mig.profile", "p4de.24xlarge", "20 GB", "data: embedded table of"):
+        assert part in told.stdout
+    assert run("gpukube validate -f pools.yaml", shell, tmp_path).returncode == 0
+
+
 def test_real_cluster_and_ci_blocks_when_run_then_succeed(shell: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "pools.yaml").write_text(blocks("yaml")[0])
-    _, _, real, ci = blocks("sh")
+    *_, real, ci = blocks("sh")
     created = run(real, shell, tmp_path)
     assert created.returncode == 0, created.stderr
     compared = run(ci, shell, tmp_path)
