@@ -104,7 +104,7 @@ def _short_lived(target: Target, path: str) -> Iterator[Diagnostic]:
 
 
 def _days(seconds: int) -> str:
-    return f"{seconds / 86400:.3g} days"
+    return f"{seconds} seconds" if seconds % 3600 else f"{seconds / 86400:.3g} days"
 
 
 def _on_demand(target: Target, form: str) -> Iterator[Diagnostic]:

@@ -10,6 +10,7 @@ import pytest
 from gpukube.core.values import Capacity, Nodes, Upgrade
 from gpukube.errors import SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
+from gpukube_gke.buying import buying_fields, translate_buying
 from gpukube_gke.observe import observe_pool
 from gpukube_gke.versions import is_picky, require_version
 from tests.unit.gpukube_gke.targets import PROVIDER, ZONAL, gke_target, reserved
@@ -64,7 +65,7 @@ GOOD = {
         kubernetes_version="1.34",
     ),
     "Ubuntu for an older GPU": gke_target(image="UBUNTU_CONTAINERD", kubernetes_version="1.32"),
-    "Ubuntu with a driver of one's own": gke_target(
+    "COS with the same GPU": gke_target(
         "a3-ultragpu-8g", capacity=Capacity("spot"), image="COS_CONTAINERD", kubernetes_version="1.32"
     ),
     "enough pods": gke_target(max_pods=8),
@@ -173,6 +174,42 @@ BAD = {
 @pytest.mark.parametrize(("target", "finding"), BAD.values(), ids=BAD.keys())
 def test_check_when_it_cannot_be_had_says_so(target: Target, finding: tuple[str, str, str]) -> None:
     assert found(target) == [finding]
+
+
+@pytest.mark.parametrize("changes", [{"driver_owner": "none"}, {"plugin_owner": "none"}])
+def test_ubuntu_when_the_driver_is_ones_own_is_not_judged_by_that_of_gke(changes: dict[str, object]) -> None:
+    target = flex("a3-ultragpu-8g", image="UBUNTU_CONTAINERD", kubernetes_version="1.33", **changes)
+
+    assert [code for code, _, _ in found(target)] == ["gke-own-driver"]
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        (gke_target(zones=(A,), capacity=OURS), "an upgrade adds nodes for a while (1 at a time)"),
+        (
+            gke_target(zones=(A,), capacity=OURS, upgrade=Upgrade("3")),
+            "an upgrade adds nodes for a while (3 at a time)",
+        ),
+        (flex(capacity=reserved("flexStart", run_s=8 * 86400)), "maxRunDuration is 8 days"),
+        (flex(capacity=reserved("queued", run_s=604801)), "maxRunDuration is 604801 seconds"),
+        (gke_target(capacity=OURS, upgrade=NO_SURGE), "under zones none is named"),
+        (gke_target(capacity=OURS, upgrade=NO_SURGE, zones=(A, B), nodes=FIXED), "under zones there are 2"),
+        (gke_target(kubernetes_version="1.33", machine=gke_target("g4-standard-48").machine), "is too old for RTX PRO"),
+    ],
+)
+def test_finding_when_shown_names_what_was_asked_for(target: Target, says: str) -> None:
+    (finding,) = PROVIDER.check(target)
+
+    assert says in finding.message
+
+
+def test_capacity_when_it_is_said_to_be_on_demand_is_not_read_as_reserved() -> None:
+    """A form that is left beside another type is refused by the spec's own rules; nothing of it may be sent."""
+    target = gke_target(capacity=replace(OURS, type="on-demand"))
+
+    assert buying_fields(target) == {"capacity.type": "on-demand"}
+    assert translate_buying(target) == {}
 
 
 @pytest.mark.parametrize("changes", [{"driver_owner": "none"}, {"plugin_owner": "none"}])

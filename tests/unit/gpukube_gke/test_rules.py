@@ -183,10 +183,21 @@ def test_count_when_it_is_too_much_is_told_for_all_zones(zones: tuple[str, ...],
     assert (finding.message, finding.fix) == (says, "ask for at most 1000 nodes in each zone, or split the pool")
 
 
+def test_labels_when_they_are_as_long_as_may_be_pass() -> None:
+    """The marks of gpukube count too, that of protection whether it is set or not."""
+    marks = len("gpukube.io/ownerml-platformgpukube.io/poola100miggpukube.io/protecttrue")
+    names = {f"k{at}": "v" * 60 for at in range(10, 24)}
+    left = 1024 - marks - sum(len(key) + len(value) for key, value in names.items())
+
+    assert found(gke_target(labels={**names, "l" * (left - 1): "v"})) == []
+    assert found(gke_target(labels={**names, "l" * left: "v"})) == [("gke-labels-length", "labels", "error")]
+
+
 def test_check_when_google_spells_a_size_in_two_ways_warns() -> None:
     target = gke_target("g4-standard-48", sharing=cut("1g.24gb+gfx"))
 
     assert found(target) == [("gke-mig-spelling", "sharing.mig.profile", "warning")]
+    assert "write 1g.24gb unless" in PROVIDER.check(target)[0].fix
 
 
 @pytest.mark.parametrize(
