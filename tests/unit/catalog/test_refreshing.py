@@ -152,9 +152,12 @@ def test_exit_code_when_some_fail_then_three_and_when_all_do_then_that_of_the_fi
 
 
 def test_document_when_a_type_is_new_then_named(answers: dict[str, Findings | Exception]) -> None:
-    answers["eks/us-east-1"] = Findings((P4D, Offer("p9.48xlarge", "H200", 8)), priced=True)
+    answers["eks/us-east-1"] = Findings((P4D, Offer("p9.48xlarge", "H200", 8)), priced=True, notes=("n",))
     (part,) = refresh_document(refresh([inquiry()], [], NOW), "f")["clouds"]
-    assert (part["types"], part["prices"], part["added"]) == (2, 1, ["p9.48xlarge"])
+    assert (part["types"], part["prices"], part["added"], part["notes"]) == (2, 1, ["p9.48xlarge"], ["n"])
+    answers["eks/us-east-1"] = CloudError("x")
+    (failed,) = refresh_document(refresh([inquiry()], [replace(OLD, notes=("old",))], NOW), "f")["clouds"]
+    assert failed["notes"] == []
 
 
 def test_refresh_when_a_cloud_breaks_unforeseen_then_it_is_a_defect(answers: dict[str, Findings | Exception]) -> None:
