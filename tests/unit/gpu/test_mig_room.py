@@ -223,3 +223,9 @@ def test_pci_ids_when_known_then_four_hex_digits_and_nobodys_else() -> None:
     assert all(len(device) == 4 and int(device, 16) for device in seen)
     assert pci_ids(A100) == ("20B0", "20B1", "20F1", "20F6")
     assert [model.name for model in MODELS if model.name not in GPUS and pci_ids(model)] == []
+
+
+@pytest.mark.parametrize("value", [find_profile(A100, "1g.5gb"), *at(("3g.20gb", 4))], ids=["profile", "placement"])
+def test_values_when_made_then_keys_of_a_dict_and_closed(value: object) -> None:
+    assert {value: 1}[value] == 1
+    assert not hasattr(value, "__dict__")

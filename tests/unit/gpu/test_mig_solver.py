@@ -163,3 +163,9 @@ def test_cut_alike_when_it_answers_then_enough_and_one_gpu_fewer_is_not(case: tu
     for layout, count in packing.layouts:
         short = {name: each * (count - 1) for name, each in Counter(layout).items()}
         assert any(short.get(name, 0) < asked for name, asked in wanted.items())
+
+
+def test_packing_when_made_then_a_key_of_a_dict_and_closed() -> None:
+    packing = pack(A100, {"1g.5gb": 1})
+    assert {packing: 1}[Packing("A100-40GB", ((ONE, 1),))] == 1
+    assert not hasattr(packing, "__dict__")
