@@ -142,7 +142,7 @@ def _pods(target: Target) -> Iterator[Diagnostic]:
             why="pods of the system count too",
             severity="warning",
         )
-    elif 0 < pods * max(target.nodes.minimum, 1) < _PODS_OF_A_POOL:
+    elif pods * max(target.nodes.minimum, 1) < _PODS_OF_A_POOL:
         yield Diagnostic(
             "aks-few-pods",
             where,

@@ -235,6 +235,12 @@ def test_scale_when_a_pool_cannot_have_so_many_then_refused(nodes: Nodes) -> Non
     assert (problem.code, str(problem.where)) == ("aks-node-count", "train-aks/a100mig")
 
 
+def test_scale_when_a_pool_can_just_have_so_many_then_asked_for() -> None:
+    request = PROVIDER.scale_request(CLUSTER, live(PLAIN), Nodes(1000, 1000, 1000, autoscaled=False))
+
+    assert sent(request)["count"] == 1000
+
+
 def test_recreate_when_the_pool_matches_then_it_is_put_again_as_read() -> None:
     failed = live(SPOT, provisioningState="Failed")
     request = PROVIDER.recreate_request(desire(SPOT), failed)

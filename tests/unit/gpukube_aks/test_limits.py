@@ -44,6 +44,7 @@ REFUSED: Mapping[str, tuple[object, ...]] = {
         "32000 32767",
         "32000 65536",
         "50000 40000",
+        "40000 40000",
         "32000-60000",
     ),
     "linuxOSConfig.sysctls.netIpv4NeighDefaultGcThresh1": (127, 80001),
@@ -113,6 +114,7 @@ def test_range_when_its_ends_are_written_takes_them(path: str, values: tuple[obj
         ("kubeletConfig.allowedUnsafeSysctls", []),
         ("linuxOSConfig.sysctls.netIpv4IpLocalPortRange", "1024 65535"),
         ("linuxOSConfig.sysctls.netIpv4IpLocalPortRange", "60999 61000"),
+        ("linuxOSConfig.sysctls.netIpv4IpLocalPortRange", "1024 32768"),
     ],
 )
 def test_value_when_of_another_right_form_is_taken(path: str, value: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -154,6 +154,14 @@ BROKEN = (
         changes={"max_pods": 29},
     ),
     Case(
+        "fewer pods than a pool from zero needs",
+        "aks-few-pods",
+        "maxPodsPerNode",
+        "fewer than 30",
+        severity="warning",
+        changes={"max_pods": 29, "nodes": FROM_ZERO},
+    ),
+    Case(
         "both ways of an upgrade",
         "aks-upgrade-both",
         "upgrade",
@@ -184,6 +192,22 @@ BROKEN = (
         "2 nodes",
         severity="warning",
         changes={"nodes": Nodes(999, 999, 999, autoscaled=False), "upgrade": Upgrade("2")},
+    ),
+    Case(
+        "surge of a share beyond a pool, rounded up",
+        "aks-surge-limit",
+        "upgrade",
+        "11% of the nodes",
+        severity="warning",
+        changes={"nodes": Nodes(901, 901, 901, autoscaled=False), "upgrade": Upgrade("11%")},
+    ),
+    Case(
+        "surge of a full pool",
+        "aks-surge-limit",
+        "nodes",
+        "1000 nodes",
+        severity="warning",
+        changes={"nodes": Nodes(1000, 1000, 1000, autoscaled=False)},
     ),
     Case(
         "surge of a share beyond a pool",
@@ -380,6 +404,13 @@ BROKEN = (
         "aks.kubeletConfig",
         "lower one",
         changes={"native": {"kubeletConfig": {"imageGcLowThreshold": 90}}},
+    ),
+    Case(
+        "threshold above the default of the other",
+        "aks-native-combination",
+        "aks.kubeletConfig",
+        "80 and 85",
+        changes={"native": {"kubeletConfig": {"imageGcLowThreshold": 86}}},
     ),
     Case(
         "threshold below the default of the other",
@@ -817,6 +848,36 @@ def test_rule_when_broken_says_how_to_repair_it(case: Case) -> None:
     assert not any(d.message.endswith(".") for d in found)
 
 
+@pytest.mark.parametrize(
+    ("image", "oldest", "newest"), [("Ubuntu2204", 25, 33), ("Ubuntu2404", 32, 38), ("AzureLinux3", 28, 36)]
+)
+def test_image_when_its_versions_are_counted_runs_from_the_oldest_to_the_newest(
+    image: str, oldest: int, newest: int
+) -> None:
+    def runs(minor: int) -> bool:
+        return check(T4, {"image": image, "kubernetes_version": f"1.{minor}"}) == []
+
+    assert [minor for minor in range(20, 45) if runs(minor)] == [*range(oldest, newest + 1)]
+
+
+@pytest.mark.parametrize("image", [name for name in IMAGES if name != "AzureContainerLinux"])
+def test_image_when_it_has_a_driver_for_arm64_is_not_refused_there(image: str) -> None:
+    assert [problem.code for problem in check(GB200, {"image": image})] == ["aks-arm-driver"]
+
+
+def test_managed_pool_when_the_version_is_new_enough_is_not_refused() -> None:
+    found = check(T4, {"plugin_owner": "cloud", "kubernetes_version": "1.34"})
+
+    assert [problem.code for problem in found] == ["aks-managed-preview"]
+
+
+def test_taint_when_twice_and_not_ours_is_not_told_to_drop_ours() -> None:
+    twice = (GPU_TAINT, Taint("a", "b", "NoSchedule"), Taint("a", "c", "NoExecute"))
+    (found,) = check(T4, {"taints": twice})
+
+    assert (found.code, found.fix) == ("aks-taint-twice", "keep one of them")
+
+
 @pytest.mark.parametrize("row", COMBINATIONS, ids=lambda row: f"{row.code} {row.path} {row.says[:20]}")
 def test_combination_when_compared_with_the_cases_has_one_of_its_own(row: Combination) -> None:
     cases = [case for case in BROKEN if case.code == row.code]
@@ -857,6 +918,8 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
         ),
         (A100, {"capacity": reserved(), "upgrade": Upgrade("0", "1")}),
         (A100, {"capacity": reserved(GROUP.upper()), "upgrade": Upgrade("0%", "10%")}),
+        (A100, {"capacity": replace(reserved(), type="on-demand")}),
+        (A100, {"capacity": Capacity("reserved")}),
         (A100, {"capacity": Capacity("on-demand"), "upgrade": Upgrade("33%", "0")}),
         *((T4, {"image": name}) for name in IMAGES),
         (T4, {"image": "Ubuntu2204", "kubernetes_version": "1.33"}),
@@ -874,9 +937,12 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
         (T4, {"native": {"securityProfile": {"enableVTPM": True}, "enableFIPS": False}}),
         (T4, {"native": {"nodePublicIPPrefixID": LIMITS["nodePublicIPPrefixID"].example, "enableNodePublicIP": True}}),
         (T4, {"native": {"kubeletConfig": {"imageGcLowThreshold": 70, "imageGcHighThreshold": 79}}}),
+        (T4, {"native": {"kubeletConfig": {"imageGcLowThreshold": 85}}}),
+        (T4, {"native": {"kubeletConfig": {"imageGcHighThreshold": 80}}}),
         (T4, {"native": {"kubeletConfig": {"failSwapOn": False}, "linuxOSConfig": {"swapFileSizeMB": 1500}}}),
         (T4, {"tags": {"k" * 512: "v" * 256, "with space": "a/b?", **{f"t{i}": "" for i in range(48)}}}),
         (T4, {"zones": ("1",), "native": {"enableUltraSSD": True, "hostGroupID": LIMITS["hostGroupID"].example}}),
+        (T4, {"tags": {"k" * 511: "v" * 256, "l" * 511: "v" * 256, "m" * 511: "", "n": "v" * 2}}),
         (T4, {"labels": {"example.com/accelerator": "a", "node.kubernetes.io/storagetier": "b"}}),
         (T4, {"zones": ("1", "2", "3")}),
         (T4, {"disk": Disk(30, "Ephemeral")}),
