@@ -18,7 +18,7 @@ from gpukube.catalog.filters import Filters, choose_entries
 from gpukube.catalog.refreshing import choose_inquiries, joined, refresh, refresh_document, refresh_exit_code
 from gpukube.catalog.types import find_type
 from gpukube.cli import output as out
-from gpukube.cli.stage import endpoints
+from gpukube.cli.endpoints import endpoints
 from gpukube.core.cloud_catalogue import Account
 from gpukube.core.values import Settings
 from gpukube.endpoint import is_loopback

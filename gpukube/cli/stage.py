@@ -18,6 +18,7 @@ import typer
 from gpukube import api
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli import output as out
+from gpukube.cli.endpoints import endpoints
 from gpukube.cli.events import logged
 from gpukube.cli.progress import progress_on
 from gpukube.errors import ExitCode, SpecError, Where
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from gpukube.cli.options import Choices
     from gpukube.cli.progress import LiveRows, PlainLines
 
-__all__ = ["Job", "confirm", "endpoints", "open_job"]
+__all__ = ["Job", "confirm", "open_job"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +111,6 @@ def _following(choices: Choices) -> str:
         words += [word for value in values for word in (option, value)]
     words += [word for value in choices.pools for word in ("--pool", value)]
     return shlex.join(words) if choices.files or choices.names else choices.command
-
-
-def endpoints() -> dict[str, str]:
-    """Read GPUKUBE_<PROVIDER>_ENDPOINT: private endpoints, or an emulator."""
-    prefix, suffix = "GPUKUBE_", "_ENDPOINT"
-    return {
-        name.removeprefix(prefix).removesuffix(suffix).lower(): value
-        for name, value in os.environ.items()
-        if name.startswith(prefix) and name.endswith(suffix) and value
-    }
 
 
 @contextmanager

@@ -1,0 +1,20 @@
+"""Private endpoints and emulators, as the environment names them.
+
+Must not live here: whether credentials may go there (gpukube.endpoint).
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["endpoints"]
+
+
+def endpoints() -> dict[str, str]:
+    """Read GPUKUBE_<PROVIDER>_ENDPOINT: private endpoints, or an emulator."""
+    prefix, suffix = "GPUKUBE_", "_ENDPOINT"
+    return {
+        name.removeprefix(prefix).removesuffix(suffix).lower(): value
+        for name, value in os.environ.items()
+        if name.startswith(prefix) and name.endswith(suffix) and value
+    }
