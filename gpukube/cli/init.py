@@ -13,10 +13,20 @@ def _pools_yaml() -> str:
     return "pools.yaml"
 
 
+def _complete_cloud(incomplete: str) -> list[str]:
+    return [cloud for cloud in ("eks", "aks", "gke") if cloud.startswith(incomplete)]
+
+
+def _complete_gpu(incomplete: str) -> list[str]:
+    from gpukube.gpu.models import MODELS
+
+    return [model.name for model in MODELS if model.sold and model.name.startswith(incomplete)]
+
+
 ProviderOption = Annotated[
     list[str],
     typer.Option(
-        "--provider", default_factory=list, show_default=False, metavar="CLOUD",
+        "--provider", default_factory=list, show_default=False, metavar="CLOUD", autocompletion=_complete_cloud,
         help="eks, aks or gke; may be repeated: one cluster on each.",
     ),
 ]  # fmt: skip
@@ -63,8 +73,11 @@ LocationOption = Annotated[
 ]
 GpuOption = Annotated[
     str,
-    typer.Option("--gpu", default_factory=str, show_default=False, metavar="MODEL", help="GPU model, as T4-16GB."),
-]
+    typer.Option(
+        "--gpu", default_factory=str, show_default=False, metavar="MODEL", autocompletion=_complete_gpu,
+        help="GPU model, as T4-16GB.",
+    ),
+]  # fmt: skip
 CountOption = Annotated[
     int | None,
     typer.Option("--count", show_default=False, metavar="N", min=1, help="GPUs per node (default: the fewest sold)."),

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from gpukube.__main__ import main
+from gpukube.spec.fieldguide import explain_field, field_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,17 +103,27 @@ def test_help_when_shown_then_names_field_and_commands(explain: Run) -> None:
     assert explain()[0] == 4
 
 
+def test_every_field_when_explained_then_something_is_said(explain: Run) -> None:
+    for name in field_names():
+        code, out, err = explain(name)
+        assert (code, err) == (0, ""), name
+        assert out.startswith(explain_field(name).path)
+        assert len(out.splitlines()) > 1
+
+
 COMPLETIONS = {
     "explain pools.sh": {"pools.sharing"},
     "explain field sharing": set(),
     "explain o": {"owner"},
     "explain pools.sharing.": {"pools.sharing.mig", "pools.sharing.timeSlicing", "pools.sharing.mps"},
     "explain field pools.gpu.m": {"pools.gpu.model"},
+    "init --provider a": {"aks"},
+    "init --gpu H100": {"H100-80GB", "H100-94GB"},
 }
 
 
 @pytest.mark.parametrize("line", COMPLETIONS)
-def test_tab_when_pressed_then_fields_are_offered(
+def test_tab_when_pressed_then_fields_and_words_are_offered(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("_GPUKUBE_COMPLETE", "complete_bash")
