@@ -51,7 +51,12 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
     ("nodes.count", "in-place", "AKS adds nodes", "docs: aks/scale-node-pools"),
     ("nodes.autoscaling.min", "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
     ("nodes.autoscaling.max", "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
-    ("capacity.type", "replace", "Spot or regular is set at creation only", "docs: aks/spot-node-pool, azurerm"),
+    (
+        "capacity.type",
+        "replace",
+        "how the machines are bought is set at creation only",
+        "docs: aks/spot-node-pool, azurerm",
+    ),
     ("capacity.maxPrice", "replace", "the Spot price is set at creation only", "docs: aks/spot-node-pool, azurerm"),
     (
         RESERVATION_FIELD,
