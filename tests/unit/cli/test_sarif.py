@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from email.message import Message
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,9 +99,22 @@ def test_rules_when_cited_then_each_once_with_the_sentences_that_github_asks_for
 
 
 def test_rule_when_the_package_names_its_pages_then_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpukube.cli.sarif._documentation", lambda: "https://example.com/gpukube")
-    (rule,) = run_of([TYPE])["tool"]["driver"]["rules"]
-    assert rule["helpUri"] == "https://example.com/gpukube/docs/diagnostics.md#gpk120"
+    named = Message()
+    named["Project-URL"] = "Source, https://example.com/source"
+    named["Project-URL"] = "Documentation, https://example.com/gpukube/"
+    monkeypatch.setattr("gpukube.cli.sarif.metadata", lambda _name: named)
+    driver = run_of([TYPE])["tool"]["driver"]
+    assert driver["informationUri"] == "https://example.com/gpukube/"
+    assert driver["rules"][0]["helpUri"] == "https://example.com/gpukube/docs/diagnostics.md#gpk120"
+
+
+def test_rule_when_no_package_is_installed_then_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Message:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("gpukube.cli.sarif.metadata", missing)
+    driver = run_of([TYPE])["tool"]["driver"]
+    assert ("informationUri" in driver, "helpUri" in driver["rules"][0]) == (False, False)
 
 
 def test_silenced_when_there_are_some_then_every_result_says_whether_it_is() -> None:

@@ -56,6 +56,11 @@ def test_plain_scalar_when_nan_then_is_a_float() -> None:
     assert math.isnan(parsed)
 
 
+def test_other_reading_when_a_text_of_digits_is_absurdly_long_then_nothing_is_computed() -> None:
+    text = f"1_{'0' * 400}"
+    assert other_reading(text, parse_plain(text)) == ""
+
+
 @pytest.mark.parametrize("text", ["9" * 301, "0x" + "f" * 300, "1." + "0" * 300])
 def test_plain_number_when_absurdly_long_then_is_refused(text: str) -> None:
     with pytest.raises(TooManyDigitsError):
