@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.gpu.attached import ATTACHED, MOST_VCPUS, find_host
 from gpukube.gpu.machines import catalogue_date, refuse_reason
+from gpukube.gpu.models import find_models
 from gpukube.gpu.refusal import CatalogueError, nearest
 
 if TYPE_CHECKING:
@@ -62,5 +63,15 @@ def _with_host(entries: Sequence[Entry], host: Host) -> tuple[Entry, ...]:
 
 
 def _fix(entries: Sequence[Entry], name: str) -> str:
+    if _is_gpu(name):
+        return f"write an instance type; those with this GPU: gpukube catalog list --model {name}"
     names = nearest(name, {e.machine.name for e in entries if e.machine.status != "retired"})
     return f"write {names[0]}, or a near one: {', '.join(names[1:_SUGGESTED])}"
+
+
+def _is_gpu(name: str) -> bool:
+    try:
+        find_models(name)
+    except CatalogueError:
+        return False
+    return True

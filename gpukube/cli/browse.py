@@ -73,8 +73,9 @@ class Search:
 def show_list(choices: Choices, asked: Asked) -> None:
     """List types."""
     out.require_format(choices.output, "CatalogList")
+    stocks = _stocks(choices, asked.region)
     filters = Filters(
-        providers=_clouds(asked.providers),
+        providers=_clouds(asked.providers, stocks, asked.region),
         models=tuple(model for text in asked.models for model in _told("--model", partial(find_models, text))),
         gpu_memory_gib=_gib("--memory", asked.memory) if asked.memory else None,
         mig=asked.mig,
@@ -83,7 +84,6 @@ def show_list(choices: Choices, asked: Asked) -> None:
         statuses=tuple(_one_word("--status", status, get_args(Status)) for status in asked.statuses),
         region=asked.region,
     )
-    stocks = _stocks(choices, asked.region)
     shown = choose_entries(lay_over(stocks, asked.region), filters)
     out.show(list_document(shown, stocks, asked.region), choices.output, verbose=choices.verbose)
 
@@ -100,7 +100,7 @@ def find_machines(choices: Choices, search: Search) -> None:
         return
     model = _told("--gpu", partial(parse_model, search.gpu))
     stocks = _stocks(choices, search.region)
-    providers = _clouds(search.providers) or tuple(sorted({m.provider for m in machines()}))
+    providers = _clouds(search.providers, stocks, search.region) or tuple(sorted({m.provider for m in machines()}))
     document = find_document(lay_over(stocks, search.region), stocks, (model, search.count), providers, search.region)
     out.show(document, choices.output, verbose=choices.verbose)
     found = any(cloud["machine"] for cloud in document["clouds"])
@@ -109,7 +109,8 @@ def find_machines(choices: Choices, search: Search) -> None:
 
 def _find_slices(choices: Choices, search: Search) -> None:
     at_least = _gib("--slice-memory", search.slice_memory)
-    clouds, stocks = _clouds(search.providers), _stocks(choices, search.region)
+    stocks = _stocks(choices, search.region)
+    clouds = _clouds(search.providers, stocks, search.region)
     entries = [e for e in lay_over(stocks, search.region) if not clouds or e.machine.provider in clouds]
     document = slices_document(entries, stocks, at_least, search.region)
     if not document["slices"]:
@@ -188,9 +189,24 @@ def _stocks(choices: Choices, region: str) -> tuple[Stock, ...]:
     return stocks
 
 
-def _clouds(providers: Sequence[str]) -> tuple[str, ...]:
+def _clouds(providers: Sequence[str], stocks: Sequence[Stock], region: str) -> tuple[str, ...]:
+    """Give the clouds that are meant: those that are named, else the one that a region belongs to; () for all.
+
+    Raises:
+        SpecError: No such cloud, or one without the region.
+    """
     known = sorted({m.provider for m in machines()})
-    return tuple(_one_word("--provider", name, known) for name in providers)
+    named = tuple(_one_word("--provider", name, known) for name in providers)
+    own = tuple(sorted({stock.provider for stock in stocks if stock.region == region}))
+    for name in named:
+        if region and name not in own:
+            raise SpecError(
+                f"{region} is a region of {one_of(own)}, not of {name}",
+                where=Where("--region"),
+                fix=f"leave --provider {name} away, or name a region of it",
+                code="region",
+            )
+    return named or own
 
 
 def _one_word(option: str, word: str, known: Sequence[str]) -> str:

@@ -216,11 +216,15 @@ def test_refresh_when_regions_are_named_then_those_and_the_list_can_be_asked_for
         "europe-west4"
     }
     found = gpukube("catalog", "find", "--gpu", "B200", "--count", "8", "--region", "europe-west4", "-o", "json").json()
-    (gke,) = [cloud for cloud in found["clouds"] if cloud["provider"] == "gke"]
+    (gke,) = found["clouds"]
     assert gke["machine"] is None
     assert {"instanceType": "a4-highgpu-8g", "why": "is not offered in europe-west4"} in gke["rejected"]
     refused = gpukube("catalog", "list", "--region", "eastus")
     assert "refreshed are eu-west-1, europe-west4" in refused.err
+    everywhere = gpukube("catalog", "list", "--region", "eu-west-1", "-o", "json").json()
+    assert {m["provider"] for m in everywhere["machines"]} == {"eks"}
+    wrong = gpukube("catalog", "find", "--slice-memory", "20", "--region", "eu-west-1", "--provider", "aks")
+    assert (wrong.code, "eu-west-1 is a region of eks, not of aks" in wrong.err) == (4, True)
 
 
 def test_catalog_when_the_cache_is_broken_then_told_and_the_embedded_data_used(gpukube: Gpukube) -> None:

@@ -32,6 +32,12 @@ def test_type_when_gpus_are_attached_then_those_that_fit_on_the_machine() -> Non
         ("g4ad.xlarge", "instance-type-refused", "is not in the catalogue", "write g4dn.xlarge"),
         ("Standard_NV6", "instance-type-refused", "is not in the catalogue", "write Standard_"),
         ("n1-custom-128-65536", "instance-type", "no cloud has", "write "),
+        (
+            "A100",
+            "instance-type",
+            "no cloud has",
+            "write an instance type; those with this GPU: gpukube catalog list --model",
+        ),
     ],
 )
 def test_type_when_not_there_then_refused_with_the_nearest(name: str, code: str, said: str, fix: str) -> None:
