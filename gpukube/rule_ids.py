@@ -246,6 +246,8 @@ RULE_IDS: Final[dict[str, str]] = {
     "gke-mig-spelling": "GPK644",
     "gke-name-automatic": "GPK645",
     "gke-location": "GPK646",
+    "gke-project": "GPK647",
+    "gke-cluster": "GPK648",
 }
 """Code -> number, by range."""
 

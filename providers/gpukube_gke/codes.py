@@ -50,6 +50,8 @@ CODES: Final[dict[str, str]] = {
     "gke-tag-count": "A machine cannot have so many labels.",
     "gke-mig-spelling": "Google spells this MIG size in two ways.",
     "gke-name-automatic": "The pool's name is like those of node auto-provisioning.",
+    "gke-project": "The cluster's project is no project id.",
+    "gke-cluster": "No GKE cluster can have this name.",
     "gke-location": "The cluster's location is no region and no zone.",
     "gke-native-conflict": "A native field does not go with another, or with the rest of the pool.",
     "gke-native-managed": "A native field is one that gpukube sets from the spec.",
@@ -57,8 +59,8 @@ CODES: Final[dict[str, str]] = {
     "gke-native-unknown": "A node pool has no such field that gpukube knows.",
     "gke-native-value": "A native field has a value of the wrong kind.",
 }
-"""Findings in the spec (`rules`, `sharing_rules`, `counts`, `reserved_rules`, `upgrade_rules`, `versions`, `native`,
-`combinations`)."""
+"""Findings in the spec (`rules`, `place_rules`, `sharing_rules`, `counts`, `reserved_rules`, `upgrade_rules`,
+`versions`, `native`, `combinations`)."""
 
 FAILURE_CODES: Final[dict[str, str]] = {
     "access": "Google Cloud refused the credentials.",

@@ -1,9 +1,9 @@
 """What GKE refuses, found before any call: names, limits, combinations.
 
 Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Must not live
-here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), totals and zones (`counts`), the shapes of native
-fields (`native`), how GPUs are shared (`sharing_rules`), how machines are bought (`reserved_rules`) and upgraded
-(`upgrade_rules`, `versions`), which native fields go together (`combinations`).
+here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), clusters and zones (`place_rules`), totals
+(`counts`), the shapes of native fields (`native`), how GPUs are shared (`sharing_rules`), how machines are bought
+(`reserved_rules`) and upgraded (`upgrade_rules`, `versions`), which native fields go together (`combinations`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpukube_gke.combinations import check_combinations
 from gpukube_gke.counts import check_counts
 from gpukube_gke.native import check_native
 from gpukube_gke.observe import SYSTEM_TAINTS
-from gpukube_gke.places import is_location, is_zone, region_of
+from gpukube_gke.place_rules import check_places
 from gpukube_gke.reserved_rules import check_reserved
 from gpukube_gke.sharing_rules import check_shared
 from gpukube_gke.translate import LATEST, OPT_OUT_LABEL, runs_own_plugin
@@ -110,21 +110,6 @@ def _name(target: Target) -> Iterator[Diagnostic]:
             why="people and tools take such pools for GKE's own, made and deleted by its autoscaler",
             severity="warning",
         )
-
-
-def _zones(target: Target) -> Iterator[Diagnostic]:
-    location = target.cluster.identity["location"]
-    if not is_location(location):
-        says = f'clusters.{target.cluster.key}.location is "{location}", neither a region nor a zone of Google Cloud'
-        fix = "write a region such as us-central1, or a zone such as us-central1-a"
-        yield Diagnostic("gke-location", target.cluster.where, says, fix=fix)
-        return
-    for index, zone in enumerate(target.zones):
-        where = target.locator.at(f"zones[{index}]")
-        if not is_zone(zone) or region_of(zone) != region_of(location):
-            fix = f"write zones such as {region_of(location)}-a, or leave zones out"
-            says = f'"{zone}" is not a zone of {region_of(location)}, where the cluster is'
-            yield Diagnostic("gke-zone", where, says, fix=fix)
 
 
 def _image(target: Target) -> Iterator[Diagnostic]:
@@ -290,7 +275,7 @@ def _driver(target: Target) -> Iterator[Diagnostic]:
 _CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
     _name,
     check_counts,
-    _zones,
+    check_places,
     _image,
     _disk,
     check_shared,

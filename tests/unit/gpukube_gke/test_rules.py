@@ -48,6 +48,13 @@ GOOD = {
     "three zones": gke_target(zones=(A, B, C), nodes=fixed(6)),
     "no nodes": gke_target(zones=(A, B), nodes=fixed(0)),
     "a thousand nodes per zone": gke_target(zones=(A, B), nodes=fixed(2000)),
+    "a project of an old domain": gke_target(
+        cluster=replace(CLUSTER, identity={"project": "example.com:train-1", "location": "us-central1"})
+    ),
+    "a project by its number": gke_target(
+        cluster=replace(CLUSTER, identity={"project": "123456789012", "location": "us-central1"})
+    ),
+    "a cluster of 40 characters": gke_target(cluster=replace(CLUSTER, name="a" + "-b" * 19 + "1")),
     "an AI zone": gke_target(zones=("us-central1-ai1a",)),
     "a cluster in an AI zone": gke_target(
         cluster=replace(ZONAL, identity={"project": "ml-prod", "location": "us-south1-ai1b"})
@@ -85,10 +92,23 @@ BAD = {
     "dash last": (gke_target(name="l-"), "gke-name", "names.gke"),
     "41 characters": (gke_target(name="a" * 41), "gke-name", "names.gke"),
     "a location of another cloud": (
-        gke_target(cluster=replace(CLUSTER, identity={"project": "p", "location": "us-east-1"}), zones=(A,)),
+        gke_target(cluster=replace(CLUSTER, identity={"project": "ml-prod", "location": "us-east-1"}), zones=(A,)),
         "gke-location",
         "spec",
     ),
+    "a project by its name": (
+        gke_target(cluster=replace(CLUSTER, identity={"project": "ML Prod", "location": "us-central1"})),
+        "gke-project",
+        "spec",
+    ),
+    "a project of five characters": (
+        gke_target(cluster=replace(CLUSTER, identity={"project": "train", "location": "us-central1"})),
+        "gke-project",
+        "spec",
+    ),
+    "a cluster in capitals": (gke_target(cluster=replace(CLUSTER, name="Train")), "gke-cluster", "spec"),
+    "a cluster by its path": (gke_target(cluster=replace(CLUSTER, name="clusters/train")), "gke-cluster", "spec"),
+    "a cluster of 41 characters": (gke_target(cluster=replace(CLUSTER, name="a" * 41)), "gke-cluster", "spec"),
     "no zone": (gke_target(zones=("1",)), "gke-zone", "zones[0]"),
     "a region": (gke_target(zones=("us-central1",)), "gke-zone", "zones[0]"),
     "zone of another region": (gke_target(zones=(A, "europe-west4-a"), nodes=fixed(2)), "gke-zone", "zones[1]"),

@@ -1,0 +1,57 @@
+"""Whether cluster and zones of a pool can be there at all: names and places as Google writes them.
+
+Lives here: checks of what a spec says under `clusters` and `zones`. Must not live here: names of pools (`rules`), which
+zone a reservation is in (`reserved_rules`), making names (`places`).
+
+What is said of a cluster is said once: the same finding of each of its pools is one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Diagnostic
+from gpukube_gke.places import is_location, is_zone, region_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+
+__all__ = ["check_places"]
+
+_CLUSTER: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+"""google.container.v1 Cluster.name: up to 40 characters."""
+_PROJECT: Final = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]|\d+")
+"""Docs: resource-manager/docs/creating-managing-projects; before the colon the domain of an old organisation. The
+number of a project is taken too."""
+
+
+def check_places(target: Target) -> Iterator[Diagnostic]:
+    """Find a cluster that nobody can have, and zones that are elsewhere."""
+    cluster, location = target.cluster, target.cluster.identity["location"]
+    project, where = cluster.identity["project"], target.cluster.where
+    if not _PROJECT.fullmatch(project):
+        says = f'clusters.{cluster.key}.project is "{project}", which is no project id'
+        fix = "write the id (gcloud projects list), which has 6 to 30 lower-case letters, digits and -, not the name"
+        yield Diagnostic("gke-project", where, says, fix=fix)
+    if not _CLUSTER.fullmatch(cluster.name):
+        says = f'clusters.{cluster.key}.name is "{cluster.name}", which no GKE cluster is called'
+        fix = "write 1 to 40 lower-case letters, digits and -, a letter first and no - at the end"
+        yield Diagnostic("gke-cluster", where, says, fix=fix)
+    if is_location(location):
+        yield from _zones(target, region_of(location))
+    else:
+        says = f'clusters.{cluster.key}.location is "{location}", neither a region nor a zone of Google Cloud'
+        fix = "write a region such as us-central1, or a zone such as us-central1-a"
+        yield Diagnostic("gke-location", where, says, fix=fix)
+
+
+def _zones(target: Target, region: str) -> Iterator[Diagnostic]:
+    for index, zone in enumerate(target.zones):
+        where = target.locator.at(f"zones[{index}]")
+        if not is_zone(zone) or region_of(zone) != region:
+            fix = f"write zones such as {region}-a, or leave zones out"
+            says = f'"{zone}" is not a zone of {region}, where the cluster is'
+            yield Diagnostic("gke-zone", where, says, fix=fix)
