@@ -87,8 +87,18 @@ pools:
     silence: [{rule: GPK502, reason: never replaced}]   # or the name: aks-name-length
 ```
 
-`-o json` has every finding with its number and position, and what was silenced; `-o sarif` is for code scanning (SARIF
-2.1.0), `-o github` for annotations of a workflow.
+`-o json` has every finding with its number, position and field, and what was silenced; `-o github` writes annotations
+beside the lines of the spec, as many as GitHub shows of a step, and the rest into the log; `-o sarif` is for code
+scanning (SARIF 2.1.0). In a workflow:
+
+```yaml
+- run: gpukube validate -f 'pools/**/*.yaml' --strict -o github
+- run: gpukube validate -f 'pools/**/*.yaml' -o sarif > gpukube.sarif
+  if: always()
+- uses: github/codeql-action/upload-sarif@v3
+  if: always()
+  with: {sarif_file: gpukube.sarif, category: gpukube}
+```
 
 In the examples, lines with `-` are wrong and lines with `+` are what to write instead.
 """
