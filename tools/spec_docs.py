@@ -78,9 +78,9 @@ knows: GPU models, instance types by cloud, MIG profiles; a model or type that i
 cluster offers the fields of its `provider`. `${NAME}` is taken wherever text is. What depends on several fields at
 once, and what each cloud refuses, is found by `gpukube validate`.
 
-Tried with yaml-language-server 1.25 over stdio: completion at every place named here, hover over keys and values, and
-one message per mistake in a bad file. Other tools can use the schema as well: `check-jsonschema --schemafile
-gpukube.schema.json pools.yaml`.
+Tried with yaml-language-server 1.25: completion at every place named here, hover over keys, and one message per mistake
+in a bad file (`GPUKUBE_TEST_YAML_LS=/path/to/yaml-language-server pytest tests/docs/test_editor.py` does it again).
+Other tools can use the schema as well: `check-jsonschema --schemafile gpukube.schema.json pools.yaml`.
 """
 
 
