@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 from gpukube.catalog.seam import catalogue_of, cuts_of
 from gpukube.engine.documents.parts import gpu_part
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
-from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.capacity import GPU_RESOURCE
 from gpukube.gpu.machines import catalogue_date
 from gpukube.gpu.mig import maximal_mixes, profiles, resource_name
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         FactPart,
         FoundPart,
         MachinePart,
+        OtherPart,
         PricePart,
         ProfilePart,
         SlicePart,
@@ -124,32 +124,36 @@ def type_document(entries: Sequence[Entry], stocks: Iterable[Stock]) -> CatalogT
 
 
 def _found(entries: Sequence[Entry], provider: str, asked: tuple[GpuModel, float], region: str) -> FoundPart:
+    """Choose among the machines that can be had; those that cannot are told beside the ones that lost."""
     model, count = asked
-    by_machine = {(e.machine.name, e.machine.model, e.machine.gpus): e for e in entries}
     barred = {e.machine: why for e in entries if (why := _bar(e, region))}
     among = [e.machine for e in entries if e.machine not in barred]
     others = [(m, why) for m, why in barred.items() if m.model == model and m.has_gpus(count) and m.status != "retired"]
     try:
         resolution = resolve_machine(provider, model, count, among)
     except CatalogueError as error:
-        near = near_machines(model, count, among)
-        return {
-            "provider": provider,
-            "machine": None,
-            "why": f"none with {count:g} x {model} that can be had here" if others else error.why or error.message,
-            "rejected": [{"instanceType": m.name, "why": why} for m, why in others],
-            "candidates": [_machine(by_machine[m.name, m.model, m.gpus]) for m in near],
-        }
-    chosen = resolution.machine
-    entry = by_machine.get((chosen.name, chosen.model, chosen.gpus)) or by_machine[ATTACHED, chosen.model, chosen.gpus]
+        why = f"none with {count:g} x {model} that can be had here" if others else error.why or error.message
+        near = [_machine(_entry_of(m, entries)) for m in near_machines(model, count, among)]
+        return {"provider": provider, "machine": None, "why": why, "rejected": _others(others), "candidates": near}
     rejected = [*resolution.rejected, *others]
+    chosen = resolution.machine
     return {
         "provider": provider,
-        "machine": _machine(entry, chosen),
+        "machine": _machine(_entry_of(chosen, entries), chosen),
         "why": _why(asked, [why for _, why in rejected]),
-        "rejected": [{"instanceType": m.name, "why": why} for m, why in rejected],
+        "rejected": _others(rejected),
         "candidates": [],
     }
+
+
+def _entry_of(machine: Machine, entries: Sequence[Entry]) -> Entry:
+    """Find where a machine comes from; of one that GPUs are attached to, where the GPUs do."""
+    same = [e for e in entries if e.machine.model == machine.model and e.machine.gpus == machine.gpus]
+    return next((e for e in same if e.machine.name == machine.name), same[0])
+
+
+def _others(rejected: Sequence[tuple[Machine, str]]) -> list[OtherPart]:
+    return [{"instanceType": machine.name, "why": why} for machine, why in rejected]
 
 
 def _bar(entry: Entry, region: str) -> str:

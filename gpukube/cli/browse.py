@@ -147,7 +147,8 @@ def refresh_catalogue(
     if choices.sandbox:
         from gpukube.cli import sandbox
 
-        inquiries = tuple(replace(i, settings=shelter.settings) for shelter in [sandbox.enter()] for i in inquiries)
+        emulated = sandbox.enter().settings
+        inquiries = tuple(replace(inquiry, settings=emulated) for inquiry in inquiries)
     file = _file(choices)
     if sys.stderr.isatty():  # real price lists take a while
         sys.stderr.write(f"asking {', '.join(f'{i.provider} {i.region}' for i in inquiries)}\n")
