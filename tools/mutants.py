@@ -94,7 +94,8 @@ def main() -> None:
             sys.exit(ended.returncode)
     found = json.loads((asked.directory / "mutants" / "mutmut-cicd-stats.json").read_text("utf-8"))
     noticed = found["killed"] + found["timeout"]
-    print(f"{noticed} of {found['total'] - found['skipped']} mutants noticed; mutmut results lists the others")
+    judged = noticed + found["survived"] + found["no_tests"]  # with --only the others are not looked at
+    print(f"{noticed} of {judged} mutants noticed, {noticed / (judged or 1):.0%}; mutmut results lists the others")
 
 
 if __name__ == "__main__":
