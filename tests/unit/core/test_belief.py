@@ -38,6 +38,7 @@ LAYOUT = Sharing(MigCut("", "mixed", ("3g.20gb", "1g.5gb")))
 SLICED = Sharing(None, Slicing("time-slicing", 4))
 RENAMED = Sharing(None, Slicing("time-slicing", 4, rename=True))
 MIXED_RENAMED = Sharing(MigCut("1g.5gb", "mixed"), Slicing("time-slicing", 2, rename=True))
+SINGLE_RENAMED = Sharing(MigCut("1g.5gb", "single"), Slicing("time-slicing", 2, rename=True))
 
 
 def physical(pool: Observed) -> Mapping[str, int] | None:
@@ -99,6 +100,7 @@ UNREADY_FIX = {
     "mixed": (MIXED, FROM_ONE, "write strategy: single, or a fixed nodes.count"),
     "renamed": (RENAMED, FROM_ONE, "write renameByDefault: false, or a fixed nodes.count"),
     "both": (MIXED_RENAMED, FROM_ONE, "write strategy: single and renameByDefault: false, or a fixed nodes.count"),
+    "single and renamed": (SINGLE_RENAMED, FROM_ONE, "write renameByDefault: false, or a fixed nodes.count"),
     "a layout": (LAYOUT, FROM_ONE, "write a fixed nodes.count"),
     "single": (SINGLE, FROM_ONE, None),
     "of a fixed size": (MIXED, FIXED, None),
