@@ -26,7 +26,7 @@ _PUT = "agent_pools.begin_create_or_update"
 _CONFIG_LABEL = "labels[nvidia.com/device-plugin.config]"
 _ADVERTISER_LABEL = "labels[gpukube.io/advertiser]"
 
-ROLLING = ("image", "kubernetesVersion")
+ROLLING = ("image", "aks.enableFIPS", "kubernetesVersion")
 """Fields whose change rolls the nodes, in the order in which they are sent, one call each.
 
 The commands of az change one of them at a time too (nodepool update --os-sku, nodepool upgrade). The system goes first:
@@ -138,8 +138,12 @@ NATIVE_ROWS: Mapping[str, UpdateRow] = _rows(
     ("aks.linuxOSConfig", "replace", "set at creation only", "azurerm"),
     ("aks.enableEncryptionAtHost", "replace", "set at creation only", "azurerm"),
     ("aks.enableUltraSSD", "replace", "set at creation only", "azurerm"),
-    # `az aks nodepool update` changes it in place, azurerm replaces: the careful one of the two.
-    ("aks.enableFIPS", "replace", "another node image, made with the pool", "azurerm"),
+    (
+        "aks.enableFIPS",
+        "disruptive",
+        "AKS makes the nodes anew from the other image of the same system",
+        "docs: aks/enable-fips-nodes",
+    ),
     ("aks.creationData", "replace", "set at creation only", "azurerm"),
     ("aks.hostGroupID", "replace", "set at creation only", "azurerm"),
     (

@@ -36,7 +36,7 @@ IMAGE_DATE = "202608.07.0"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _OS_IMAGES = {"Ubuntu": "Ubuntu 24.04.3 LTS", "Ubuntu2204": "Ubuntu 22.04.5 LTS", "Ubuntu2404": "Ubuntu 24.04.3 LTS"}
 _IMAGES = {"Ubuntu2204": "AKSUbuntu-2204gen2containerd", "AzureLinux": "AKSAzureLinux-V3gen2"}
-_OF_THE_IMAGE = ("nodeImageVersion", "osSKU", "currentOrchestratorVersion")
+_OF_THE_IMAGE = ("nodeImageVersion", "osSKU", "enableFIPS", "currentOrchestratorVersion")
 _UBUNTU_24_FROM = 34  # Ubuntu means 24.04 from Kubernetes 1.34 on (docs: aks/node-auto-provisioning-aksnodeclass)
 
 
@@ -53,6 +53,8 @@ def image_version(pool: Json) -> str:
     """NodeImageVersion that the service would choose now."""
     sku = effective_sku(pool)
     family = next((image for start, image in _IMAGES.items() if sku.startswith(start)), "AKSUbuntu-2404gen2containerd")
+    if pool.get("enableFIPS"):
+        family = family.replace("gen2", "gen2fips")
     return f"{family}-{IMAGE_DATE}"
 
 

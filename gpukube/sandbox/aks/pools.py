@@ -158,7 +158,8 @@ def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
     present = str(stored["currentOrchestratorVersion"])
     asked_version = str(wanted["orchestratorVersion"])
     wanted["currentOrchestratorVersion"] = running_version(asked_version, cluster.kubernetes_version, present)
-    if stored["osSKU"] != wanted["osSKU"] or is_rolled(stored, wanted):
+    other_image = any(stored.get(key) != wanted.get(key) for key in ("osSKU", "enableFIPS"))
+    if other_image or is_rolled(stored, wanted):
         wanted["nodeImageVersion"] = image_version(wanted)
     return wanted
 

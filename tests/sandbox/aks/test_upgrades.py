@@ -140,7 +140,7 @@ def test_upgrade_when_it_fails_half_way_then_the_same_put_completes_it(arm: Arm)
 
 @pytest.mark.parametrize(
     ("change", "kind"),
-    [({"tags": {"a": "b"}}, "Updating"), ({"count": 3}, "Scaling"), ({"enableFIPS": True}, "Updating")],
+    [({"tags": {"a": "b"}}, "Updating"), ({"count": 3}, "Scaling"), ({"scaleDownMode": "Deallocate"}, "Updating")],
 )
 def test_update_when_made_to_fail_then_the_pool_keeps_what_was_asked_and_says_why(
     arm: Arm, change: Json, kind: str

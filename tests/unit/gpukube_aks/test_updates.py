@@ -58,6 +58,7 @@ CASES = [
     ("kubernetesVersion", "1.34", "1.34.2", "disruptive"),
     ("kubernetesVersion", "1.34", "1.33.5", "replace"),
     ("kubernetesVersion", "1.34.2", "1.34.1", "replace"),
+    ("aks.enableFIPS", None, True, "disruptive"),
     ("aks.securityProfile.sshAccess", None, "Disabled", "disruptive"),
     ("aks.localDNSProfile.mode", None, "x", "refused"),
     ("surprise", 1, 2, "refused"),

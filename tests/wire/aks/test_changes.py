@@ -176,7 +176,7 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
 }
 """Row of `updates.INTENT_ROWS` -> edits that it covers."""
 
-ROLLS = ("image", "kubernetesVersion")
+ROLLS = ("image", "aks.enableFIPS", "kubernetesVersion")
 SERVICE = {"eTag", "nodeImageVersion", "currentOrchestratorVersion"}
 
 
