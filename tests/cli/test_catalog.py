@@ -101,12 +101,13 @@ def test_command_when_it_asks_for_what_is_not_then_four_and_what_to_write(
 def test_find_when_every_cloud_has_it_then_side_by_side_as_a_spec_would_choose(gpukube: Gpukube) -> None:
     shown = gpukube("catalog", "find", "--gpu", "A100-40GB", "--count", "8", sandbox=False)
     assert shown.code == 0
-    for line in (
-        "aks  Standard_ND96asr_v4  27.20 USD/h (eastus, 2026-06-18)",
-        "eks  p4d.24xlarge  21.96 USD/h (us-east-1, 2026-07-20)",
-        "gke  a2-highgpu-8g  29.39 USD/h (us-central1, 2026-08-03)",
+    rows = [line.split() for line in shown.out.splitlines()]
+    for row in (
+        ["aks", "Standard_ND96asr_v4", "27.20", "eastus", "2026-06-18"],
+        ["eks", "p4d.24xlarge", "21.96", "us-east-1", "2026-07-20"],
+        ["gke", "a2-highgpu-8g", "29.39", "us-central1", "2026-08-03"],
     ):
-        assert f"  {line}\n" in shown.out
+        assert row in [words[:5] for words in rows]
     document = gpukube("catalog", "find", "--gpu", "a100 40gb", "--count", "8", "-o", "json", sandbox=False).json()
     assert [cloud["machine"]["instanceType"] for cloud in document["clouds"]] == [
         "Standard_ND96asr_v4", "p4d.24xlarge", "a2-highgpu-8g",

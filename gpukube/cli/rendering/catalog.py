@@ -51,9 +51,10 @@ def render_types(document: CatalogListDocument, view: View) -> Iterator[Line]:
 
 
 def render_find(document: CatalogFindDocument, view: View) -> Iterator[Line]:
-    """Show the machine of each cloud, why it is that one, and what comes nearest where there is none."""
+    """Show the clouds' machines side by side, why it is each, and what comes nearest where there is none."""
     asked = document["asked"]
     yield Text(f"{number(asked['count'])} x {asked['model']}", style="bold")
+    yield from _side_by_side(document["clouds"], view)
     for cloud in document["clouds"]:
         yield from _found(cloud, view)
     yield from _data(document["embedded"], document["refreshed"])
@@ -180,7 +181,7 @@ def _table(machines: Sequence[MachinePart], view: View) -> Iterator[Line]:
 
 
 def _width(columns: Sequence[Column], machines: Sequence[MachinePart]) -> int:
-    return sum(1 + max(len(title), *(len(cell(m)) for m in machines)) for title, cell in columns)
+    return sum(1 + max([len(title), *(len(cell(m)) for m in machines)]) for title, cell in columns)
 
 
 def _footnotes(document: CatalogListDocument) -> Iterator[Line]:
@@ -199,19 +200,44 @@ def _data(embedded: str, refreshed: Sequence[StockPart]) -> Iterator[Line]:
     yield Hung(Text(""), Text(said, style="dim"))
 
 
+_COMPARED: Final[tuple[Column, ...]] = (
+    ("TYPE", lambda m: m["instanceType"]),
+    ("USD/H", lambda m: _usd(m["price"])),
+    ("IN", lambda m: m["price"]["region"] if m["price"] else "-"),
+    ("ON", lambda m: m["price"]["date"] if m["price"] else "-"),
+)
+_COMPARED_TOO: Final[tuple[Column, ...]] = (
+    ("VCPU", lambda m: _known(m["vcpus"])),
+    ("GIB", lambda m: _gib(m["memoryGiB"])),
+    ("MIG", lambda m: _yes(m["mig"])),
+    ("STATUS", lambda m: m["status"]),
+    ("ARCH", lambda m: m["arch"]),
+    ("SPOT", lambda m: _usd(m["spot"])),
+)
+"""Shown one after the other as long as there is room."""
+
+
+def _side_by_side(clouds: Sequence[FoundPart], view: View) -> Iterator[Line]:
+    machines = [machine for cloud in clouds if (machine := cloud["machine"])]
+    if not machines:
+        return
+    columns = list(_COMPARED)
+    for column in _COMPARED_TOO:
+        if not view.width or _width([*columns, column], machines) + len("CLOUD ") <= view.width:
+            columns.append(column)
+    table = table_of(["CLOUD", *(title for title, _ in columns)], padding=1)
+    for cloud in clouds:
+        machine = cloud["machine"]
+        add_row(table, cloud["provider"], *(cell(machine) if machine else "-" for _, cell in columns))
+    yield table
+
+
 def _found(cloud: FoundPart, view: View) -> Iterator[Line]:
-    machine = cloud["machine"]
-    if machine is None:
-        yield Hung(Text(f"  {cloud['provider']:<5}"), Text.assemble(("-  ", "red"), cloud["why"]))
-        for near in cloud["candidates"][: None if view.verbose else _NEAR_SHOWN]:
-            yield Hung(Text(" " * 7 + "near: "), Text(f"{near['instanceType']}  {_gpus(near)}  {_price_words(near)}"))
-    else:
-        yield Hung(
-            Text(f"  {cloud['provider']:<5}"),
-            Text.assemble((machine["instanceType"], "green"), f"  {_price_words(machine)}"),
-        )
-        yield Hung(Text(" " * 7), Text(_shape(machine)))
-        yield Hung(Text(" " * 7 + "why: "), Text(cloud["why"]))
+    yield Hung(Text(f"  {cloud['provider']:<5}"), Text(cloud["why"], style="" if cloud["machine"] else "red"))
+    if (machine := cloud["machine"]) and machine["notes"]:
+        yield Hung(Text(" " * 7 + "note: "), Text(machine["notes"]))
+    for near in cloud["candidates"][: None if view.verbose else _NEAR_SHOWN]:
+        yield Hung(Text(" " * 7 + "near: "), Text(f"{near['instanceType']}  {_gpus(near)}  {_price_words(near)}"))
     shown = cloud["rejected"] if view.verbose else cloud["rejected"][:_REJECTED_SHOWN]
     for other in shown:
         yield Hung(Text(" " * 7 + "not: "), Text(f"{other['instanceType']} {other['why']}", style="dim"))
