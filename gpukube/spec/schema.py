@@ -51,6 +51,19 @@ _RULES: Final[dict[str, Schema]] = {
         "allOf": [{"properties": {"clusters": {"minItems": 1}}}],
     },
     "Nodes": {"oneOf": [{"required": ["count"]}, {"required": ["autoscaling"]}]},
+    "Mig": {"anyOf": [{"required": ["profile"]}, {"required": ["layout"], "properties": {"layout": {"minItems": 1}}}]},
+    "Capacity": {
+        "allOf": [
+            {
+                "if": {"required": [key]},
+                "then": {
+                    "required": ["type"],
+                    "properties": {"type": {"anyOf": [{"const": kind}, {"pattern": VARIABLE}]}},
+                },
+            }
+            for key, kind in (("maxPrice", "spot"), ("reserved", "reserved"))
+        ]
+    },
 }
 # As above, true of incomplete definitions too.
 _ALWAYS: Final[dict[str, Schema]] = {

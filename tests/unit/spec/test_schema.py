@@ -27,6 +27,13 @@ GOOD = {
     "a variable with a default": spec_of(POOL).replace('"111122223333"', '"${NO_SUCH:-111122223333}"'),
     "a variable where one of a few is needed": spec_of(POOL.replace("nodes:", 'capacity: {type: "${TYPE}"}, nodes:')),
     "a variable for the cloud": spec_of(POOL).replace("provider: gke", 'provider: "${CLOUD}"'),
+    "a price with a variable for the kind": spec_of(
+        POOL.replace("nodes:", 'capacity: {type: "${TYPE}", maxPrice: 1}, nodes:')
+    ),
+    "a layout": spec_of(POOL.replace("nodes:", "sharing: {mig: {layout: [1g.5gb]}}, nodes:")),
+    "defaults that a pool completes": spec_of(POOL, "{capacity: {maxPrice: 1}}").replace(
+        "nodes:", "capacity: {type: spot}, nodes:"
+    ),
     "a GPU by another name": spec_of(POOL.replace("T4-16GB", "nvidia-tesla-t4")),
     "a machine that the catalogue does not know": spec_of(
         POOL.replace("nodes:", "instanceType: {aks: Standard_NC4as_T4_v4}, nodes:")
@@ -78,6 +85,10 @@ BAD = {
     "no cluster": spec_of(POOL.replace("[train-aks]", "[]")),
     "no machine": spec_of("  - {name: a, clusters: [train-aks], nodes: {count: 1}}\n"),
     "count and autoscaling": spec_of(POOL.replace("{count: 1}}", "{count: 1, autoscaling: {min: 0, max: 1}}}")),
+    "neither profile nor layout": spec_of(POOL.replace("nodes:", "sharing: {mig: {strategy: mixed}}, nodes:")),
+    "an empty layout": spec_of(POOL.replace("nodes:", "sharing: {mig: {layout: []}}, nodes:")),
+    "a price for machines on demand": spec_of(POOL.replace("nodes:", "capacity: {maxPrice: 1}, nodes:")),
+    "a reservation for spot machines": spec_of(POOL.replace("nodes:", "capacity: {type: spot, reserved: {}}, nodes:")),
     "mps and mig": spec_of(POOL.replace("nodes:", "sharing: {mps: {replicas: 2}, mig: {profile: x}}, nodes:")),
     "mps and timeSlicing": spec_of(
         POOL.replace("nodes:", "sharing: {mps: {replicas: 2}, timeSlicing: {replicas: 2}}, nodes:")
