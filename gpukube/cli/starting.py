@@ -82,7 +82,7 @@ def _require_fitting(answers: Answers) -> None:
     for key in answers.identity:
         if key not in fitting:
             message = f"{flag_of(key)} says nothing about {' or '.join(answers.providers)}"
-            fix = f"remove it; given are with --provider: {' '.join(answers.providers)}"
+            fix = "remove it, or name its cloud with --provider"
             raise SpecError(message, where=Where(flag_of(key)), fix=fix, code="init-flag")
 
 
@@ -121,6 +121,7 @@ def _ask(answers: Answers, name: str, *, ask_nodes: bool) -> Answers:
     if not answers.providers:
         text = "Cloud: eks, aks or gke; several with commas"
         answers = _question(text, "", answers, lambda a, text: replace(a, providers=_words(text)))
+        _require_fitting(answers)
     for provider in answers.providers:
         answers = _ask_cluster(answers, provider, name)
     if not answers.owner:

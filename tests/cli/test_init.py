@@ -185,6 +185,12 @@ def test_machine_when_it_comes_in_one_number_then_that_is_not_asked(init: Run) -
     assert "count: 8" in init.file.read_text("utf-8")
 
 
+def test_flag_when_it_is_about_another_cloud_than_the_one_answered_then_is_refused(init: Run) -> None:
+    init.answer("gke")
+    code, _, err = init("--account", "111122223333")
+    assert (code, "--account: error[init-flag]: --account says nothing about gke" in err) == (4, True)
+
+
 def test_end_of_input_when_at_a_question_then_is_an_interruption(init: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     init.answer()
     monkeypatch.setattr("sys.stdin.readline", lambda: "")
