@@ -123,6 +123,7 @@ STEPS: Final[dict[str, str]] = {
 """What `verify` says: the step that is missing on the way to the promised devices, in the order of the steps."""
 
 COMMANDS: Final[dict[str, str]] = {
+    "mig-question": "What `catalog mig` is asked cannot be read.",
     "no-file": "No spec is given with -f.",
     "output-format": "The format after -o is not one that gpukube writes.",
     "confirmation": "What destroys needs --yes where there is no terminal to ask on.",

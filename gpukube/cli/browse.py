@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Asked", "Search", "find_machines", "refresh_catalogue", "show_list", "show_type"]
+__all__ = ["Asked", "Search", "find_machines", "refresh_catalogue", "show_list", "show_type", "told"]
 
 _MEMORY: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:g|gb|gi|gib)?", re.IGNORECASE)
 
@@ -76,7 +76,7 @@ def show_list(choices: Choices, asked: Asked) -> None:
     stocks = _stocks(choices, asked.region)
     filters = Filters(
         providers=_clouds(asked.providers, stocks, asked.region),
-        models=tuple(model for text in asked.models for model in _told("--model", partial(find_models, text))),
+        models=tuple(model for text in asked.models for model in told("--model", partial(find_models, text))),
         gpu_memory_gib=_gib("--memory", asked.memory) if asked.memory else None,
         mig=asked.mig,
         arch=_one_word("--arch", asked.arch, get_args(Arch)),
@@ -98,7 +98,7 @@ def find_machines(choices: Choices, search: Search) -> None:
     if search.slice_memory:
         _find_slices(choices, search)
         return
-    model = _told("--gpu", partial(parse_model, search.gpu))
+    model = told("--gpu", partial(parse_model, search.gpu))
     stocks = _stocks(choices, search.region)
     providers = _clouds(search.providers, stocks, search.region) or tuple(sorted({m.provider for m in machines()}))
     document = find_document(lay_over(stocks, search.region), stocks, (model, search.count), providers, search.region)
@@ -132,7 +132,7 @@ def show_type(choices: Choices, name: str, region: str) -> None:
     """Show one type."""
     out.require_format(choices.output, "CatalogType")
     stocks = _stocks(choices, region)
-    entries = _told("TYPE", partial(find_type, lay_over(stocks, region), name))
+    entries = told("TYPE", partial(find_type, lay_over(stocks, region), name))
     out.show(type_document(entries, stocks), choices.output, verbose=choices.verbose)
 
 
@@ -229,7 +229,7 @@ def _gib(option: str, text: str) -> float:
     return float(found[1])
 
 
-def _told(option: str, find: Callable[[], T]) -> T:
+def told(option: str, find: Callable[[], T]) -> T:
     """Let a refusal of the catalogue say which part of the command line it is about."""
     try:
         return find()

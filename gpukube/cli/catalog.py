@@ -175,6 +175,43 @@ def show(
 
 
 @app.command()
+def mig(
+    context: typer.Context,
+    model: Annotated[
+        str,
+        typer.Argument(metavar="GPU", show_default=False, autocompletion=_models, help="Its model: A100-40GB."),
+    ],
+    *,
+    wanted: Annotated[
+        list[str],
+        typer.Option(
+            "--want", default_factory=list, show_default=False, metavar="PROFILE=N",
+            help="Say how few GPUs give so many instances, and how each is cut; may be repeated.",
+        ),
+    ],
+    alike: Annotated[
+        bool, typer.Option("--alike", help="With --want: one layout for all GPUs, as a pool has it.")
+    ] = False,
+    live: Annotated[
+        list[str],
+        typer.Option(
+            "--live", default_factory=list, show_default=False, metavar="PROFILE@START",
+            help="Say what still fits on a GPU that has this instance there; may be repeated.",
+        ),
+    ],
+    output: OutputOption,
+    verbose: VerboseOption,
+) -> None:  # fmt: skip
+    """Show how a GPU can be cut by MIG: profiles, their names on other GPUs, full mixes, and what was asked about.
+
+    Exit codes: 0 shown, 4 it cannot be cut so.
+    """
+    from gpukube.cli.geometry import show_geometry
+
+    show_geometry(choices(context, locals()), model, wanted, live, alike=alike)
+
+
+@app.command()
 def refresh(
     context: typer.Context,
     *,

@@ -23,6 +23,7 @@ from gpukube.cli.rendering.catalog import render_find, render_refresh, render_sl
 from gpukube.cli.rendering.doctor import render_doctor
 from gpukube.cli.rendering.lines import Hung, View, clean, plural
 from gpukube.cli.rendering.listing import list_names, render_list, render_pool
+from gpukube.cli.rendering.mig import render_mig
 from gpukube.cli.rendering.plan import render_diff, render_plan
 from gpukube.cli.rendering.report import render_report, render_validation
 from gpukube.cli.rendering.sandbox import render_sandbox
@@ -74,6 +75,7 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "CatalogFind": _WIDE,
     "CatalogSlices": _WIDE,
     "CatalogType": _WIDE,
+    "CatalogMig": _WIDE,
     "CatalogRefresh": _DATA,
 }
 """Kind of document -> formats it can be had in, the default first."""
@@ -96,6 +98,7 @@ RENDERERS: Final[Mapping[str, Callable[[Any, View], Iterable[Line]]]] = {  # eac
     "CatalogFind": render_find,
     "CatalogSlices": render_slices,
     "CatalogType": render_type,
+    "CatalogMig": render_mig,
     "CatalogRefresh": render_refresh,
 }
 """How each kind of document is shown to people."""

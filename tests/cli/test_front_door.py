@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
 SINGLE = EXAMPLES / "aks-mig-single.yaml"
-COMMANDS = ("validate", "schema", "pool", "sandbox")
+COMMANDS = ("validate", "schema", "init", "explain", "pool", "catalog", "doctor", "sandbox")
 POOL_COMMANDS = ("plan", "create", "list", "get", "delete", "verify")
 
 

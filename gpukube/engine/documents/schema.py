@@ -26,6 +26,7 @@ SCHEMA_NAMES: Final = {
     "CatalogFind": "catalog-find",
     "CatalogSlices": "catalog-slices",
     "CatalogType": "catalog-type",
+    "CatalogMig": "catalog-mig",
     "CatalogRefresh": "catalog-refresh",
 }
 """Kind of a document -> name of its schema."""

@@ -1,0 +1,140 @@
+"""The MIG geometry of a GPU -> the document of `gpukube catalog mig`.
+
+Lives here: reading what was asked, and the maker of the document. Must not live here: geometry itself (gpu.mig and its
+neighbours), how a document is shown (cli).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
+from gpukube.gpu.mig import Placement, find_profile, maximal_mixes, place_layout, profiles, resource_name
+from gpukube.gpu.mig_fractions import same_fractions
+from gpukube.gpu.mig_room import can_block, room_left, stranded_profiles
+from gpukube.gpu.mig_solver import cut_alike, pack
+from gpukube.gpu.refusal import CatalogueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpukube.engine.documents.shapes.mig import (
+        CatalogMigDocument,
+        CutPart,
+        FragmentPart,
+        MigProfilePart,
+        PackingPart,
+    )
+    from gpukube.gpu.mig import MigProfile
+    from gpukube.gpu.models import GpuModel
+
+__all__ = ["mig_document", "read_live", "read_wanted"]
+
+
+def read_wanted(words: Iterable[str]) -> dict[str, int]:
+    """Read PROFILE=N; the same profile twice adds up.
+
+    Raises:
+        CatalogueError: A word has another form.
+    """
+    wanted: dict[str, int] = {}
+    for word in words:
+        profile, _, count = word.rpartition("=")
+        if not profile or not count.isdecimal():
+            raise _unread(word, "1g.5gb=9")
+        wanted[profile] = wanted.get(profile, 0) + int(count)
+    return wanted
+
+
+def read_live(model: GpuModel, words: Iterable[str]) -> tuple[Placement, ...]:
+    """Read PROFILE@START, as `nvidia-smi mig -lgi` shows instances and where they are placed.
+
+    Raises:
+        CatalogueError: A word has another form, no such instance can be there, or two take one place.
+    """
+    live: list[Placement] = []
+    for word in words:
+        name, _, start = word.rpartition("@")
+        if not name or not start.isdecimal():
+            raise _unread(word, "1g.5gb@0")
+        profile = find_profile(model, name)
+        if int(start) not in profile.starts:
+            at = ", ".join(map(str, profile.starts))
+            raise CatalogueError(
+                f"no {name} begins at {start} of {model}", fix=f"write {name}@ and one of {at}", code="mig-layout"
+            )
+        placed = Placement(profile, int(start))
+        if taken := next((other for other in live if other.units & placed.units), None):
+            said = f"{word} stands where {taken.profile.name}@{taken.start} is"
+            fix = "write the places that `nvidia-smi mig -lgi` shows of one GPU"
+            raise CatalogueError(said, fix=fix, code="mig-layout")
+        live.append(placed)
+    return tuple(live)
+
+
+def mig_document(
+    model: GpuModel, wanted: Mapping[str, int], live: Sequence[Placement], *, alike: bool
+) -> CatalogMigDocument:
+    """Describe a GPU's geometry.
+
+    Args:
+        model: The GPU; one that has MIG.
+        wanted: Instances to have on the fewest GPUs; empty for none.
+        live: Instances of one GPU.
+        alike: Whether one layout has to cut all GPUs, as in a pool.
+
+    Raises:
+        CatalogueError: The GPU has no MIG, or not such profiles, or no GPU holds what is wanted.
+    """
+    known = profiles(model)
+    if not known:
+        find_profile(model, "")  # says so
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "kind": "CatalogMig",
+        "model": str(model),
+        "profiles": [_profile(model, profile) for profile in known],
+        "mixes": [list(mix) for mix in maximal_mixes(model)],
+        "packing": _packing(model, wanted, alike=alike) if wanted else None,
+        "fragment": _fragment(model, live) if live else None,
+    }
+
+
+def _profile(model: GpuModel, profile: MigProfile) -> MigProfilePart:
+    elsewhere = same_fractions(model, profile.name)
+    return {
+        "name": profile.name,
+        "memoryGB": profile.memory_gb,
+        "memoryMiB": profile.memory_mib,
+        "perGpu": profile.max_instances,
+        "resource": resource_name(profile),
+        "elsewhere": {other: name for other, name in elsewhere.items() if other != model.name},
+        "confidence": profile.confidence,
+    }
+
+
+def _packing(model: GpuModel, wanted: Mapping[str, int], *, alike: bool) -> PackingPart:
+    found = cut_alike(model, wanted) if alike else pack(model, wanted)
+    return {
+        "wanted": dict(wanted),
+        "alike": alike,
+        "gpus": found.gpus,
+        "cuts": [_cut(model, layout, count) for layout, count in found.layouts],
+    }
+
+
+def _cut(model: GpuModel, layout: Sequence[str], gpus: int) -> CutPart:
+    left = room_left(model, place_layout(model, layout) or ())
+    return {"gpus": gpus, "layout": list(layout), "left": left, "mayBlock": can_block(model, layout)}
+
+
+def _fragment(model: GpuModel, live: Sequence[Placement]) -> FragmentPart:
+    return {
+        "live": [f"{placed.profile.name}@{placed.start}" for placed in live],
+        "left": room_left(model, live),
+        "stranded": list(stranded_profiles(model, live)),
+    }
+
+
+def _unread(word: str, example: str) -> CatalogueError:
+    return CatalogueError(f'"{word}" cannot be read', fix=f"write for example {example}", code="mig-question")

@@ -1,0 +1,78 @@
+"""MIG geometry for people: profiles and their names elsewhere, full mixes, how instances are had, what is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from gpukube.cli.rendering.lines import Hung, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.engine.documents.shapes.mig import CatalogMigDocument, FragmentPart, MigProfilePart, PackingPart
+
+__all__ = ["render_mig"]
+
+
+def render_mig(document: CatalogMigDocument, view: View) -> Iterator[Line]:
+    """Show what was asked; without a question the geometry itself."""
+    yield Text(document["model"], style="bold")
+    if document["packing"]:
+        yield from _packing(document["packing"])
+    if document["fragment"]:
+        yield from _fragment(document["fragment"])
+    if not (document["packing"] or document["fragment"]):
+        for profile in document["profiles"]:
+            yield from _profile(profile)
+    if view.verbose or not (document["packing"] or document["fragment"]):
+        yield Text(f"full mixes of one GPU ({len(document['mixes'])})", style="bold")
+        for mix in document["mixes"]:
+            yield Hung(Text("  "), Text(_together(mix)))
+
+
+def _profile(profile: MigProfilePart) -> Iterator[Line]:
+    memory = f"{profile['memoryMiB']} MiB" if profile["memoryMiB"] else f"about {profile['memoryGB']} GB"
+    head = f"{profile['name']:<12} {profile['perGpu']} per GPU, {memory}, mixed: {profile['resource']}"
+    yield Hung(Text("  "), Text(head))
+    if profile["elsewhere"]:
+        yield Hung(Text("    "), Text(f"the same of {_by_name(profile['elsewhere'])}", style="dim"))
+
+
+def _by_name(elsewhere: Mapping[str, str]) -> str:
+    """Group GPUs by what they call it: A100-80GB, H100-80GB: 1g.10gb."""
+    rows = sorted(elsewhere.items(), key=lambda item: item[1])
+    grouped = groupby(rows, key=lambda item: item[1])
+    return "; ".join(f"{', '.join(model for model, _ in models)}: {name}" for name, models in grouped)
+
+
+def _packing(packing: PackingPart) -> Iterator[Line]:
+    wanted = ", ".join(f"{count} x {name}" for name, count in packing["wanted"].items())
+    how = "cut alike, at the fewest" if packing["alike"] else "at the fewest"
+    yield Hung(Text("  "), Text(f"{wanted}: {plural(packing['gpus'], 'GPU')}, {how}"))
+    for cut in packing["cuts"]:
+        left = f"; left: {_each(cut['left'])}" if cut["left"] else ""
+        yield Hung(Text("    "), Text(f"{plural(cut['gpus'], 'GPU')} of {_together(cut['layout'])}{left}"))
+        if cut["mayBlock"]:
+            yield Hung(Text("    "), Text("made one by one, the last may find no room: the driver chooses the places"))
+        if packing["alike"]:
+            yield Hung(Text("    "), Text(f"write layout: [{', '.join(cut['layout'])}]"))
+
+
+def _fragment(fragment: FragmentPart) -> Iterator[Line]:
+    yield Hung(Text("  "), Text(f"with {', '.join(fragment['live'])}"))
+    yield Hung(Text("    "), Text(f"still fits: {_each(fragment['left']) or 'nothing'}"))
+    if fragment["stranded"]:
+        yield Hung(Text("    "), Text(f"would fit if placed anew: {', '.join(fragment['stranded'])}"))
+
+
+def _each(left: Mapping[str, int]) -> str:
+    return " or ".join(f"{count} x {name}" for name, count in left.items())
+
+
+def _together(layout: Iterable[str]) -> str:
+    return " + ".join(f"{count} x {name}" if count > 1 else name for name, count in Counter(layout).items())
