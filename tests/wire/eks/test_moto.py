@@ -48,6 +48,8 @@ BEYOND: Mapping[str, str] = {
     "sharing": "it changes a tag for the cluster autoscaler",
     "disk size": "no UpdateNodegroupVersion",
     "disk type": "no UpdateNodegroupVersion",
+    "pods": "no UpdateNodegroupVersion",
+    "version": "its groups have Kubernetes 1.19, whatever the cluster has",
     "all at once": "it has a tag and a disk",
 }
 """Edits of the contract that moto cannot follow -> what it lacks."""
