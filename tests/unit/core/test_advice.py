@@ -44,7 +44,7 @@ CASES: dict[str, tuple[dict[str, object], Ownership, list[str]]] = {
 
 @pytest.mark.parametrize(("changes", "ownership", "codes"), CASES.values(), ids=CASES)
 def test_pool_when_judged_then_said_is(changes: dict[str, object], ownership: Ownership, codes: list[str]) -> None:
-    found = advise(make_target(**changes), ownership)
+    found = advise(make_target(**changes), ownership)  # type: ignore[arg-type]  # test data
     assert [one.code for one in found] == codes
     assert {one.severity for one in found} <= {"hint"}
 
