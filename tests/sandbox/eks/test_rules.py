@@ -223,11 +223,14 @@ def test_create_when_the_template_does_not_fit_then_refused(
 IN_A: dict[str, Any] = {"id": "cr-1", "type": "p5.48xlarge", "zone": "a", "block": True, "count": 2}
 
 
+SOON: dict[str, Any] = {"id": "cr-4", "type": "g4dn.xlarge", "zone": "b", "count": 9, "state": "scheduled"}
+
+
 @pytest.fixture
 def reserved(sandbox: SandboxInfo) -> Aws:
     """A cluster in an account with a Capacity Block, and an old reservation in a resource group."""
     old = {"id": "cr-2", "type": "g4dn.xlarge", "zone": "b", "count": 1, "groups": ["arn:aws:x:group/y"]}
-    daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options={"reservations": [IN_A, old]})
+    daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options={"reservations": [IN_A, old, SOON]})
     return Aws(sandbox)
 
 
@@ -267,8 +270,9 @@ def test_create_when_the_block_is_otherwise_then_refused(
         ({"CapacityReservationId": "cr-2"}, "a", 1, "ReservationCapacityExceeded"),
         ({"CapacityReservationId": "cr-2"}, "b", 2, "ReservationCapacityExceeded"),
         ({"CapacityReservationId": "cr-3"}, "b", 1, "InvalidCapacityReservationId.NotFound"),
+        ({"CapacityReservationId": "cr-4"}, "b", 1, "ReservationCapacityExceeded"),
     ],
-    ids=["its id", "its group", "another zone", "too many", "unknown"],
+    ids=["its id", "its group", "another zone", "too many", "unknown", "not active yet"],
 )
 def test_create_when_a_reservation_is_targeted_then_its_room_decides(
     reserved: Aws, target: dict[str, str], zone: str, count: int, said: str
@@ -280,6 +284,11 @@ def test_create_when_a_reservation_is_targeted_then_its_room_decides(
     group = reserved.settled("odcr")
     issues = group["health"]["issues"]
     assert (group["status"], said in str(issues)) == ("CREATE_FAILED" if said else "ACTIVE", True)
+
+
+def test_reservations_when_an_option_is_misspelt_then_no_cluster_is_made(sandbox: SandboxInfo) -> None:
+    with pytest.raises(daemon.SandboxError, match="no key size"):
+        daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options={"reservations": [{**IN_A, "size": 2}]})
 
 
 def test_reservations_when_described_are_told_by_id(reserved: Aws) -> None:
