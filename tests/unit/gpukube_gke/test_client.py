@@ -158,6 +158,24 @@ def test_complete_when_the_zone_is_written_asks_nothing(live: Live) -> None:
     assert live.sdk.calls == []
 
 
+@pytest.mark.parametrize(
+    ("plane", "code"),
+    [("1.34.1-gke.1829001", ""), ("1.33.9-gke.1", "kubernetes-version"), ("", "")],
+)
+def test_complete_when_a_version_is_written_compares_it_with_the_control_plane(
+    live: Live, plane: str, code: str
+) -> None:
+    live.sdk.cluster = {**STANDARD, "currentMasterVersion": plane}
+    desired = desire(gke_target(zones=("us-central1-b",), kubernetes_version="1.34"))
+    if code:
+        with pytest.raises(SpecError) as caught:
+            live.cloud.complete(desired)
+        assert code_of(caught.value) == code
+    else:
+        assert live.cloud.complete(desired) is desired
+    assert [call for call, _ in live.sdk.calls] == ["get_cluster"]
+
+
 A100 = "nvidia-tesla-a100"
 
 
