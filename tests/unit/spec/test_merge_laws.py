@@ -63,7 +63,18 @@ def returns(low: Node, middle: Node, high: Node) -> bool:
         if left and first & third - second:
             return True
     types = {part.get("capacity", {}).get("type") for part in (low, middle, high)} - {None}
-    return len(types) > 1
+    return len(types) > 1 or is_interrupted(low, middle, high)
+
+
+def is_interrupted(low: Node, middle: Node, high: Node) -> bool:
+    """Say whether anywhere the one between writes something else than a mapping: one type name for all clouds."""
+    shared = low.keys() & middle.keys() & high.keys()
+    triples = [(low[key], middle[key], high[key]) for key in shared]
+    return any(
+        not isinstance(between, dict) or is_interrupted(below, between, above)
+        for below, between, above in triples
+        if isinstance(below, dict) and isinstance(above, dict)
+    )
 
 
 def leaves(node: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
