@@ -33,9 +33,9 @@ CAPACITY_RESERVATION = (
 
 ARM_RESERVATION_GROUP = (
     r"^/subscriptions/[0-9A-Fa-f-]{36}/resource[Gg]roups/[^/]+"
-    r"/providers/Microsoft\.Compute/capacityReservationGroups/[^/]+$"
+    r"/providers/[Mm]icrosoft\.[Cc]ompute/[Cc]apacity[Rr]eservation[Gg]roups/[^/]+$"
 )
-"""ARM id (docs: aks/use-capacity-reservation-groups)."""
+"""ARM id (docs: aks/use-capacity-reservation-groups); ARM compares without case, the SDK's own page writes it small."""
 
 RESERVATION = r"^(projects/[a-z0-9:.-]+/reservations/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?(/reservationBlocks/[a-z0-9-]+)?$"
 """Name of a Compute Engine reservation, with the project that shares it or not (container v1: ReservationAffinity)."""

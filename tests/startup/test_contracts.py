@@ -18,7 +18,7 @@ PLANTS = {
     "a provider in the engine": ("gpukube/engine/wait.py", "import gpukube_aks", "the core knows no cloud"),
     "the engine in the core": ("gpukube/core/plan.py", "import gpukube.engine.wait", "layers of gpukube"),
     "the engine in a provider": ("providers/gpukube_aks/rules.py", "import gpukube.engine", "providers build on"),
-    "an SDK in a provider's pure half": ("providers/gpukube_aks/rules.py", "import azure.core", "cloud SDKs only where"),
+    "an SDK in a provider's pure half": ("providers/gpukube_aks/rules.py", "import azure.core", "cloud SDKs only"),
     "pydantic in the engine": ("gpukube/engine/run.py", "import pydantic", "pydantic only in spec"),
     "rich in the engine": ("gpukube/engine/run.py", "import rich", "typer only in cli"),
     "our data in the sandbox": ("gpukube/sandbox/clock.py", "import gpukube.gpu", "the sandbox is independent"),

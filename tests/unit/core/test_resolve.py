@@ -45,6 +45,16 @@ def test_capacity_when_reserved_then_each_cloud_gets_its_own_form(
     )
 
 
+@pytest.mark.parametrize("group", ["capacityReservationGroups", "capacityreservationgroups"])
+def test_capacity_when_of_azure_then_any_case_of_the_id_will_do(tmp_path: Path, group: str) -> None:
+    home = "/subscriptions/11111111-2222-3333-4444-555555555555/resourcegroups/ml/providers/Microsoft.Compute"
+    pool = POOL.replace("train-gke, train-eks", "train-aks").replace(
+        "EXTRA", f"capacity: {{type: reserved, reserved: {{aks: {{capacityReservationGroup: {home}/{group}/a}}}}}}"
+    )
+    (target,) = resolve_targets(load_text(tmp_path, spec_of(pool)))[0]
+    assert target.capacity.reservation == Reservation("capacityReservationGroup", f"{home}/{group}/a")
+
+
 def test_settings_when_written_then_they_arrive(tmp_path: Path) -> None:
     by_pool = {target.pool: target for target in resolve_targets(load_text(tmp_path, FULL))[0]}
     shared = by_pool["t4shared"]
