@@ -60,6 +60,7 @@ from gpukube.engine.scale import plan_scaling as _plan_scaling
 from gpukube.engine.session import open_sessions
 from gpukube.engine.waiting import wait_for_pools
 from gpukube.errors import ExitCode, GpukubeError, SpecError
+from gpukube.spec.dump import dump_spec
 from gpukube.spec.load import LoadedSpec, Reading, read_specs
 from gpukube.spec.schema import json_schema
 
@@ -100,6 +101,7 @@ __all__ = [
     "diff_exit_code",
     "doctor_document",
     "doctor_exit_code",
+    "dump_spec",
     "exit_code",
     "list_document",
     "load",
