@@ -18,7 +18,7 @@ GPUS: Final[dict[str, str]] = {
     "mig-capable": "The GPU, or this machine's, cannot be cut with MIG.",
     "mig-profile": "The GPU has no such MIG profile.",
     "mig-layout": "One GPU cannot hold these MIG instances together.",
-    "mps-with-mig": "MPS and MIG do not go together.",
+    "mps-with-mig": "MPS is asked for on MIG, which NVIDIA's plugin refuses and Google's takes.",
     "sharing-replicas": "A GPU cannot be shared by so many replicas, or by so few.",
 }
 """What the GPU catalogue refuses (`gpukube.gpu`)."""

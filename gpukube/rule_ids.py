@@ -50,7 +50,6 @@ RULE_IDS: Final[dict[str, str]] = {
     "autoscaling-range": "GPK129",
     "max-price": "GPK130",
     "sharing-choice": "GPK131",
-    "mps-mig": "GPK132",
     "label-syntax": "GPK133",
     "taint-syntax": "GPK134",
     "duplicate-taint": "GPK135",

@@ -42,7 +42,6 @@ ROOMS: Final[Mapping[str, Mapping[str, str]]] = {
 
 SHADOWED: Final = {
     "no-provider": "the spec names no cloud whose provider is not in this distribution",
-    "mps-with-mig": "the spec's own rule mps-mig speaks first; this one is for callers without a spec",
     "aks-mig-size": "mig-capable speaks first as long as AKS cuts every size that the catalogue says it does",
 }
 """Codes that are found for targets no spec leads to. Each has its case in its room's tests."""

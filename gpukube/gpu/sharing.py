@@ -193,7 +193,7 @@ def _check_slicing(model: GpuModel, sharing: Sharing, *, own_plugin: bool) -> It
     if slicing.mode == "mps" and sharing.mig and not own_plugin:
         yield CatalogueError(
             "mps does not go together with mig",
-            why="the device plugin refuses MPS on MIG devices",
+            why="NVIDIA's device plugin refuses MPS on MIG devices",
             fix="drop one of them, or write timeSlicing in place of mps",
             code="mps-with-mig",
         )

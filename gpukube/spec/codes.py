@@ -54,7 +54,6 @@ CODES: Final[dict[str, str]] = {
     "max-price": "capacity.maxPrice is given for a pool that is not spot.",
     "replicas-many": "sharing.timeSlicing.replicas is a number that no GPU is known to serve.",
     "sharing-choice": "A pool says both sharing.timeSlicing and sharing.mps.",
-    "mps-mig": "A pool says both sharing.mps and sharing.mig.",
     "label-syntax": "A label key or value is not what Kubernetes accepts.",
     "taint-syntax": "A taint key or value is not what Kubernetes accepts.",
     "written-label": "A label is one that the NVIDIA stack writes on nodes by itself.",

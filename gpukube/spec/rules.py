@@ -189,13 +189,6 @@ def _check_sharing(s: Subject) -> Iterator[Diagnostic]:
         why = "the device plugin would apply mps and ignore timeSlicing"
         message = "is given besides sharing.timeSlicing"
         yield s.say_key("sharing-choice", ("sharing", "mps"), message, "keep one of them", why)
-    if sharing.mig is not None:
-        # NVIDIA/k8s-device-plugin README, "With CUDA MPS": sharing with MPS is not supported on devices with MIG.
-        why = "the device plugin refuses MPS on MIG devices"
-        message = "is given besides sharing.mig"
-        yield s.say_key(
-            "mps-mig", ("sharing", "mps"), message, "use timeSlicing on top of mig, or keep one of them", why
-        )
 
 
 class _OwnerRow(NamedTuple):

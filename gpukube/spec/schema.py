@@ -67,7 +67,7 @@ _RULES: Final[dict[str, Schema]] = {
 }
 # As above, true of incomplete definitions too.
 _ALWAYS: Final[dict[str, Schema]] = {
-    "Sharing": {"allOf": [{"not": {"required": ["mps", other]}} for other in ("mig", "timeSlicing")]},
+    "Sharing": {"not": {"required": ["mps", "timeSlicing"]}},
 }
 
 

@@ -62,7 +62,7 @@ class Mps(SpecModel):
 
 
 class Sharing(SpecModel):
-    """How one GPU serves several containers. timeSlicing may sit on top of mig; mps stands alone."""
+    """How one GPU serves several containers. timeSlicing may sit on top of mig; mps may on GKE only."""
 
     mig: Mig | None = Field(default=None, description="Cut the GPUs into hardware-isolated instances.")
     time_slicing: TimeSlicing | None = Field(default=None, description="Let containers take turns.")

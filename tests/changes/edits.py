@@ -432,6 +432,7 @@ _GKE = [
     Edit(_A2, {"sharing": {"mig": {"profile": "2g.10gb"}}}, {"sharing.mig.profile": R}),
     Edit(_A2, {"sharing": None}, {"sharing.mig.profile": R}),
     Edit(_A2, {"sharing": {"mig": {"profile": "1g.5gb"}, **_slices(2)}}, {_CLIENTS: D}),
+    Edit(_A2, {"sharing": {"mig": {"profile": "1g.5gb"}, "mps": {"replicas": 2}}}, {_MPS: D}),
     Edit(_L4, {"sharing": _slices(4)}, {_CLIENTS: D}),
     Edit({**_L4, "sharing": _slices(4)}, {"sharing": _slices(6)}, {_CLIENTS: D}),
     Edit({**_L4, "sharing": _slices(4)}, {"sharing": None}, {_CLIENTS: D}),

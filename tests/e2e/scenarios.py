@@ -173,10 +173,11 @@ REFUSED: Mapping[str, Refusal] = {
         f"{cloud}: MPS on MIG": Refusal(
             cloud,
             {**CUTTABLE[cloud], "sharing": cut(cloud, **MPS)},
-            "mps-mig",
-            "use timeSlicing on top of mig, or keep one of them",
+            "mps-with-mig",
+            "drop one of them, or write timeSlicing in place of mps",
         )
         for cloud in CUTTABLE
+        if cloud != "gke"  # Google's own plugin takes it
     },
 }
 """What a cloud cannot do, and what to write instead."""

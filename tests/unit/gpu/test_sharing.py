@@ -170,7 +170,7 @@ def test_check_when_a_layout_does_not_fit_then_says_why_and_what_would() -> None
 
 def test_check_when_something_is_refused_then_says_the_rule_and_the_way_out() -> None:
     [mig, replicas] = check_sharing(ND96, Sharing(CUT, Slicing("mps", 1)))
-    assert mig.why == "the device plugin refuses MPS on MIG devices"
+    assert mig.why == "NVIDIA's device plugin refuses MPS on MIG devices"
     assert mig.fix == "drop one of them, or write timeSlicing in place of mps"
     assert replicas.why == "the device plugin wants 2 replicas or more"
     assert replicas.fix == "write replicas: 2 or more, or drop the block"

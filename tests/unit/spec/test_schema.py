@@ -89,7 +89,6 @@ BAD = {
     "an empty layout": spec_of(POOL.replace("nodes:", "sharing: {mig: {layout: []}}, nodes:")),
     "a price for machines on demand": spec_of(POOL.replace("nodes:", "capacity: {maxPrice: 1}, nodes:")),
     "a reservation for spot machines": spec_of(POOL.replace("nodes:", "capacity: {type: spot, reserved: {}}, nodes:")),
-    "mps and mig": spec_of(POOL.replace("nodes:", "sharing: {mps: {replicas: 2}, mig: {profile: x}}, nodes:")),
     "mps and timeSlicing": spec_of(
         POOL.replace("nodes:", "sharing: {mps: {replicas: 2}, timeSlicing: {replicas: 2}}, nodes:")
     ),
