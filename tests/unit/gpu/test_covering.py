@@ -54,6 +54,8 @@ ROUNDED: dict[str, tuple[list[Mix], Mix, int]] = {
     "a triangle, where halves would do": ([(1, 1, 0), (1, 0, 1), (0, 1, 1)], (1, 1, 1), 2),
     "the rounded answer leaves too much over": ([(3, 0, 0), (0, 2, 0), (1, 1, 1), (0, 0, 2)], (7, 3, 3), 5),
     "more than the bound": ([(1, 1, 0, 0, 0, 0, 0), *FANO], (1, 1, 1, 1, 1, 1, 1), 3),
+    "no more than the bound leaves after rounding": ([(3, 0, 2), (0, 3, 0), (2, 1, 3), (1, 1, 2)], (4, 2, 0), 2),
+    "not the first way that is found": ([(2, 3, 1), (3, 1, 0), (0, 0, 3)], (5, 0, 4), 3),
     "many": ([(1, 1, 0), (1, 0, 1), (0, 1, 1)], (1001, 1001, 1001), 1502),
 }
 
