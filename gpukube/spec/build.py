@@ -129,7 +129,7 @@ def build_spec(document: Document) -> Built:
         built.validate(_Head, root, built.positions)
         return built
     built.frame = built.validate(_Frame, root, built.positions)
-    built.add(_check_empty(root, built.positions, ()))
+    built.add(_check_empty(root, built.positions, (), set()))
     built.clusters = _build_clusters(built, root)
     merged = _merge(built, root)
     built.positions = Positions(merged, document.origin, document.mark)
@@ -137,17 +137,19 @@ def build_spec(document: Document) -> Built:
     return built
 
 
-def _check_empty(node: Data, positions: Positions, path: Path) -> Iterator[Finding]:
-    """Find keys without a value: a `mig:` whose lines are commented out must not mean "no MIG" in silence."""
+def _check_empty(node: Data, positions: Positions, path: Path, seen: set[int]) -> Iterator[Finding]:
+    """Find keys without a value: a `mig:` whose lines are commented out must not mean "no MIG" in silence.
+
+    What several aliases stand for is written once, so it is looked at once (`seen`): its findings would be the same.
+    """
     if node is None:
         yield Finding(empty_value(positions, path), path)
-    elif isinstance(node, PositionedDict):
-        for key, value in node.items():
-            if not _is_free((*path, key)):
-                yield from _check_empty(value, positions, (*path, key))
-    elif isinstance(node, PositionedList):
-        for index, value in enumerate(node):
-            yield from _check_empty(value, positions, (*path, index))
+    if not isinstance(node, PositionedDict | PositionedList) or id(node) in seen:
+        return
+    seen.add(id(node))
+    for step, value in node.items() if isinstance(node, PositionedDict) else enumerate(node):
+        if not _is_free((*path, step)):
+            yield from _check_empty(value, positions, (*path, step), seen)
 
 
 def _is_free(path: Path) -> bool:
