@@ -35,7 +35,7 @@ STAGES = (
     ("gpukube.spec.load", "load_documents", "read YAML"),
     ("gpukube.spec.load", "substitute", "fill in variables"),
     ("gpukube.spec.load", "build_spec", "merge, validate, judge (spec rules included)"),
-    ("gpukube.engine.prepare", "resolve_targets", "choose machines, judge sharing"),
+    ("gpukube.engine.prepare", "resolve_pool", "choose machines, judge sharing"),
     ("gpukube.engine.prepare", "choose_releases", "choose releases"),
     ("gpukube.engine.prepare", "desire_pool", "judge by cloud, translate (cloud rules included)"),
 )
