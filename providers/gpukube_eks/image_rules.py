@@ -224,12 +224,14 @@ def _pods(target: Target) -> Iterator[Diagnostic]:
 
 
 def _reboot(target: Target) -> Iterator[Diagnostic]:
-    if target.sharing.mig and target.image != "bottlerocket" and family_of(target.machine.name) in ("p4d", "p4de"):
+    cut = target.sharing.mig
+    if cut and target.image != "bottlerocket" and family_of(target.machine.name) in ("p4d", "p4de"):
+        boots_cut = not cut.layout and cut.strategy == "single"
         yield Diagnostic(
             "eks-mig-reboot",
             target.locator.at("sharing.mig"),
             f"the MIG manager reboots every new {target.machine.name} once, before it shows the instances",
-            fix="wait for the instances, or write image: bottlerocket, which cuts while it boots",
+            fix="wait for the instances" + (", or write image: bottlerocket, which cuts while it boots" * boots_cut),
             why="a virtual machine cannot reset an A100 by itself (NVIDIA/gpu-operator#1606)",
             severity="hint",
         )

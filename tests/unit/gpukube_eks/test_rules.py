@@ -300,3 +300,18 @@ def test_cluster_when_its_coordinates_cannot_be_is_refused_once_for_all_pools(na
 
     assert [finding.code for finding in found[0]] == ["eks-cluster"] * count
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("cut", "offered"),
+    [
+        (MigCut("1g.10gb", "single"), True),
+        (MigCut("1g.10gb", "mixed"), False),
+        (MigCut("", "mixed", ("3g.40gb", "4g.40gb")), False),
+    ],
+    ids=["single", "mixed", "layout"],
+)
+def test_reboot_when_told_offers_bottlerocket_only_where_it_can_cut_so(cut: MigCut, offered: bool) -> None:  # noqa: FBT001 - a row
+    found = {f.code: f for f in EksProvider().check(eks_target("p4de.24xlarge", sharing=Sharing(cut)))}
+
+    assert ("bottlerocket" in found["eks-mig-reboot"].fix) == offered
