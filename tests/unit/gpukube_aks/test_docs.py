@@ -10,6 +10,7 @@ import pytest
 from gpukube.core.values import Change
 from gpukube_aks.native import REFUSED, UNTESTED
 from gpukube_aks.updates import BY_VALUE, INTENT_ROWS, NATIVE_ROWS, find_row
+from tests.unit.changes_page import HEADINGS, require_section, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,12 +18,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import UpdateRow
 
 PAGE = Path(__file__).parents[3] / "docs" / "aks.md"
-BEGIN, END = "<!-- changes: begin -->", "<!-- changes: end -->"
-HEADINGS = {
-    "in-place": "In place",
-    "disruptive": "In place, but pods suffer: `--allow-disruption`",
-    "replace": "A new pool: `--replace recreate`",
-}
 SHADES: tuple[tuple[str, Change], ...] = (
     ("nodes.count, fewer", Change("nodes.count", 2, 1)),
     ("nodes.count instead of autoscaling", Change("nodes.count", None, 1)),
@@ -41,28 +36,9 @@ def rows() -> Iterator[tuple[str, UpdateRow]]:
     yield from ((name, find_row(change)) for name, change in SHADES)
 
 
-def section() -> str:
-    lines = [BEGIN]
-    for kind, heading in HEADINGS.items():
-        by_sentence: dict[str, list[str]] = {}
-        for name, row in rows():
-            if row.kind == kind:
-                by_sentence.setdefault(row.sentence, []).append(f"`{name}`")
-        lines += ["", f"**{heading}**", "", "| Field | What happens |", "| --- | --- |"]
-        lines += [f"| {', '.join(names)} | {sentence} |" for sentence, names in by_sentence.items()]
-    refused = ", ".join(f"`{name}`" for name in sorted({*REFUSED, *UNTESTED}))
-    lines += ["", f"`aks:` does not take {refused}: see `gpukube validate` for the reason of each.", "", END]
-    return "\n".join(lines)
-
-
 def test_page_when_compared_with_the_tables_says_the_same(request: pytest.FixtureRequest) -> None:
-    text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    if request.config.getoption("--update", default=False):
-        PAGE.write_text(before + section() + after)
-
-    assert section() in PAGE.read_text()
+    text = section("aks", rows(), {*REFUSED, *UNTESTED})
+    require_section(PAGE, text, update=request.config.getoption("--update", default=False))
 
 
 def test_page_when_the_value_decides_then_that_is_said_too() -> None:
