@@ -10,8 +10,9 @@ import ast
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from gpukube import errors
 from gpukube.cluster.proof import Step
@@ -168,15 +169,19 @@ def _positions(tree: ast.Module) -> Iterator[tuple[str, int]]:
 def _imported(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """Find the methods that take a code in classes of the product that a module imports."""
     for node in ast.walk(tree):
-        path = ROOT / f"{str(node.module).replace('.', '/')}.py" if isinstance(node, ast.ImportFrom) else None
-        if path is None or not path.is_file():
-            continue
-        names = {alias.name for alias in cast("ast.ImportFrom", node).names}
-        for found in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(found, ast.ClassDef) and found.name in names:
-                yield from _positions(
-                    ast.Module([part for part in found.body if isinstance(part, ast.FunctionDef)], [])
-                )
+        if isinstance(node, ast.ImportFrom) and node.module:
+            methods = _methods(ROOT / f"{node.module.replace('.', '/')}.py")
+            for alias in node.names:
+                yield from methods.get(alias.name, ())
+
+
+@cache
+def _methods(path: Path) -> Mapping[str, tuple[tuple[str, int], ...]]:
+    """Find the methods that take a code in the classes of a file, and where; nothing where there is no such file."""
+    source = path.read_text("utf-8") if path.is_file() else ""
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    bodies = {found.name: [part for part in found.body if isinstance(part, ast.FunctionDef)] for found in classes}
+    return {name: tuple(_positions(ast.Module(list(body), []))) for name, body in bodies.items()}
 
 
 def _last_name(node: ast.expr) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALL = (*VALID, *INVALID)
+EIGHTH = ALL[::8]
 LEAST = 150
 CLOUDS = ("eks", "aks", "gke")
 
@@ -64,13 +65,18 @@ def test_corpus_when_counted_then_it_is_large_and_no_cloud_is_left_out() -> None
     assert min(per_cloud[cloud] for cloud in CLOUDS) >= LEAST // 5
 
 
+@pytest.mark.parametrize("part", [EIGHTH, pytest.param(ALL, marks=pytest.mark.slow)], ids=["eighth", "all"])
 @pytest.mark.parametrize(("words", "fatal"), [([], {"error"}), (["--strict"], {"error", "warning"})])
 def test_command_when_given_each_file_then_ends_as_the_marks_say(
-    words: list[str], fatal: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    fatal: set[str],
+    part: tuple[Path, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(FOLDER)
     codes = {}
-    for file in ALL:
+    for file in part:
         code = app.run(["validate", "-f", str(file.relative_to(FOLDER)), *words])
         if code != (4 if severities(file) & fatal else 0):
             codes[by_name(file)] = code

@@ -227,6 +227,7 @@ def test_etag_when_stale_then_aborted(gke: Gke) -> None:
 
 def test_delete_when_done_then_not_found_and_no_nodes(gke: Gke) -> None:
     gke.create(t4_pool("p"))
+    daemon.configure(gke.info, gkePace={"drain_s": 3000})
     operation = gke.sdk.delete_node_pool(name=POOL)
     assert gke.pool("p").status.name == "STOPPING"
     gke.succeed(operation)
