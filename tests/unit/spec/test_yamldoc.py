@@ -240,7 +240,7 @@ def write_below(data: object, pad: str) -> str:
 def test_data_when_written_as_yaml_then_reads_back_the_same(data: object) -> None:
     for text in (json.dumps(data, ensure_ascii=False), write_block(data)):
         documents, problems = load_documents(text, "a.yaml")
-        assert not problems
+        assert {found.code for found in problems} <= {"yaml-ambiguous"}  # 1e-05 is a text to YAML 1.1
         assert documents[0].root == data
 
 
