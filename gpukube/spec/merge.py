@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.spec.positions import PositionedDict
+from gpukube.spec.reserved import RESERVED_FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -33,8 +34,7 @@ _ALTERNATIVES: Final = ("gpu", "instanceType")
 _KINDS: Final = ("nodes", "sharing")
 _FORMS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("sharing", "mig"): ("profile", "layout"),
-    ("capacity", "reserved", "eks"): ("capacityBlock", "capacityReservation"),
-    ("capacity", "reserved", "gke"): ("reservation", "flexStart", "queued"),
+    **{("capacity", "reserved", provider): forms for provider, forms in RESERVED_FORMS.items()},
 }
 """Where a mapping holds one of several forms."""
 

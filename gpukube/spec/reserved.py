@@ -6,9 +6,16 @@ providers' rules.py).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from pydantic import Field
 
 from gpukube.spec.base import SpecModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.spec.base import ProviderName
 
 __all__ = [
     "ARM_RESERVATION_GROUP",
@@ -16,6 +23,7 @@ __all__ = [
     "CAPACITY_RESERVATION",
     "DURATION",
     "RESERVATION",
+    "RESERVED_FORMS",
     "AksReserved",
     "EksReserved",
     "GkeReserved",
@@ -112,3 +120,15 @@ class Reserved(SpecModel):
     eks: EksReserved | None = Field(default=None, description="A Capacity Block, or a capacity reservation.")
     aks: AksReserved | None = Field(default=None, description="A capacity reservation group.")
     gke: GkeReserved | None = Field(default=None, description="A reservation, flex-start or queued provisioning.")
+
+
+def _forms(model: type[SpecModel]) -> tuple[str, ...]:
+    return tuple(info.alias or name for name, info in model.model_fields.items())
+
+
+RESERVED_FORMS: Final[Mapping[ProviderName, tuple[str, ...]]] = {
+    "eks": _forms(EksReserved),
+    "aks": _forms(AksReserved),
+    "gke": _forms(GkeReserved),
+}
+"""Provider -> the forms to choose from, as a spec writes them."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.errors import Diagnostic
 from gpukube.spec.label_rules import check_labels, check_taints
+from gpukube.spec.reserved import RESERVED_FORMS
 from gpukube.spec.subject import Subject
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted
 
@@ -107,7 +108,7 @@ def _check_reserved(s: Subject) -> Iterator[Diagnostic]:
         if provider is None:
             continue
         forms = _forms_of(reserved, provider)
-        known = choices(_RESERVED_FORMS[provider])
+        known = choices(RESERVED_FORMS[provider])
         path = f"capacity.reserved.{provider}"
         if not forms:
             message = f"does not say where {provider} takes the machines from"
@@ -116,16 +117,9 @@ def _check_reserved(s: Subject) -> Iterator[Diagnostic]:
             yield s.say("reserved-choice", path, f"has {' and '.join(forms)}", f"keep one of {known}")
 
 
-_RESERVED_FORMS: Final[Mapping[ProviderName, tuple[str, ...]]] = {
-    "eks": ("capacityBlock", "capacityReservation"),
-    "aks": ("capacityReservationGroup",),
-    "gke": ("reservation", "flexStart", "queued"),
-}
-
-
 def _forms_of(reserved: Reserved | None, provider: ProviderName) -> list[str]:
     written = reserved.model_dump(by_alias=True, exclude_none=True).get(provider, {}) if reserved else {}
-    return [form for form in _RESERVED_FORMS[provider] if form in written]
+    return [form for form in RESERVED_FORMS[provider] if form in written]
 
 
 def _check_mig(s: Subject) -> Iterator[Diagnostic]:
