@@ -184,19 +184,20 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     )
     if not served:
         return _only_retired(seen, around, kind)
+    values = _VALUES[kind](served, around)
     refusals = [
         *_other_kind(kind, served, pools, leaves, migrate=migrate),
         *(refuse_stranding(leaves, served, seen, live_pools) if migrate else ()),
         *refuse_adoption(adopt, kind, served, seen),
         *_operators(kind, served, seen, around),
-        *check_own_values(served, _VALUES[kind](served, around)),
+        *check_own_values(served, values),
     ]
     if refusals:
-        values = live.values if live else {}
+        there = live.values if live else {}
         revision = live.revision if live else 0
         said = refusals[0].message
-        return ReleasePlan("conflict", said, values, values, (), revision, kind=kind, diagnostics=tuple(refusals))
-    plan = _judge(_VALUES[kind](served, around), seen, kind, version)
+        return ReleasePlan("conflict", said, there, there, (), revision, kind=kind, diagnostics=tuple(refusals))
+    plan = _judge(values, seen, kind, version)
     plan = _taking_over(plan, adopt)
     leaves = (*leaves, *map(leaving_of, adopt))
     return _after(leaves, plan, seen) if leaves else plan
