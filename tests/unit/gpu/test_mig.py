@@ -22,25 +22,12 @@ from gpukube.gpu.mig import (
 )
 from gpukube.gpu.models import MODELS, GpuModel, model_named, parse_model
 from gpukube.gpu.refusal import CatalogueError
+from tests.unit.gpu.geometry import SEVEN_NAMES
 
 MIG_MODELS = [model for model in MODELS if is_mig_model(model)]
 SEVEN_SLICE = [model for model in MIG_MODELS if profiles(model)[-1].slice_width == 7]
 A100 = model_named("A100-40GB")
 RTX = model_named("RTXPRO6000-96GB")
-
-NAMES = {  # 1g x7, 1g double x4, 2g x3, 3g x2, 4g x1, 7g x1
-    "A100-40GB": "1g.5gb 1g.10gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb",
-    "A100-80GB": "1g.10gb 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb",
-    "H100-80GB": "1g.10gb 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb",
-    "H100-94GB": "1g.12gb 1g.24gb 2g.24gb 3g.47gb 4g.47gb 7g.94gb",
-    "H100-96GB": "1g.12gb 1g.24gb 2g.24gb 3g.48gb 4g.48gb 7g.96gb",
-    "H200-141GB": "1g.18gb 1g.35gb 2g.35gb 3g.71gb 4g.71gb 7g.141gb",
-    "GH200-144GB": "1g.18gb 1g.36gb 2g.36gb 3g.72gb 4g.72gb 7g.144gb",
-    "B200-180GB": "1g.23gb 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb",
-    "GB200-186GB": "1g.23gb 1g.47gb 2g.47gb 3g.93gb 4g.93gb 7g.186gb",
-    "B300-269GB": "1g.34gb 1g.67gb 2g.67gb 3g.135gb 4g.135gb 7g.269gb",
-    "GB300-278GB": "1g.35gb 1g.70gb 2g.70gb 3g.139gb 4g.139gb 7g.278gb",
-}
 
 
 def plain(model: GpuModel) -> list[str]:
@@ -54,7 +41,7 @@ def mixes(model: GpuModel) -> tuple[Counter[str], ...]:
 
 @pytest.mark.parametrize("model", SEVEN_SLICE, ids=str)
 def test_instances_when_a_seven_slice_gpu_then_7_4_3_2_1_1(model: GpuModel) -> None:
-    names = NAMES[model.name].split()
+    names = SEVEN_NAMES[model.name].split()
     assert [instances_per_gpu(model, name) for name in names] == [7, 4, 3, 2, 1, 1]
     assert sorted(plain(model)) == sorted(names)
     widths = [find_profile(model, name).slice_width for name in names]
