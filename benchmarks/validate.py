@@ -14,7 +14,9 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
@@ -23,12 +25,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 
 from benchmarks.fleet import fleet, fleet_of_mistakes  # noqa: E402 - the path is set above
 from gpukube import api  # noqa: E402
+from gpukube.cli import app  # noqa: E402
+from tests.fuzz.mutations import mangled  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 P = ParamSpec("P")
 RUNS = 3
+MANGLED = 1_000
 SHOWN = 25
 
 STAGES = (
@@ -148,7 +153,24 @@ def rows() -> list[tuple[str, str, str]]:
         ("the same with three mistakes in each", f"{wrong:.2f} s", "<= 1 s"),
         ("validate 10,000 pools, beyond start-up", f"{many:.2f} s", "<= 10 s"),
         ("the same, peak memory of the process", f"{megabytes:.0f} MB", "<= 500 MB"),
+        (f"slowest of {MANGLED:,} mangled specs", f"{slowest_mangled():.2f} s", "<= 1 s"),
     ]
+
+
+def slowest_mangled() -> float:
+    """Give the most seconds that one of the mangled specs of `tests/fuzz` takes in this process, start-up left out."""
+    with tempfile.TemporaryDirectory() as directory, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        file = Path(directory, "spec.yaml")
+        _mangled_seconds(0, file)
+        return max(_mangled_seconds(number, file) for number in range(1, MANGLED + 1))
+
+
+def _mangled_seconds(number: int, file: Path) -> float:
+    spec, words = mangled(number)
+    file.write_bytes(spec)
+    begin = time.process_time()
+    app.run(["validate", "-f", str(file), *words])
+    return time.process_time() - begin
 
 
 def main() -> None:

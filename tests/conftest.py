@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pytest_socket import socket_allow_hosts
 
 if TYPE_CHECKING:
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
 CLOUD_PREFIXES = ("AWS_", "AZURE_", "ARM_", "GOOGLE_", "CLOUDSDK_", "GPUKUBE_", "HELM_", "IDENTITY_", "MSI_")
 KEPT = ("GPUKUBE_TEST_AWS", "GPUKUBE_TEST_AZ", "GPUKUBE_TEST_GCLOUD", "GPUKUBE_TEST_HELM")
 """Paths of real tools that some tests use when they are there."""
+
+PACELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("steady", settings.get_profile("default"), derandomize=True, **PACELESS)
+settings.register_profile("wander", settings.get_profile("default"), derandomize=False, print_blob=True, **PACELESS)
+settings.load_profile("steady")
+"""The same examples in each run, at any pace; `--hypothesis-profile wander` draws new ones."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,4 +1,4 @@
-"""Mangled specs: `validate` ends with 0 or 4 within a second, and never with a traceback.
+"""Mangled specs: `validate` ends with 0 or 4, and never with a traceback. Its seconds are measured in benchmarks.
 
 Two hundred by default; 10,000 with `pytest tests/fuzz -m slow`. A failure names its number: `mangled(number)` makes
 the spec again.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FEW, ALL, CHUNK = 200, 10_000, 500
-MOST_S = 1.0
 
 
 def validate(number: int, file: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -31,20 +29,18 @@ def validate(number: int, file: Path, capsys: pytest.CaptureFixture[str]) -> str
     file.write_bytes(spec)
     output = FORMATS["Validation"][number % len(FORMATS["Validation"])]
     arguments = ["validate", "-f", str(file), "-o", output, *words]
-    begin = time.process_time()  # of the processor: others may keep it busy; what sleeps meets the test's own limit
     code = app.run(arguments)
-    seconds = time.process_time() - begin
     said = capsys.readouterr()
     if code not in (0, 4) or "Traceback" in said.err or "error[defect" in said.err:
         return f"{number}: ended with {code}: {said.err[:300]}"
-    return f"{number}: took {seconds:.1f} s" if seconds > MOST_S else ""
+    return ""
 
 
 def complaints(numbers: range, file: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [said for number in numbers if (said := validate(number, file, capsys))]
 
 
-def test_mangled_specs_when_validated_then_end_in_time_without_a_traceback(
+def test_mangled_specs_when_validated_then_end_without_a_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert complaints(range(FEW), tmp_path / "spec.yaml", capsys) == []
@@ -52,7 +48,7 @@ def test_mangled_specs_when_validated_then_end_in_time_without_a_traceback(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begin", range(0, ALL, CHUNK))
-def test_ten_thousand_mangled_specs_when_validated_then_end_in_time_without_a_traceback(
+def test_ten_thousand_mangled_specs_when_validated_then_end_without_a_traceback(
     begin: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert complaints(range(begin, begin + CHUNK), tmp_path / "spec.yaml", capsys) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -92,6 +93,14 @@ class Plane:
         found = self.node(group)["status"]["allocatable"]
         return {key: value for key, value in found.items() if key.startswith("nvidia.com/") and value != "0"}
 
+    def states_since(self, group: str, version: str) -> list[str]:
+        """Every state of MIG that a group's node went through since a version: a watch misses none, looking would."""
+        asked = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "1"}
+        asked["labelSelector"] = f"eks.amazonaws.com/nodegroup={group}"
+        events = [json.loads(line) for line in self.http.get("/api/v1/nodes", params=asked).text.splitlines()]
+        labels = (event["object"]["metadata"]["labels"] for event in events)
+        return [state for state, _ in itertools.groupby(label["nvidia.com/mig.config.state"] for label in labels)]
+
     def daemonsets(self) -> dict[str, dict[str, Any]]:
         """DaemonSets of the operator's namespace by name."""
         items = self.http.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets").json()["items"]
@@ -136,20 +145,14 @@ def test_mig_when_the_label_changes_then_pending_rebooting_and_success(plane: Pl
         "nvidia.com/device-plugin.config": "single",
     })  # fmt: skip
     wait_for(lambda: plane.devices("a100") == {GPU: "8"})
-    wait_for(lambda: plane.labels("a100").get("nvidia.com/mig.config") == "all-disabled")
+    wait_for(lambda: plane.labels("a100").get("nvidia.com/mig.config.state") == "success")
+    assert plane.labels("a100")["nvidia.com/mig.config"] == "all-disabled"
+    version = plane.node("a100")["metadata"]["resourceVersion"]
     daemon.configure(plane.aws.info, speed=100.0)
     change = {"labels": {"addOrUpdateLabels": {"nvidia.com/mig.config": "all-2g.10gb"}}}
     plane.aws.eks.update_nodegroup_config(clusterName=NAME, nodegroupName="a100", **change)
-    seen: list[str] = []
-
-    def look() -> bool:
-        state = plane.labels("a100").get("nvidia.com/mig.config.state", "")
-        if state and (not seen or seen[-1] != state):
-            seen.append(state)
-        return plane.devices("a100") == {GPU: "24"}
-
-    wait_for(look)
-    assert seen == ["success", "pending", "rebooting", "success"]
+    wait_for(lambda: plane.devices("a100") == {GPU: "24"})
+    assert plane.states_since("a100", version) == ["success", "pending", "rebooting", "success"]
 
 
 def test_mig_when_an_a100_must_not_reboot_then_failed_but_an_h100_needs_none(plane: Plane) -> None:

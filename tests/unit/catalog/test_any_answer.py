@@ -39,7 +39,7 @@ ANY = st.recursive(
 OBJECTS = st.dictionaries(WORDS, ANY, max_size=6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(OBJECTS, ANY)
 def test_answer_when_of_any_shape_then_read_or_left_out(item: dict[str, object], other: object) -> None:
     read_type(item)
@@ -81,7 +81,7 @@ STOCKS = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(STOCKS, max_size=4, unique_by=lambda s: (s.provider, s.region)),
     st.sampled_from(["", "eastus", "elsewhere"]),

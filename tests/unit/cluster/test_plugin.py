@@ -218,7 +218,7 @@ POOLS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(POOLS, POOLS)
 def test_merge_when_two_specs_share_a_cluster_then_neither_drops_the_other(mine: list, theirs: list) -> None:  # type: ignore[type-arg]  # pools
     live = chart_values(theirs, ALONE)
@@ -228,7 +228,7 @@ def test_merge_when_two_specs_share_a_cluster_then_neither_drops_the_other(mine:
         assert all(item in tolerations(merged, *path) for item in tolerations(live, *path))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(POOLS, POOLS)
 def test_merge_when_repeated_or_in_another_order_then_the_same(mine: list, theirs: list) -> None:  # type: ignore[type-arg]  # pools
     merged = chart_values(mine, Surroundings(live=chart_values(theirs, ALONE)))

@@ -177,7 +177,7 @@ OWNERS = {"chart": CHARTED, "operator": CUT, "cloud": advertised_by_cloud(CHARTE
 LIVE = {"nothing": Sighting(), "chart": installed([CHARTED]), "operator": operating([CUT])}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(sorted(OWNERS)), max_size=4), st.sampled_from(sorted(LIVE)))
 def test_plan_when_anything_is_asked_then_never_a_second_release(owners: list[str], live: str) -> None:
     seen = LIVE[live]

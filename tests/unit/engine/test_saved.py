@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpukube.cluster.chart import ChartSource
@@ -316,7 +316,7 @@ class _Edits:
         return copy
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(st.data())
 def test_read_when_any_value_was_edited_then_refused(data: st.DataObject) -> None:
     with TemporaryDirectory() as name:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpukube.cluster.nodes_drift import NodeRepair
@@ -357,17 +357,17 @@ def _unguarded(params: object) -> object:
     return {k: v for k, v in params.items() if k != "etag"} if isinstance(params, dict) else params
 
 
-SLOW_START = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=120)
 
 
-@SLOW_START
+@MANY
 @given(worlds())
 def test_any_plan_when_nothing_moved_then_fresh(world: World) -> None:
     with TemporaryDirectory() as directory:
         require_same(world.save(Path(directory)), world)
 
 
-@SLOW_START
+@MANY
 @given(worlds(), st.sampled_from(sorted(CHANGES)), st.data())
 def test_any_plan_when_one_thing_moved_that_changes_what_is_done_then_stale_and_named(
     world: World, change: str, data: st.DataObject

@@ -156,7 +156,7 @@ def test_flags_when_named_then_are_those_of_the_fields() -> None:
 NAMES = st.text(min_size=1, max_size=12) | st.from_regex(r"[a-z][a-z0-9-]{0,30}[a-z0-9]", fullmatch=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     providers=st.lists(st.sampled_from(CLOUDS), min_size=1, unique=True),
     name=NAMES,

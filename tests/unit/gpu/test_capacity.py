@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.gpu.capacity import node_capacity, pool_capacity, shared_name, unshared_resources
@@ -108,7 +108,6 @@ def nodes(draw: st.DrawFn) -> tuple[Machine, Sharing]:
     return machine, Sharing(cut, slicing)
 
 
-@settings(deadline=None)
 @given(nodes())
 def test_node_capacity_when_anything_legal_then_one_resource_and_a_multiple_of_the_devices(
     node: tuple[Machine, Sharing],

@@ -41,7 +41,7 @@ def covers(draw: st.DrawFn) -> tuple[list[Mix], Mix]:
     return mixes + missing, draw(st.tuples(*[st.integers(0, 5)] * kinds))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(covers())
 def test_cover_when_mixes_are_of_any_kind_then_as_few_as_trying_all_finds(case: tuple[list[Mix], Mix]) -> None:
     mixes, wanted = case

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import combinations_with_replacement, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.gpu.mig import (
@@ -224,7 +224,6 @@ def layouts(draw: st.DrawFn) -> tuple[GpuModel, list[str]]:
     return model, draw(st.lists(names, max_size=5))
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_place_when_a_layout_is_given_then_ranges_are_disjoint_or_no_ranges_exist(
     case: tuple[GpuModel, list[str]],
@@ -250,7 +249,6 @@ def test_place_when_a_layout_is_given_then_ranges_are_disjoint_or_no_ranges_exis
     assert [p.profile.size for p in placed] == sorted((p.size for p in wanted), reverse=True)
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_fits_when_reordered_or_reduced_then_stays_true(case: tuple[GpuModel, list[str]]) -> None:
     model, layout = case

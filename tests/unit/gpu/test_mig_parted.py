@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.gpu.mig import find_profile, pci_ids, profiles
@@ -36,7 +36,6 @@ def test_cut_name_when_the_order_differs_then_the_same() -> None:
     assert cut_name(MigCut("", "mixed", ("1g.5gb", "2g.10gb"))) == cut_name(MigCut("", "mixed", ("2g.10gb", "1g.5gb")))
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_cut_name_when_two_layouts_differ_then_their_names_do_and_both_are_label_values(data: st.DataObject) -> None:
     names = [kind.name for kind in GPUS[data.draw(st.sampled_from(sorted(GPUS)))]]

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import combinations_with_replacement, permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.gpu.mig import Placement, find_profile, fits, maximal_mixes, pci_ids, place_layout, profiles
@@ -84,7 +84,6 @@ def live_gpus(draw: st.DrawFn) -> tuple[str, list[tuple[str, int]]]:
     return model, placed
 
 
-@settings(deadline=None)
 @given(live_gpus())
 def test_room_when_any_instances_are_there_then_as_trying_every_free_place_says(
     case: tuple[str, list[tuple[str, int]]],
@@ -194,7 +193,6 @@ def test_largest_fit_when_a_layout_is_too_much_then_the_large_ones_stay(
     assert largest_fit(A100, layout) == kept
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_explain_misfit_when_given_anything_then_says_something_exactly_when_it_does_not_fit(
     data: st.DataObject,

@@ -57,14 +57,14 @@ def demands(draw: st.DrawFn, *, most: int, kinds: int) -> tuple[str, dict[str, i
     return model, {name: draw(st.integers(0, most)) for name in names}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(demands(most=4, kinds=3))
 def test_pack_when_the_demand_is_small_then_as_few_as_brute_force_finds(case: tuple[str, dict[str, int]]) -> None:
     model, wanted = case
     assert pack(model_named(model), wanted).gpus == best_cover(model, wanted)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(demands(most=300, kinds=7))
 def test_pack_when_the_demand_is_large_then_exactly_that_on_gpus_that_hold_it(
     case: tuple[str, dict[str, int]],
@@ -149,7 +149,7 @@ def test_cut_alike_when_no_gpu_holds_some_of_each_then_says_so() -> None:
     assert "some of each" in caught.value.why
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(demands(most=40, kinds=3))
 def test_cut_alike_when_it_answers_then_enough_and_one_gpu_fewer_is_not(case: tuple[str, dict[str, int]]) -> None:
     model, wanted = case

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.gpu.plugin_config import UNSHARED, config_key, plugin_config, render_config
@@ -117,7 +117,6 @@ def sharings() -> st.SearchStrategy[Sharing]:
     return st.builds(Sharing, st.none() | cuts, st.none() | slicings)
 
 
-@settings(deadline=None)
 @given(sharings(), sharings())
 def test_config_key_when_configs_differ_then_keys_differ_and_all_are_fit_label_values(a: Sharing, b: Sharing) -> None:
     one, two = plugin_config(a), plugin_config(b)

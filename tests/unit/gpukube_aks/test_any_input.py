@@ -32,7 +32,7 @@ CODES_AND_TEXTS = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(PROPERTIES, JSON, max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_observe_when_given_any_properties_reads_what_it_can(properties: dict[str, object]) -> None:
     observed = observe_pool({"name": "p", "properties": properties})
 
@@ -43,7 +43,7 @@ def test_observe_when_given_any_properties_reads_what_it_can(properties: dict[st
 
 
 @given(st.dictionaries(PROPERTIES | st.text(max_size=9), JSON, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_check_when_given_any_native_fields_finds_with_known_codes(native: dict[str, object]) -> None:
     found = AksProvider().check(make_target(native=native))
 
@@ -52,7 +52,7 @@ def test_check_when_given_any_native_fields_finds_with_known_codes(native: dict[
 
 
 @given(st.integers(100, 599), CODES_AND_TEXTS | JSON)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_failure_when_given_any_body_is_an_error_with_a_known_code(status: int, body: object) -> None:
     error = error_of(read_problem(status, body), "train-aks")
 

@@ -24,7 +24,7 @@ TEMPLATE = st.dictionaries(st.sampled_from(["BlockDeviceMappings", "UserData", "
 
 
 @given(st.dictionaries(MEMBERS, JSON, max_size=6), TEMPLATE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_observe_when_given_any_group_reads_what_it_can(group: dict[str, object], data: dict[str, object]) -> None:
     observed = observe_group(group, data, {})
 
@@ -35,13 +35,13 @@ def test_observe_when_given_any_group_reads_what_it_can(group: dict[str, object]
 
 
 @given(st.dictionaries(st.sampled_from(["LaunchTemplateName", "Tags"]), JSON))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_leftover_when_given_any_template_is_failed(template: dict[str, object]) -> None:
     assert observe_leftover(template).state == "failed"
 
 
 @given(st.dictionaries(st.sampled_from(TOPS) | st.text(max_size=9), JSON, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_check_when_given_any_native_fields_finds_with_known_codes(native: dict[str, object]) -> None:
     found = EksProvider().check(eks_target(native=native))
 
@@ -52,7 +52,7 @@ def test_check_when_given_any_native_fields_finds_with_known_codes(native: dict[
 @given(
     st.sampled_from(["ResourceInUseException", "AsgInstanceLaunchFailures", ""]) | st.text(), st.text(), st.booleans()
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_failure_when_given_any_code_is_an_error_with_a_known_code(code: str, text: str, is_late: bool) -> None:  # noqa: FBT001
     assert error_of(Problem(code, text, is_late=is_late), "train-eks").diagnostics[0].code in FAILURE_CODES
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from gpukube.spec.dump import dump_spec, spec_data
@@ -39,7 +39,7 @@ def plain(node: object) -> object:
     return node.replace("$${", "${") if isinstance(node, str) else node
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(specs())
 def test_spec_when_dumped_and_loaded_then_is_the_same(data: Node) -> None:
     VALIDATOR.validate(data)

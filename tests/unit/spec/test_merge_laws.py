@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 
 from gpukube.spec.fields import keys_of
 from gpukube.spec.merge import merge_defaults
@@ -30,7 +30,7 @@ WHOLE = {("nodes",), ("sharing",)}
 """Where an empty mapping is a choice too."""
 
 PARTS = pool_parts()
-laws = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+laws = settings(max_examples=40)
 
 
 def positioned(data: Node) -> PositionedDict:

@@ -63,7 +63,7 @@ def mutate(lines: list[str], change: tuple[str, int, int, str, str]) -> list[str
     return lines[:number] + changed + lines[number + 1 :]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     changes=st.lists(mutation, min_size=1, max_size=6),
     sets=st.lists(st.tuples(st.sampled_from(SETS), st.sampled_from(VALUES)), max_size=2),

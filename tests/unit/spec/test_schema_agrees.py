@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -58,7 +58,7 @@ def codes(data: Node) -> set[str]:
     return set()
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(damaged())
 def test_damaged_spec_when_judged_then_schema_and_loader_agree(data: Node) -> None:
     found, fits = codes(data), VALIDATOR.is_valid(data)

@@ -250,7 +250,7 @@ TARGETS = st.builds(
 
 
 @given(before=TARGETS, after=TARGETS)
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_pools_when_many_things_change_at_once_converge(
     edited_sandbox: SandboxInfo, living: GkeCloud, before: Target, after: Target
 ) -> None:

@@ -1,0 +1,38 @@
+"""Waiting for what must come: the one loop, and the one patience, of every test that looks until something is so.
+
+Lives here: waiting. Must not live here: what is waited for.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["PATIENCE_S", "wait_for"]
+
+T = TypeVar("T")
+PATIENCE_S = 60.0
+"""Longer than a busy machine stalls: only what never comes fails a test. Nothing that goes well waits so long."""
+
+
+def wait_for(
+    look: Callable[[], T], told: Callable[[], object] = lambda: "it did not become so", every_s: float = 0.01
+) -> T:
+    """Look until what is found is true, and give it.
+
+    Args:
+        look: Looks once. An error that it raises ends the waiting.
+        told: What the failure shows when it never came: the last state, an error output.
+        every_s: Seconds between two looks.
+
+    Raises:
+        AssertionError: It did not come within `PATIENCE_S`.
+    """
+    until = time.monotonic() + PATIENCE_S
+    while not (found := look()):
+        assert time.monotonic() < until, told()
+        time.sleep(every_s)
+    return found
