@@ -37,6 +37,7 @@ POOLS: Final[dict[str, str]] = {
     "chart-twice": "Pools of one cluster ask for different versions or values of its one release.",
     "chart-value-ours": "devicePlugin.values sets something else at a place that gpukube sets itself.",
     "cluster-twice": "Two specs define one cluster key differently.",
+    "cluster-keys": "Two cluster keys name one cluster.",
     "name-twice": "Two pools of specs loaded one by one would have one name on one cluster.",
     "no-provider": "No installed package knows the cloud that a cluster names.",
     "silence-rule": "A silence names no rule.",

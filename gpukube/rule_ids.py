@@ -93,6 +93,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "costly": "GPK317",
     "autoscaler-misled": "GPK318",
     "autoscaler-unready": "GPK319",
+    "cluster-keys": "GPK320",
     # EKS: gpukube_eks.codes.
     "eks-name": "GPK401",
     "eks-node-count": "GPK402",

@@ -21,11 +21,11 @@ from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.owners import Decision
-    from gpukube.core.values import ClusterRef, Desired, NodeStack, Observed, Target
+    from gpukube.core.values import Desired, NodeStack, Observed, Target
     from gpukube.provider import Provider
     from gpukube.spec.load import LoadedSpec
 
@@ -40,8 +40,6 @@ __all__ = [
     "settle_owners",
 ]
 
-_WHERE: Final = ("account", "region", "subscription", "resourceGroup", "project", "location")
-"""What of a cluster's identity says where it is; the rest says as whom."""
 _UNINSTALLED: Final = "uninstalled"
 """Status of a release of which only the history is left (helm uninstall --keep-history)."""
 
@@ -79,18 +77,13 @@ class Explained:
 
 
 def choose_releases(targets: Sequence[Target]) -> dict[str, ReleaseChoice]:
-    """Choose the release of each cluster by what all its pools need; pools without a provider have no say.
-
-    Returns:
-        The choice by cluster key; one for all keys that mean one cluster.
-    """
-    facts: dict[Hashable, list[tuple[Target, NodeStack]]] = {}
+    """Choose the release of each cluster by what all its pools need; pools without a provider have no say."""
+    facts: dict[str, list[tuple[Target, NodeStack]]] = {}
     for target in targets:
-        pools = facts.setdefault(_place(target.cluster), [])
+        pools = facts.setdefault(target.cluster.key, [])
         if provider := _provider(target, []):
             pools.append((target, provider.stack(target)))
-    choices = {place: choose_release(pools) for place, pools in facts.items()}
-    return {target.cluster.key: choices[_place(target.cluster)] for target in targets}
+    return {key: choose_release(pools) for key, pools in facts.items()}
 
 
 def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) -> Desired | None:
@@ -175,12 +168,6 @@ def explain_owners(specs: Sequence[LoadedSpec], pool: str, *, operator_live: Seq
     ]
 
 
-def _place(cluster: ClusterRef) -> Hashable:
-    """Identify a cluster whatever key a spec gives it, and in whatever case it writes names, which Azure ignores."""
-    where = (cluster.identity.get(field, "") for field in _WHERE)
-    return (cluster.provider, *(word.casefold() for word in (cluster.name, *where)))
-
-
 def _check(target: Target, provider: Provider) -> list[Diagnostic]:
     problems = provider.check(target)
     return problems if _errors(problems) else problems + check_fidelity(target, provider.abilities())
@@ -219,8 +206,7 @@ def _others(
 ) -> Iterator[tuple[Decision, tuple[Diagnostic, ...]]]:
     """Ask what would be if only this pool asked for another owner of the plugin."""
     known = _errors(_check(target, provider))
-    here = _place(target.cluster)
-    neighbours = [pool for pool in pools if _place(pool.cluster) == here and pool is not target]
+    neighbours = [pool for pool in pools if pool.cluster.key == target.cluster.key and pool is not target]
     for owner in _OWNERS:
         if owner == target.plugin_owner:
             continue

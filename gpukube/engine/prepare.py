@@ -16,10 +16,10 @@ from gpukube.engine.owners import choose_releases, desire_pool, settle_owners
 from gpukube.engine.silence import Finding, judge
 from gpukube.errors import Diagnostic, SpecError, Where, in_order
 from gpukube.provider import load_provider
-from gpukube.spec.address import parse_addresses
+from gpukube.spec.address import address_of, parse_addresses
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpukube.core.values import ClusterRef, Desired, Target
     from gpukube.engine.owners import Settled
@@ -229,7 +229,20 @@ def _clusters(specs: Sequence[LoadedSpec], found: list[Diagnostic]) -> dict[str,
                 message = f'cluster "{key}" is defined differently at {known.where}'
                 fix = "give one of them another key, or make them the same"
                 found.append(Diagnostic("cluster-twice", cluster.where, message, fix=fix))
+    found += _keys_of_one(specs, clusters)
     return clusters
+
+
+def _keys_of_one(specs: Sequence[LoadedSpec], clusters: Mapping[str, ClusterRef]) -> Iterable[Diagnostic]:
+    """Find clusters that have two keys: each key would be a queue and a release of its own, beside the other."""
+    models = {key: cluster for spec in reversed(specs) for key, cluster in spec.spec.clusters.items()}
+    first: dict[str, str] = {}
+    for key, cluster in clusters.items():
+        known = first.setdefault(address_of(models[key]), key)
+        if known != key:
+            message = f'clusters "{known}" (at {clusters[known].where}) and "{key}" are one cluster'
+            why = "changes to a cluster go one after the other, and its pools share one release"
+            yield Diagnostic("cluster-keys", cluster.where, message, why=why, fix=f'use the key "{known}" for both')
 
 
 def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Diagnostic]:

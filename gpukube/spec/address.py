@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gpukube.spec.model import Cluster
 
-__all__ = ["ADDRESS_FORMS", "is_address", "parse_addresses"]
+__all__ = ["ADDRESS_FORMS", "address_of", "is_address", "parse_addresses"]
 
 _FIELDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "eks": ("account", "region", "name"),
@@ -34,6 +34,17 @@ ADDRESS_FORMS: Final = tuple(
 def is_address(text: str) -> bool:
     """Say whether this is meant as an address, not as a glob over keys of a spec: keys have no colon."""
     return ":" in text
+
+
+def address_of(cluster: Cluster) -> str:
+    """Write the address of a cluster; two that are written alike are one cluster.
+
+    Names of Azure keep the case that they were written in, but mean the same in any (docs:
+    azure/azure-resource-manager/management/resource-name-rules): they come out in lower case.
+    """
+    written = cluster.model_dump(by_alias=True)
+    text = f"{cluster.provider}:{'/'.join(str(written[name]) for name in _FIELDS[cluster.provider])}"
+    return text.lower() if cluster.provider == "aks" else text
 
 
 def parse_addresses(texts: Sequence[str]) -> dict[str, Cluster]:

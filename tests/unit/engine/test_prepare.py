@@ -74,6 +74,15 @@ def test_prepare_when_one_key_means_two_clusters_then_told_where(tmp_path: Path)
     assert wrong(tmp_path, spec(t4("one")), spec(t4("two"), cluster="other")) == [("cluster-twice", 5)]
 
 
+def test_prepare_when_two_keys_mean_one_cluster_then_told_also_across_specs(tmp_path: Path) -> None:
+    one = spec(t4("one"))
+    other_key = spec(t4("two", "serving"), owner="vision").replace("  train: ", "  serving: ")
+    assert wrong(tmp_path, one, other_key) == [("cluster-keys", 5)]
+    other_case = other_key.replace("resourceGroup: ml, name: train", "resourceGroup: ML, name: Train")
+    assert other_case != other_key
+    assert wrong(tmp_path, one, other_case) == [("cluster-keys", 5)]
+
+
 def test_prepare_when_two_pools_would_be_one_in_the_cloud_then_told(tmp_path: Path) -> None:
     assert wrong(tmp_path, spec(t4("one")), spec(t4("two", more="names: {aks: one}"), owner="b")) == [
         ("duplicate-pool", 8)
@@ -159,15 +168,6 @@ def test_prepare_when_filters_leave_the_cut_pool_out_then_it_still_decides(tmp_p
     found = prepared(tmp_path, eks(("cut", CUT), ("whole", "")), filters=Filters(pools=("whole",)))
     assert advertisers(found) == {"whole": "operator"}
     assert found.choices["train"].row == "cut-by-operator"
-
-
-def test_prepare_when_two_specs_call_one_cluster_differently_then_one_release(tmp_path: Path) -> None:
-    found = prepared(
-        tmp_path,
-        eks(("cut", CUT)),
-        eks(("whole", ""), owner="vision").replace("train", "serve", 1).replace("[train]", "[serve]"),
-    )
-    assert [wanted.ownership.advertiser for wanted in found.desired["serve"]] == ["operator"]
 
 
 def test_prepare_when_only_a_pool_of_somebody_elses_operator_is_cut_then_the_chart(tmp_path: Path) -> None:
