@@ -30,6 +30,7 @@ from gpukube.cluster.probe import (
 from gpukube.cluster.proof import Probe
 from gpukube.cluster.verify import nodes_of
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.engine.lasting import Lasting
 from gpukube.errors import AccessError, ClusterError, GpukubeError
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def _follow(task: _Task, job: str) -> Attempt:
     """Look until the pod has ended, is stuck for good, or until the limit; a moment without an answer is waited out."""
     clock = task.run.clock
     end = clock.now() + task.limit_s
-    said, stuck_since = "", end
+    said, stuck = "", Lasting(task.run.pace.poll_s)
     last = Attempt()
     while True:
         seen = _look(task, job)
@@ -197,12 +198,12 @@ def _follow(task: _Task, job: str) -> Attempt:
             if last.pod and not seen.pod:
                 return last  # somebody, or the Job's own deadline, took the pod away
             last = seen
-        stuck = not isinstance(seen, GpukubeError) and seen.stuck
-        stuck_since = min(stuck_since, now) if stuck else end
+        is_stuck = not isinstance(seen, GpukubeError) and seen.stuck
+        stuck.note(now, so=is_stuck)
         if isinstance(seen, GpukubeError):
             if now >= end:
                 raise seen
-        elif seen.over or now >= min(end, stuck_since + task.patience_s):
+        elif seen.over or now >= end or (is_stuck and stuck.seconds >= task.patience_s):
             return seen
         message = str(seen)
         if message != said:

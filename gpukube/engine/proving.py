@@ -12,6 +12,7 @@ from gpukube.cluster.verify import prove_pool
 from gpukube.cluster.verify_log import explain_by_log, log_sources
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
+from gpukube.engine.lasting import Lasting
 from gpukube.engine.owners import has_operator
 from gpukube.engine.probing import Probing, probe_pool
 from gpukube.engine.report import ClusterReport, PoolReport
@@ -139,15 +140,14 @@ def _wait_for_proof(
     """
     key, pool = desired.target.cluster.key, desired.target.pool
     end = run.clock.now() + limit_s
-    bad_since: float | None = None
+    bad = Lasting(run.pace.poll_s)
     while True:
         seen = _look(session)
         proof = None if isinstance(seen, GpukubeError) else prove_pool(desired, seen)
         now = run.clock.now()
-        bad = proof is None or proof.status == "broken"
-        bad_since = (now if bad_since is None else bad_since) if bad else None
-        lasting = bad_since is not None and now - bad_since >= run.pace.settle_s
-        over = lasting or now >= end
+        is_bad = proof is None or proof.status == "broken"
+        bad.note(now, so=is_bad)
+        over = now >= end or (is_bad and bad.seconds >= run.pace.settle_s)
         if isinstance(seen, GpukubeError) and over:
             raise seen
         if proof is not None and not isinstance(seen, GpukubeError) and (over or enough(proof)):

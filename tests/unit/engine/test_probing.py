@@ -183,6 +183,19 @@ def test_probe_when_the_image_comes_late_then_it_goes_on() -> None:
     assert proof.probe.status == "passed"
 
 
+def test_probe_when_the_machine_sleeps_between_two_looks_then_that_time_does_not_count() -> None:
+    clock, looks = ManualClock(), ["stuck", "stuck"]
+
+    def pod_at(_now: float) -> Tree:
+        if len(looks) == 1:
+            clock.wait(2 * PACE.settle_s)
+        return stuck("ImagePullBackOff") if looks and looks.pop() else ended()
+
+    proof, _, _ = probe(desire(), pod_at=pod_at, clock=clock)
+    assert proof.probe is not None
+    assert proof.probe.status == "passed"
+
+
 def test_probe_when_its_pod_is_taken_away_then_told_how_it_was_last_seen() -> None:
     proof, _, _ = probe(desire(), pod_at=lambda now: stuck("ErrImagePull") if now < 10 else None)
     assert proof.probe is not None

@@ -46,6 +46,18 @@ def test_prove_when_broken_for_good_then_told_long_before_the_limit() -> None:
     assert PACE.settle_s <= stage.clock.now() < PACE.settle_s + 2 * PACE.poll_s
 
 
+def test_prove_when_the_machine_sleeps_between_two_looks_then_that_time_does_not_count() -> None:
+    clock, asleep_s = ManualClock(), [2 * PACE.settle_s]
+
+    def seen_at(now: float) -> Sighting | ClusterError:
+        if now and asleep_s:  # it falls asleep while it looks again: it sees what was there before
+            clock.wait(asleep_s.pop())
+        return NO_ENTRY if now <= PACE.poll_s + 2 * PACE.settle_s else WELL
+
+    stage = Stage([CUT], clock, seen_at=seen_at)
+    assert prove(CUT, stage.session, stage.run).total == {"nvidia.com/gpu": 56}
+
+
 def test_prove_when_it_is_broken_now_and_then_then_the_time_counts_anew() -> None:
     stage = Stage([CUT], seen_at=lambda now: WELL if now > 200 else NO_NODE if 40 < now < 50 else NO_ENTRY)
     with pytest.raises(ClusterError):
