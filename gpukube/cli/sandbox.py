@@ -25,6 +25,8 @@ PLACE = ("subscription", "resourceGroup", "account", "region", "project", "locat
 """What names a cluster in its cloud; the rest of its identity says as whom it is reached."""
 SPEED = 60.0
 """Sandbox seconds per second: a pool that takes five minutes takes five seconds."""
+KUBE_TIMEOUT_S = 60.0
+"""All clusters are one process on a machine that may be busy: it answers late, never not."""
 
 app = typer.Typer(
     help="The clouds emulated on loopback: no account, no cost, real wire protocols.", no_args_is_help=True
@@ -49,7 +51,7 @@ class Shelter:
         from gpukube.core.values import Settings
 
         endpoints = {"aks": self._info.arm_url, "eks": self._info.aws_url, "gke": self._info.gke_url}
-        return Settings(endpoints=endpoints, sandbox=True)
+        return Settings(endpoints=endpoints, sandbox=True, kube_timeout_s=KUBE_TIMEOUT_S)
 
     @property
     def chart(self) -> str:

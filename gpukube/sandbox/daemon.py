@@ -50,7 +50,10 @@ Json = dict[str, object]
 LOG_FILE = "sandbox.log"
 _LOOK_EVERY_S = 0.02
 _STOP_S = 5.0
-_CALL_S = 30.0
+_DIE_S = 60.0
+_CALL_S = 60.0
+_START_S = 120.0
+"""Longer than a busy machine stalls; nothing that goes well takes so long."""
 
 _children: list[subprocess.Popen[bytes]] = []
 """Processes that this one started: kept, so that they are reaped once they end and nobody warns that they still run."""
@@ -64,7 +67,9 @@ class NotInstalled(SandboxError):
     """The sandbox needs a library for that which is not installed."""
 
 
-def up(state_dir: Path, speed: float = 60.0, *, idle_timeout_s: float = 0.0, deadline_s: float = 30.0) -> SandboxInfo:
+def up(
+    state_dir: Path, speed: float = 60.0, *, idle_timeout_s: float = 0.0, deadline_s: float = _START_S
+) -> SandboxInfo:
     """Start the sandbox unless it runs, and wait until it answers. Many starters at once make one process.
 
     Args:
@@ -133,13 +138,13 @@ def down(state_dir: Path) -> bool:
     with locked(state_dir):
         info = load_info(state_dir)
         if info is not None:
-            for number in (signal.SIGTERM, signal.SIGKILL):
+            for number, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, _DIE_S)):
                 _signal(info.pid, number)
-                if _is_gone(state_dir):
+                if _is_gone(state_dir, patience_s):
                     _reap(info.pid)
                     remove_info(state_dir)
                     return True
-        elif _is_gone(state_dir):
+        elif _is_gone(state_dir, _STOP_S):
             return True
     message = f"the sandbox in {state_dir} does not stop"
     raise SandboxError(message)
@@ -150,8 +155,8 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _is_gone(state_dir: Path) -> bool:
-    until = time.monotonic() + _STOP_S
+def _is_gone(state_dir: Path, patience_s: float) -> bool:
+    until = time.monotonic() + patience_s
     while is_running(state_dir):
         if time.monotonic() > until:
             return False
@@ -164,7 +169,7 @@ def _reap(pid: int) -> None:
     for child in _children:
         if child.pid == pid:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(_STOP_S)
+                child.wait(_DIE_S)
     _children[:] = [child for child in _children if child.poll() is None]
 
 

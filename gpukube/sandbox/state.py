@@ -25,7 +25,6 @@ __all__ = ["SandboxInfo", "hold_life_lock", "is_running", "load_info", "locked",
 
 _FILE = "sandbox.json"
 _LIFE_LOCK = "daemon.lock"
-_TRIES = 10
 _BETWEEN_TRIES_S = 0.02
 
 
@@ -113,18 +112,25 @@ def is_running(state_dir: Path) -> bool:
 def hold_life_lock(state_dir: Path) -> int | None:
     """Take the life lock of a directory for as long as this process lives; None when another process has it.
 
-    Somebody who just looks (`is_running`) holds the lock for an instant, hence the few tries.
+    Somebody who just looks (`is_running`) shares the lock for an instant, or for as long as the machine stands still
+    at that instant: that one is waited for.
     """
     handle = os.open(state_dir / _LIFE_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    for _ in range(_TRIES):
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            time.sleep(_BETWEEN_TRIES_S)
-        else:
-            return handle
-    os.close(handle)
-    return None
+    while not _takes(handle, fcntl.LOCK_EX):
+        if not _takes(handle, fcntl.LOCK_SH):
+            os.close(handle)
+            return None
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        time.sleep(_BETWEEN_TRIES_S)
+    return handle
+
+
+def _takes(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager
