@@ -53,7 +53,9 @@ class PacedClock:
         while (left := due - self.now()) > 0:
             changed = self._changed
             try:
-                await asyncio.wait_for(changed.wait(), left / self._speed)
+                # Not wait_for: before Python 3.12 it loses a cancellation that comes with the event.
+                async with asyncio.timeout(left / self._speed):
+                    await changed.wait()
             except TimeoutError:
                 break
         else:

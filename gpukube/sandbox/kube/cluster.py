@@ -134,8 +134,11 @@ class KubeCluster:
             await self._remote.close()
 
     async def add_node(self, shape: NodeShape) -> None:
-        """Boot a machine; returns at once. The node registers after `shape.boot_s`, then becomes ready."""
-        self._run(f"boot/{shape.name}", self._boot(shape))
+        """Boot a machine; returns at once. The node registers `shape.boot_s` from now on, then becomes ready.
+
+        Who waits as long from here on finds it registered, however late the machine's own task gets its turn.
+        """
+        self._run(f"boot/{shape.name}", self._boot(shape, self.clock.now() + shape.boot_s))
 
     async def remove_node(self, name: str) -> None:
         """Take the machine away with its node and its pods; does nothing for an unknown name."""
@@ -149,8 +152,8 @@ class KubeCluster:
         for pod in await self.api.list("pods", fields=f"spec.nodeName={name}"):
             await self.api.delete("pods", pod, grace_s=0)
 
-    async def _boot(self, shape: NodeShape) -> None:
-        await self.clock.sleep(shape.boot_s)
+    async def _boot(self, shape: NodeShape, up_at: float) -> None:
+        await self.clock.sleep(up_at - self.clock.now())
         await nodes.register(self.api, self.clock, shape, f"v{shape.kubelet or self.kubernetes_version}")
         await self.clock.sleep(REGISTERS_S)
         if shape.gpu and shape.gpu.mig_reboot:

@@ -26,7 +26,9 @@ __all__ = ["RemoteApi"]
 _MERGE = {"content-type": "application/merge-patch+json"}
 _NOT_DONE = frozenset({403, 404, 409, 422})
 """Answers that mean "not now": the object is gone, was changed, or may not be made; the next change brings us back."""
-_ATTEMPTS = 40
+_LATER = frozenset({429, 500, 502, 503, 504})
+"""Answers of a server that is starting, or whose etcd the machine kept waiting."""
+_ATTEMPTS = 240
 _PAUSE_S = 0.25
 
 
@@ -61,7 +63,7 @@ class RemoteApi:
             headers={"authorization": f"Bearer {token}"},
             verify=ssl.create_default_context(cadata=ca_pem),
             trust_env=False,
-            timeout=httpx.Timeout(10.0, read=None),
+            timeout=httpx.Timeout(60.0, read=None),
             limits=httpx.Limits(max_connections=None),
         )
 
@@ -85,6 +87,9 @@ class RemoteApi:
                 continue
             if answer.status_code in _NOT_DONE:
                 return None
+            if answer.status_code in _LATER and attempt < _ATTEMPTS - 1:
+                await asyncio.sleep(_PAUSE_S)
+                continue
             answer.raise_for_status()
             found: JsonObject = answer.json()
             return found

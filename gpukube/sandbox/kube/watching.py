@@ -61,20 +61,24 @@ async def watch(store: Store, kind: Kind, namespace: str, query: WatchQuery) -> 
                 yield {"type": "ADDED", "object": obj}
         if query.initial:
             yield _bookmark(kind, at, {"k8s.io/initial-events-end": "true"})
+        is_quiet = False
         while True:
-            changes = store.changes_since(kind, at)
+            changes, newest = store.changes_since(kind, at), store.version
             at = changes[-1].version if changes else at
             for event in filter(None, (_event(change, wanted) for change in changes)):
                 yield event
+            if is_quiet and query.bookmarks:
+                at = max(at, newest)  # of the moment of the changes above: what was written since is still to come
+                yield _bookmark(kind, at, {})
             left = ends - loop.time()
             if left <= 0:
                 return
+            is_quiet = False
             try:
-                await asyncio.wait_for(bell.wait(), min(left, _BOOKMARK_EVERY_S))
+                async with asyncio.timeout(min(left, _BOOKMARK_EVERY_S)):
+                    await bell.wait()
             except TimeoutError:
-                if query.bookmarks:
-                    at = max(at, store.version)
-                    yield _bookmark(kind, at, {})
+                is_quiet = True
 
 
 def _event(change: Change, wanted: Callable[[JsonObject], bool]) -> JsonObject | None:

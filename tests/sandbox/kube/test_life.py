@@ -159,6 +159,16 @@ def test_node_when_mig_machine_boots_then_gpus_come_after_the_reboot_only() -> N
     life(story)
 
 
+def test_node_when_its_machine_got_no_turn_yet_then_it_registers_no_later_for_that() -> None:
+    async def story(bench: Bench) -> None:
+        await bench.node(None)
+        bench.clock._now += 30  # the machine that runs the sandbox stood still
+        await bench.wait(0)
+        assert [node["metadata"]["name"] for node in bench.all_of("nodes")] == ["n1"]
+
+    life(story)
+
+
 def test_node_when_removed_then_its_pods_go_and_the_daemonset_counts_less() -> None:
     async def story(bench: Bench) -> None:
         bench.put("daemonsets", plugin(configs=False))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpukube.sandbox.clock import ManualClock
+from gpukube.sandbox.kube import watching
 from gpukube.sandbox.kube.kinds import CORE
 from gpukube.sandbox.kube.patches import json_patch, merge_patch, strategic_merge
 from gpukube.sandbox.kube.problems import ApiProblem
@@ -422,3 +424,21 @@ def test_watch_when_object_enters_and_leaves_the_selector_then_added_and_deleted
     held.update(MAPS, {**made, "metadata": {**made["metadata"], "resourceVersion": ""}})
 
     assert asyncio.run(_events(held, _query(version=at, selector="x=y"), 2)) == [("ADDED", "a"), ("DELETED", "a")]
+
+
+def test_watch_when_a_change_comes_together_with_the_bookmark_then_it_is_not_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watching, "_BOOKMARK_EVERY_S", 0.05)
+    wanted = WatchQuery(lambda _obj: True, None, initial=False, bookmarks=True, timeout_s=1)
+
+    async def story() -> list[str]:
+        held = store()
+        events = watch(held, MAPS, "default", wanted)
+        first = asyncio.ensure_future(anext(events))
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.06, held.create, MAPS, config_map("a"))
+        time.sleep(0.2)  # noqa: ASYNC251 -- the machine stands still until both are due
+        return [(await first)["type"], *[event["type"] async for event in events]]
+
+    assert "ADDED" in asyncio.run(story())
