@@ -15,6 +15,7 @@ from gpukube.errors import Diagnostic, Where
 from gpukube.spec.fields import Field, keys_of, lookup, places_in_pool
 from gpukube.spec.formats import FORMATS
 from gpukube.spec.model import (
+    CLUSTER_MODELS,
     NODES,
     PROVIDERS,
     SHARE,
@@ -24,6 +25,7 @@ from gpukube.spec.model import (
     PoolSettings,
     SpecModel,
 )
+from gpukube.spec.other_words import field_for
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted, shown
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ __all__ = ["Finding", "empty_value", "explain", "not_a_mapping", "unnamed_provid
 _KEY_MARK: Final = "[key]"
 _TAGS: Final = frozenset({TYPE_NAME, TYPE_MAP, NODES, SHARE})
 _MOST_KEYS: Final = 12
+_OF_POOLS: Final = frozenset({Pool, PoolSettings})
 
 
 class Finding(NamedTuple):
@@ -167,9 +170,17 @@ def _is_required(model: type[SpecModel], key: str) -> bool:
 
 
 def _suggested(c: _Context) -> str | None:
-    """Find the key that was meant by an unknown one."""
+    """Find the key of the same mapping that was meant by an unknown one."""
     holder, _ = lookup(c.model, c.path)
-    return nearest(c.key, keys_of(holder)) if holder else None
+    if holder is None:
+        return None
+    known, meant = keys_of(holder), _other_word(c)
+    return meant if meant in known else nearest(c.key, known)
+
+
+def _other_word(c: _Context) -> str | None:
+    within = ".".join(step for step in c.path[:-1] if isinstance(step, str))
+    return field_for(c.key, within) if c.model in _OF_POOLS else None
 
 
 def _unknown_key(c: _Context) -> Diagnostic:
@@ -177,19 +188,21 @@ def _unknown_key(c: _Context) -> Diagnostic:
     parent = c.positions.path(c.path[:-1]) or "the spec"
     where, message = c.positions.key_at(c.path), f"{parent} has no {quoted(c.key)}"
     known = keys_of(holder) if holder else ()
-    near = _suggested(c)
-    fix = f"write {near}" if near else _elsewhere(c, holder) or _list_keys(c.key, known)
+    meant = _other_word(c) or _suggested(c)
+    fix = f"write {meant}" if meant else _elsewhere(c, holder) or _list_keys(c.key, known)
     return Diagnostic("unknown-key", where, message, fix=fix)
 
 
 def _elsewhere(c: _Context, holder: type[SpecModel] | None) -> str:
-    """Say where a key belongs when it is known at another place of the pool."""
+    """Say where a key belongs when it is known at another place of the pool, or of its cluster."""
     if holder is PoolSettings and c.key in keys_of(Pool):
         return "write it in each pool, it cannot be shared"
-    if holder is None or c.model not in {Pool, PoolSettings}:
+    if holder is None or c.model not in _OF_POOLS:
         return ""
-    places = places_in_pool().get(c.key, ())
-    return f"it belongs under {choices(place.rpartition('.')[0] or 'the pool' for place in places)}" if places else ""
+    if places := places_in_pool().get(c.key, ()):
+        return f"it belongs under {choices(place.rpartition('.')[0] or 'the pool' for place in places)}"
+    ours = any(c.key in keys_of(model) for model in CLUSTER_MODELS.values())
+    return "it belongs to the cluster, under clusters" if ours else ""
 
 
 def _list_keys(written: str, known: tuple[str, ...]) -> str:

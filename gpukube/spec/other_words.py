@@ -1,0 +1,69 @@
+"""What other tools call the fields of a pool: people bring eksctl's, Terraform's and the clouds' own words with them.
+
+Lives here: the table. Must not live here: misspellings (wording), fields that stand at another place (messages).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.spec.wording import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["OTHER_WORDS", "field_for"]
+
+OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "instanceType": ("vmSize", "nodeVmSize", "machineType", "nodeType", "instance", "sku"),
+    "gpu": ("accelerator", "accelerators", "guestAccelerator"),
+    "gpu.model": ("gpuType", "gpuModel", "acceleratorType"),
+    "gpu.count": ("gpuCount", "acceleratorCount", "gpusPerNode"),
+    "nodes": ("scalingConfig",),
+    "nodes.count": ("desiredCapacity", "desiredSize", "nodeCount", "numNodes", "initialNodeCount"),
+    "nodes.autoscaling": (
+        "scaling", "autoscale", "autoscaler", "enableAutoscaling", "enableClusterAutoscaler",
+    ),
+    "nodes.autoscaling.min": ("minSize", "minCount", "minNodes", "minNodeCount", "totalMinNodeCount"),
+    "nodes.autoscaling.max": ("maxSize", "maxCount", "maxNodes", "maxNodeCount", "totalMaxNodeCount"),
+    "capacity.type": ("spot", "capacityType", "priority", "scaleSetPriority", "preemptible", "provisioningModel"),
+    "capacity.maxPrice": ("spotMaxPrice",),
+    "capacity.reserved": ("reservedCapacity",),
+    "capacity.reserved.aks": ("capacityReservationGroupId", "crgId"),
+    "capacity.reserved.gke": ("reservationAffinity",),
+    "zones": ("availabilityZones", "nodeLocations"),
+    "disk.sizeGiB": ("diskSize", "diskSizeGb", "osDiskSize", "osDiskSizeGb", "nodeOsDiskSize", "volumeSize"),
+    "disk.type": ("diskType", "osDiskType", "nodeOsDiskType", "volumeType"),
+    "image": ("amiFamily", "amiType", "imageType", "osSku"),
+    "kubernetesVersion": ("orchestratorVersion", "nodeVersion", "kubeletVersion"),
+    "maxPodsPerNode": ("maxPods",),
+    "upgrade": ("updateConfig", "upgradeSettings"),
+    "sharing": ("gpuSharing", "gpuSharingConfig", "gpuSharingStrategy"),
+    "sharing.mig": ("migConfig", "migStrategy"),
+    "sharing.mig.profile": ("migProfile", "gpuInstanceProfile", "gpuPartitionSize"),
+    "labels": ("nodeLabels", "kubernetesLabels"),
+    "taints": ("nodeTaints", "kubernetesTaints"),
+    "tags": ("resourceLabels",),
+    "driver": ("gpuDriver", "gpuDriverInstallationConfig"),
+    "driver.version": ("driverVersion", "gpuDriverVersion"),
+    "devicePlugin": ("plugin", "nvidiaDevicePlugin"),
+    "devicePlugin.version": ("pluginVersion", "chartVersion"),
+}  # fmt: skip
+"""Our field -> the words of eksctl (ClusterConfig), the EKS API and Terraform's aws_eks_node_group, az and the AKS API,
+gcloud and the GKE API, and what is said in talk."""
+
+_FIELD_OF: Final = {fold(word): field for field, words in OTHER_WORDS.items() for word in words}
+
+
+def field_for(word: str, within: str) -> str | None:
+    """Give the field of a pool ("nodes.autoscaling.min") that another tool calls by this word.
+
+    Args:
+        word: The unknown key.
+        within: Where it was written ("nodes"), "" for the pool itself.
+
+    Returns:
+        None when no tool calls a field within that place so.
+    """
+    field = _FIELD_OF.get(fold(word))
+    return field if field and (not within or field.startswith(f"{within}.")) else None
