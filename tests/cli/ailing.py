@@ -16,8 +16,9 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Node, Pod, Secret
 from lightkube.types import PatchType
 
-from tests.cli.harness import NAMESPACE, PLUGIN, eventually
+from tests.cli.harness import NAMESPACE, PLUGIN
 from tests.intruders import GPU_TAINT, TEAM, TOLERATES_GPU, Body, gpu_pod, put_in, take_out, workload
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -235,7 +236,7 @@ def _unstick(cluster: Cluster) -> None:
 def _remove_static(cluster: Cluster) -> None:
     """Remove the second plugin; ours must register anew, for the last one took its devices with it."""
     _delete(STATIC_PLUGIN)(cluster)
-    eventually(lambda: all("plugin-daemonset" not in _named(pod) for pod in cluster.client.list(Pod, namespace="*")))
+    wait_for(lambda: all("plugin-daemonset" not in _named(pod) for pod in cluster.client.list(Pod, namespace="*")))
     for pod in cluster.plugin_pods():
         cluster.delete_pod(pod)
 

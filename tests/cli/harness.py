@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from httpx2 import Timeout
 from jsonschema import Draft202012Validator
 from lightkube import Client, KubeConfig
 from lightkube.resources.apps_v1 import DaemonSet
@@ -28,6 +28,7 @@ from gpukube.__main__ import main
 from gpukube.engine.documents import SCHEMA_NAMES, document_schema
 from gpukube.sandbox import daemon
 from gpukube.sandbox.environment import kubeconfig
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIG_MAP",
     "EXAMPLES",
+    "LONGEST_S",
     "NAMESPACE",
     "PLUGIN",
     "ROOT",
@@ -49,7 +51,6 @@ __all__ = [
     "Result",
     "edited_spec",
     "environment",
-    "eventually",
     "pool_states",
     "run_process",
     "start_process",
@@ -64,7 +65,8 @@ NAMESPACE = "gpukube-system"
 PLUGIN = "gpukube-nvidia-device-plugin"
 CONFIG_MAP = "gpukube-nvidia-device-plugin-configs"
 
-PATIENCE_S = 15.0
+LONGEST_S = 240.0
+"""For a process that ends by itself: a `pool create` works for a while, on a machine that stalls now and then."""
 _READING_POSTS = ("/listClusterUserCredential", "/listClusterAdminCredential", "/selfsubjectaccessreviews")
 
 Document = dict[str, Any]  # what -o json prints; its shape is engine/documents/shapes
@@ -173,7 +175,7 @@ def start_process(info: SandboxInfo, *words: str | Path, **environ: str) -> Iter
 def run_process(info: SandboxInfo, *words: str | Path, **environ: str) -> Result:
     """Run it to its end."""
     with start_process(info, *words, **environ) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=LONGEST_S)
         return Result(process.returncode, out, err)
 
 
@@ -182,14 +184,6 @@ def pool_states(info: SandboxInfo, cluster: str = "train") -> dict[str, str]:
     clusters = daemon.status(info)["clusters"]
     assert isinstance(clusters, list)
     return {pool["name"]: pool["state"] for entry in clusters if entry["name"] == cluster for pool in entry["pools"]}
-
-
-def eventually(check: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
-    """Wait until something is so, looking often."""
-    until = time.monotonic() + patience_s
-    while not check():
-        assert time.monotonic() < until, "it did not become so"
-        time.sleep(0.03)
 
 
 class Cluster:
@@ -205,7 +199,7 @@ class Cluster:
         assert isinstance(document, dict)
         contexts = [entry["name"] for entry in document["contexts"] if str(entry["name"]).endswith(name)]
         config = KubeConfig.from_dict({**document, "current-context": contexts[0]})
-        self.client = Client(config, trust_env=False)
+        self.client = Client(config, timeout=Timeout(PATIENCE_S), trust_env=False)
 
     def close(self) -> None:
         """Close the connections."""

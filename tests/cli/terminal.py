@@ -15,18 +15,17 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tests.cli.harness import ROOT, environment
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpukube.sandbox.daemon import SandboxInfo
 
 __all__ = ["Terminal"]
 
-PATIENCE_S = 30.0
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -68,7 +67,7 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         """End the process, should it still run."""
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(PATIENCE_S)
         os.close(self._master)
 
     @property
@@ -87,12 +86,26 @@ class Terminal:
         while time.monotonic() < until:
             self._read()
 
+    def wait_for_reading(self) -> None:
+        """Wait until the process waits for a key: a signal just before would be seen with the next key only."""
+        wait_for(self._is_reading, lambda: self.text)
+
+    def _is_reading(self) -> bool:
+        """Say whether the process sleeps in a call whose first argument is standard input."""
+        self._read()
+        about = Path("/proc") / str(self._process.pid)
+        state = (about / "stat").read_text().rpartition(")")[2].split()[0]
+        return state == "S" and (about / "syscall").read_text().split()[1:2] == ["0x0"]
+
     def expect(self, words: str) -> None:
         """Read until something is shown."""
-        until = time.monotonic() + PATIENCE_S
-        while words not in self.text:
-            assert time.monotonic() < until, self.text
-            assert self._read(), self.text
+
+        def is_shown() -> bool:
+            goes_on = self._read()
+            assert goes_on or words in self.text, self.text
+            return words in self.text
+
+        wait_for(is_shown, lambda: self.text)
 
     def type(self, words: str) -> None:
         """Answer."""
@@ -100,16 +113,15 @@ class Terminal:
 
     def end(self) -> int:
         """Read to the end and give the exit code."""
-        until = time.monotonic() + PATIENCE_S
-        while self._read():
-            assert time.monotonic() < until, self.text
-        return self._process.wait(10)
+        wait_for(lambda: not self._read(), lambda: self.text)
+        return self._process.wait(PATIENCE_S)
 
     def _read(self) -> bool:
         """Read what there is; False once the process has closed the terminal."""
+        is_over = self._process.poll() is not None  # asked first: what it wrote before its end is read below
         ready, _, _ = select.select([self._master], [], [], 0.2)
         if not ready:
-            return self._process.poll() is None
+            return not is_over
         try:
             piece = os.read(self._master, 65536)
         except OSError:  # Linux says EIO when the last writer has gone

@@ -141,7 +141,7 @@ def test_delete_when_interrupted_at_the_question_then_130_at_once_and_nothing_is
     gpukube.made("-f", SLICED)
     with Terminal(sandbox, "pool", "delete", "t4shared", "-f", SLICED) as terminal:
         terminal.expect("[y/N]")
-        terminal.wait_for_redrawing()  # a signal just before the read begins would be seen with the next key only
+        terminal.wait_for_reading()
         terminal.type("\x03")
         assert terminal.end() == 130
         assert "Traceback" not in terminal.text

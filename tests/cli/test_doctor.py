@@ -10,7 +10,8 @@ import yaml
 from gpukube.sandbox import daemon, guard
 from tests.builders import SUBSCRIPTION
 from tests.cli.ailing import FAULTS, MIG, SLICED, spec_of_ward
-from tests.cli.harness import Cluster, Gpukube, eventually, run_process
+from tests.cli.harness import Cluster, Gpukube, run_process
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ def is_well(patient: Cluster) -> bool:
 
 
 def test_doctor_when_pools_are_as_promised_then_no_errors(doctor: Gpukube, spec: Path, patient: Cluster) -> None:
-    eventually(lambda: is_well(patient))
+    wait_for(lambda: is_well(patient))
     seen = doctor("doctor", "-f", spec)
     assert (seen.code, "error[" in seen.out) == (0, False), seen.out
 
@@ -83,7 +84,7 @@ def test_doctor_when_something_is_put_wrong_then_its_check_finds_it_and_no_other
     name: str, doctor: Gpukube, spec: Path, patient: Cluster
 ) -> None:
     fault = FAULTS[name]
-    eventually(lambda: is_well(patient))
+    wait_for(lambda: is_well(patient))
     found: list[Document] = []
 
     def is_found() -> bool:
@@ -93,7 +94,7 @@ def test_doctor_when_something_is_put_wrong_then_its_check_finds_it_and_no_other
 
     try:
         fault.inject(patient)
-        eventually(is_found)
+        wait_for(is_found)
     except AssertionError:
         pytest.fail(
             f"{fault.check} alone was expected, found {[(i['check'], i['severity'], i['seen']) for i in found]}"
@@ -101,7 +102,7 @@ def test_doctor_when_something_is_put_wrong_then_its_check_finds_it_and_no_other
     finally:
         mended = _healed(fault, doctor, spec, patient)
     assert mended
-    eventually(lambda: not errors(ailments(doctor, spec)))
+    wait_for(lambda: not errors(ailments(doctor, spec)))
 
 
 def _healed(fault: Fault, doctor: Gpukube, spec: Path, patient: Cluster) -> bool:
@@ -116,7 +117,7 @@ def _healed(fault: Fault, doctor: Gpukube, spec: Path, patient: Cluster) -> bool
 def test_doctor_when_only_an_address_is_given_then_a_cluster_is_examined_without_a_spec(
     doctor: Gpukube, patient: Cluster
 ) -> None:
-    eventually(lambda: is_well(patient))
+    wait_for(lambda: is_well(patient))
     seen = doctor("doctor", "--cluster", f"aks:{SUBSCRIPTION}/ml/train")
     assert (seen.code, "checks made" in seen.out, "error[" in seen.out) == (0, True, False), seen.out
 
@@ -166,11 +167,11 @@ def test_doctor_when_it_should_mend_and_nobody_can_be_asked_then_nothing_is_done
 
 def test_doctor_when_it_mends_then_it_says_what_it_did(doctor: Gpukube, spec: Path, patient: Cluster) -> None:
     patient.label_nodes(SLICED, **{"gpukube.io/advertiser": None})
-    eventually(lambda: "node-labels-lost" in errors(ailments(doctor, spec)))
+    wait_for(lambda: "node-labels-lost" in errors(ailments(doctor, spec)))
     done = doctor("doctor", "-f", spec, "--fix", "--yes")
     assert done.code == 0, done.out
     assert "mended  label node aks-t4shared-" in done.out
-    eventually(lambda: is_well(patient))
+    wait_for(lambda: is_well(patient))
 
 
 def test_doctor_when_it_may_not_mend_then_it_says_so_and_ends_with_no_access(

@@ -17,7 +17,8 @@ from lightkube.resources.core_v1 import Node
 from gpukube.sandbox import daemon, guard
 from gpukube.sandbox.environment import env
 from tests.builders import SUBSCRIPTION
-from tests.cli.harness import Cluster, Gpukube, eventually, run_process
+from tests.cli.harness import Cluster, Gpukube, run_process
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -388,7 +389,7 @@ def test_doctor_when_a_node_is_gone_then_the_clouds_count_is_compared(
     first = names_of_nodes(inside)
     daemon.tamper(clinic, EKS, "one", scalingConfig={"minSize": 2, "maxSize": 2, "desiredSize": 2})
     try:
-        eventually(lambda: len(names_of_nodes(inside)) == 2)
+        wait_for(lambda: len(names_of_nodes(inside)) == 2)
         (second,) = names_of_nodes(inside) - first
         inside.client.delete(Node, second)
         assert seen_with(doctor, spec, EKS) == (0, {"pool-nodes-missing": "warning"})
@@ -543,7 +544,7 @@ def test_remedy_when_it_is_run_as_it_is_told_then_the_ailment_is_gone(
         words = ["sh", "-c", ailment["remedy"]]
         done = subprocess.run(words, env=surroundings, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr
-        eventually(lambda: not {check, "pool-busy"} & set(severities(ailments(doctor, spec, cluster))))
+        wait_for(lambda: not {check, "pool-busy"} & set(severities(ailments(doctor, spec, cluster))))
     finally:
         whole = ("labels", "taints", "tags") if cluster == EKS else ("nodeLabels", "nodeTaints")
         back: Body = {key: before.get(key) for key in (*whole, *change)} | fault.back

@@ -224,7 +224,7 @@ def test_terminal_when_80_columns_wide_then_asks_and_ctrl_c_leaves_nothing(tmp_p
         terminal.type("\n")
         terminal.expect("GPU model [T4-16GB]: ")
         assert max(map(len, terminal.text.splitlines())) <= 80
-        terminal.wait_for_redrawing()  # a signal just before the read begins would be seen with the next key only
+        terminal.wait_for_reading()
         terminal.type("\x03")
         assert terminal.end() == 130
     assert not file.exists()

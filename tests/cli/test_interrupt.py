@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
-import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.cli.harness import EXAMPLES, Cluster, Gpukube, eventually, pool_states, start_process
+from tests.cli.harness import EXAMPLES, LONGEST_S, Cluster, Gpukube, pool_states, start_process
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
@@ -23,6 +24,13 @@ def slow_cloud(sandbox: SandboxInfo) -> SandboxInfo:
     """A cloud that takes its time over the next pool."""
     daemon.add_fault(sandbox, "operation", seconds=FOR_EVER)
     return sandbox
+
+
+def naps_of(pid: int) -> int:
+    """Count how often a process has fallen asleep, which it does anew after each signal; 0 while it is awake."""
+    told = (Path("/proc") / str(pid) / "status").read_text()
+    about = dict(line.partition(":")[::2] for line in told.splitlines())
+    return int(about["voluntary_ctxt_switches"]) if about["State"].strip().startswith("S") else 0
 
 
 def test_create_when_the_timeout_passes_then_seven_and_the_way_to_resume(
@@ -62,9 +70,9 @@ def test_create_when_interrupted_then_130_and_the_cloud_keeps_working(
     slow_cloud: SandboxInfo, gpukube: Gpukube
 ) -> None:
     with start_process(slow_cloud, "pool", "create", "-f", CUSTOM) as process:
-        eventually(lambda: "t4custom" in pool_states(slow_cloud))
+        wait_for(lambda: "t4custom" in pool_states(slow_cloud))
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 130, err
     assert "not-attempted train-aks/t4custom  stopped waiting for it" in out
     resume = f"gpukube --sandbox pool create -f {CUSTOM}"
@@ -72,19 +80,19 @@ def test_create_when_interrupted_then_130_and_the_cloud_keeps_working(
     assert "Traceback" not in err
     assert pool_states(slow_cloud)["t4custom"] == "Creating"
     daemon.configure(slow_cloud, speed=FOR_EVER * 2)
-    eventually(lambda: pool_states(slow_cloud)["t4custom"] == "Succeeded")
+    wait_for(lambda: pool_states(slow_cloud)["t4custom"] == "Succeeded")
 
 
 def test_delete_when_interrupted_then_130_and_the_pool_still_goes(gpukube: Gpukube, sandbox: SandboxInfo) -> None:
     gpukube.made("-f", CUSTOM)
     daemon.add_fault(sandbox, "operation", seconds=FOR_EVER, kind="Deleting")
     with start_process(sandbox, "pool", "delete", "t4custom", "-f", CUSTOM, "--yes") as process:
-        eventually(lambda: pool_states(sandbox)["t4custom"] == "Deleting")
+        wait_for(lambda: pool_states(sandbox)["t4custom"] == "Deleting")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=LONGEST_S)
     assert (process.returncode, "To resume: gpukube --sandbox pool delete t4custom" in err) == (130, True), err
     daemon.configure(sandbox, speed=FOR_EVER * 2)
-    eventually(lambda: "t4custom" not in pool_states(sandbox))
+    wait_for(lambda: "t4custom" not in pool_states(sandbox))
 
 
 def test_verify_when_interrupted_then_130(gpukube: Gpukube, sandbox: SandboxInfo) -> None:
@@ -92,9 +100,9 @@ def test_verify_when_interrupted_then_130(gpukube: Gpukube, sandbox: SandboxInfo
     daemon.tamper(sandbox, "train", "t4custom", count=0)
     mark = len(daemon.requests_since(sandbox))
     with start_process(sandbox, "pool", "verify", "-f", CUSTOM, "--timeout", "5") as process:
-        eventually(lambda: sum("/nodes" in str(r["path"]) for r in daemon.requests_since(sandbox, mark)) > 1)
+        wait_for(lambda: sum("/nodes" in str(r["path"]) for r in daemon.requests_since(sandbox, mark)) > 1)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=LONGEST_S)
     assert (process.returncode, "To resume: gpukube --sandbox pool verify" in err) == (130, True), err
 
 
@@ -103,10 +111,11 @@ def test_plan_when_interrupted_twice_while_the_cloud_hangs_then_130_at_once(
 ) -> None:
     daemon.add_fault(sandbox, "hang", service="arm")
     with start_process(sandbox, "pool", "plan", "-f", CUSTOM) as process:
-        eventually(lambda: daemon.requests_since(sandbox))
+        wait_for(lambda: daemon.requests_since(sandbox))
+        before = wait_for(lambda: naps_of(process.pid))
         process.send_signal(signal.SIGINT)
-        time.sleep(0.3)  # two signals at once would be one
+        wait_for(lambda: naps_of(process.pid) > before)  # two signals at once would be one
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=LONGEST_S)
     assert (process.returncode, "Traceback" in err) == (130, False)

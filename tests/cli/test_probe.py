@@ -12,7 +12,8 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Pod
 
 from gpukube.sandbox import daemon
-from tests.cli.harness import EXAMPLES, NAMESPACE, Cluster, Gpukube, edited_spec, eventually, start_process
+from tests.cli.harness import EXAMPLES, LONGEST_S, NAMESPACE, Cluster, Gpukube, edited_spec, start_process
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +100,7 @@ def test_probe_when_the_image_cannot_be_had_then_told_and_nothing_stays(gpukube:
     assert seen.code == 1
     assert "error[step-probe]: the probe's pod is Pending (ImagePullBackOff" in seen.out
     assert "--probe-image REGISTRY/cuda:TAG" in seen.out
-    eventually(lambda: probes(cluster) == [])
+    wait_for(lambda: probes(cluster) == [])
 
 
 def test_probe_when_jobs_are_forbidden_then_five_and_the_rights_are_named(
@@ -151,7 +152,7 @@ def test_probe_when_every_device_is_held_then_skipped(gpukube: Gpukube, cluster:
     make(gpukube, "-f", MIG)
     (pod,) = load_all_yaml(GREEDY)
     cluster.client.create(pod)
-    eventually(lambda: (status := cluster.client.get(Pod, "greedy", namespace="default").status) and status.phase)
+    wait_for(lambda: (status := cluster.client.get(Pod, "greedy", namespace="default").status) and status.phase)
     seen = gpukube("pool", "verify", "--probe", "-f", MIG)
     assert (seen.code, "probe skipped: pods hold every device" in seen.out) == (0, True), seen.out
 
@@ -162,9 +163,9 @@ def test_probe_when_interrupted_then_130_and_nothing_stays(
     make(gpukube, "-f", MIG)
     words = ("pool", "verify", "--probe", "--probe-image", NOWHERE, "-f", MIG)
     with start_process(sandbox, *words) as process:
-        eventually(lambda: len(probes(cluster)) == 2)
+        wait_for(lambda: len(probes(cluster)) == 2)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=LONGEST_S)
     assert (process.returncode, "Traceback" in err) == (130, False), err
     assert probes(cluster) == []
 
@@ -175,13 +176,13 @@ def test_probe_when_killed_then_the_next_run_removes_what_it_left(
     make(gpukube, "-f", MIG)
     words = ("pool", "verify", "--probe", "--probe-image", NOWHERE, "-f", MIG)
     with start_process(sandbox, *words) as process:
-        eventually(lambda: len(probes(cluster)) == 2)
+        wait_for(lambda: len(probes(cluster)) == 2)
         process.kill()
-        process.wait(30)
+        process.wait(LONGEST_S)
     assert len(probes(cluster)) == 2
     daemon.configure(sandbox, speed=2000.0)
-    eventually(lambda: len(probes(cluster)) < 2)  # the cluster ends the Job at its deadline
+    wait_for(lambda: len(probes(cluster)) < 2)  # the cluster ends the Job at its deadline
     daemon.configure(sandbox, speed=SLOW)
     seen = gpukube("pool", "verify", "--probe", "-f", MIG)
     assert seen.code == 0, seen.out
-    eventually(lambda: probes(cluster) == [])
+    wait_for(lambda: probes(cluster) == [])

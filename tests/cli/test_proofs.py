@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.harness import EXAMPLES, Cluster, Gpukube, eventually, run_process
+from tests.cli.harness import EXAMPLES, Cluster, Gpukube, run_process
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
@@ -66,7 +67,7 @@ def test_verify_when_the_config_entry_is_edited_then_named_and_the_nodes_show_it
     cluster.patch_config({entry: cluster.config()[entry].replace("single", "mixed")})
     for pod in cluster.plugin_pods():
         cluster.delete_pod(pod)
-    eventually(lambda: cluster.devices("a100mig") == [{"mig-1g.5gb": 56}])
+    wait_for(lambda: cluster.devices("a100mig") == [{"mig-1g.5gb": 56}])
     seen = gpukube("pool", "verify", "-f", SINGLE)
     assert seen.code == 1
     assert "error[step-config-entry]" in seen.out
@@ -81,7 +82,7 @@ def test_verify_when_a_toleration_is_gone_then_the_taint_is_named(gpukube: Gpuku
     gpukube.made("-f", spec)
     tolerations = [t for t in cluster.tolerations() if t.get("key") != "dedicated"]
     cluster.patch_daemonset({"spec": {"template": {"spec": {"tolerations": tolerations}}}})
-    eventually(lambda: cluster.devices("t4custom") == [{}])
+    wait_for(lambda: cluster.devices("t4custom") == [{}])
     seen = gpukube("pool", "verify", "-f", spec)
     assert seen.code == 1
     assert "error[step-placement]: the plugin may not run here" in seen.out
@@ -99,7 +100,7 @@ def test_verify_when_a_node_label_is_gone_then_named(name: str, gpukube: Gpukube
     label, said = LABELS[name]
     gpukube.made("-f", SINGLE)
     cluster.label_nodes("a100mig", **{label: None})
-    eventually(lambda: cluster.devices("a100mig") != [{"gpu": 56}])
+    wait_for(lambda: cluster.devices("a100mig") != [{"gpu": 56}])
     seen = gpukube("pool", "verify", "-f", SINGLE)
     assert (seen.code, said in seen.out) == (1, True), seen.out
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from httpx2 import Timeout
 from lightkube import Client, KubeConfig
 from lightkube.resources.core_v1 import Node, Pod
 
 from gpukube.sandbox.environment import kubeconfig
-from tests.cli.harness import EXAMPLES, Gpukube, eventually
+from tests.cli.harness import EXAMPLES, Gpukube
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +37,8 @@ def cluster_of(info: SandboxInfo, context: str) -> Iterator[Client]:
     """Connect to one of the emulated clusters by its context."""
     document = kubeconfig(info)["kubeconfig"]
     assert isinstance(document, dict)
-    client = Client(KubeConfig.from_dict({**document, "current-context": context}), trust_env=False)
+    config = KubeConfig.from_dict({**document, "current-context": context})
+    client = Client(config, timeout=Timeout(PATIENCE_S), trust_env=False)
     try:
         yield client
     finally:
@@ -55,7 +58,7 @@ def test_pod_when_the_manifest_is_the_same_then_every_cloud_places_it_on_the_poo
             status = client.get(Pod, "one-slice", namespace="default").status
             return status is not None and status.phase in ("Running", "Succeeded")
 
-        eventually(runs)
+        wait_for(runs)
         placed = client.get(Pod, "one-slice", namespace="default").spec
         assert placed is not None
         pool = {

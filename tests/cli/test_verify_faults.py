@@ -10,7 +10,8 @@ from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.core_v1 import Node, Pod
 from lightkube.types import PatchType
 
-from tests.cli.harness import EXAMPLES, NAMESPACE, PLUGIN, Cluster, Gpukube, edited_spec, eventually
+from tests.cli.harness import EXAMPLES, NAMESPACE, PLUGIN, Cluster, Gpukube, edited_spec
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,7 +207,7 @@ def test_verify_when_a_fault_is_in_the_cluster_then_the_step_is_named(
     spec = EXAMPLES / f"{fault.spec}.yaml"
     gpukube.made("-f", spec)
     fault.inject(cluster)
-    eventually(lambda: fault.shows(cluster))
+    wait_for(lambda: fault.shows(cluster))
     seen = gpukube("pool", "verify", "-f", spec, "-o", "json")
     (pool,) = seen.pools()
     assert (seen.code, pool["outcome"], gpukube.writes()) == (1, "failed", []), seen.out
@@ -304,7 +305,7 @@ def test_verify_when_a_node_opts_out_of_the_clouds_plugin_then_named(gpukube: Gp
     gpukube.made("-f", spec)
     inside = Cluster(sandbox, "_train")
     label(inside, "gke-no-default-nvidia-gpu-device-plugin", "true")
-    eventually(lambda: no_devices(inside))
+    wait_for(lambda: no_devices(inside))
     inside.close()
     seen = gpukube("pool", "verify", "-f", spec)
     assert seen.code == 1

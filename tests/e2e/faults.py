@@ -17,10 +17,11 @@ from lightkube.types import PatchType
 
 from gpukube.sandbox import daemon
 from tests.changes.world import SMALL
-from tests.cli.harness import NAMESPACE, PLUGIN, eventually
+from tests.cli.harness import NAMESPACE, PLUGIN
 from tests.drift.world import edited_values
 from tests.e2e.scenarios import CUTTABLE, MPS, SKU, SLICED, Ward, cut, one
 from tests.intruders import GPU_TAINT, TEAM, TOLERATES_GPU, Body, gpu_pod, put_in, take_out, workload
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -125,7 +126,7 @@ def pods_of(daemonset: str, namespace: str = NAMESPACE) -> Callable[[Inside], ob
 
 def gone(namespace: str, daemonset: str) -> Callable[[Inside], object]:
     """Wait until the pods of a DaemonSet are gone."""
-    return lambda cluster: eventually(lambda: daemonset not in cluster.owners(namespace))
+    return lambda cluster: wait_for(lambda: daemonset not in cluster.owners(namespace))
 
 
 def both(*hands: Callable[[Inside], object]) -> Callable[[Inside], object]:

@@ -20,7 +20,8 @@ from lightkube.types import PatchType
 from gpukube import api
 from gpukube.sandbox import daemon
 from tests.changes.world import World, differences, prepare
-from tests.cli.harness import NAMESPACE, Cluster, eventually
+from tests.cli.harness import NAMESPACE, Cluster
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -105,7 +106,7 @@ class Stage(World):
 def is_soon(check: Callable[[], object]) -> bool:
     """Wait until something is so, and say whether it became so."""
     try:
-        eventually(check, PATIENCE_S)
+        wait_for(check, PATIENCE_S)
     except AssertionError:
         return False
     return True
