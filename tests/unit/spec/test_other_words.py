@@ -45,7 +45,9 @@ def test_word_of_another_tool_when_written_then_told_our_field(wrong: str, field
 def test_word_of_another_tool_when_in_a_mapping_that_has_no_such_field_then_it_is_not_taken_for_it(
     tmp_path: Path,
 ) -> None:
-    assert fixes(tmp_path, "nodes: {count: 1}, disk: {sizeGiB: 100, maxSize: 200}") == ["remove it; known here: sizeGiB, type"]
+    assert fixes(tmp_path, "nodes: {count: 1}, disk: {sizeGiB: 100, maxSize: 200}") == [
+        "remove it; known here: sizeGiB, type"
+    ]
 
 
 def test_word_of_a_cluster_when_in_a_pool_then_told_where_it_belongs(tmp_path: Path) -> None:
