@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpukube.sandbox import daemon
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Operation, Progress
     from gpukube.provider import Cloud
     from gpukube.sandbox.daemon import SandboxInfo
-
-DEADLINE_S = 20.0
 
 
 @pytest.fixture(scope="session")
@@ -32,12 +30,14 @@ def follow() -> Callable[[Cloud, Operation], Progress]:
     """Poll an operation to its end, as fast as the sandbox's clock."""
 
     def _follow(cloud: Cloud, operation: Operation) -> Progress:
-        until = time.monotonic() + DEADLINE_S
-        progress = cloud.poll(operation)
-        while not progress.done and progress.error is None:
-            assert time.monotonic() < until, progress
-            time.sleep(0.02)
-            progress = cloud.poll(operation)
-        return progress
+        seen: list[Progress] = []
+
+        def ended() -> Progress | None:
+            seen[:] = [cloud.poll(operation)]
+            return seen[0] if seen[0].done or seen[0].error else None
+
+        found = wait_for(ended, lambda: seen, every_s=0.02)
+        assert found is not None
+        return found
 
     return _follow

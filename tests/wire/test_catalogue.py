@@ -40,7 +40,7 @@ def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
 
 def fetch(sandbox: SandboxInfo, cloud: str, region: str = "") -> Findings:
     endpoints = {"aks": sandbox.arm_url, "eks": sandbox.aws_url, "gke": sandbox.gke_url}
-    settings = Settings(endpoints, sandbox=True, request_timeout_s=10)
+    settings = Settings(endpoints, sandbox=True, request_timeout_s=60)
     account = Account(subscription=SUBSCRIPTION, project="ml-prod")
     found = catalogue_of(cloud)
     assert found is not None
@@ -135,7 +135,7 @@ def test_fetch_when_nobody_answers_then_an_error_of_ours(cloud: str) -> None:
     endpoints = dict.fromkeys(HOME, "http://127.0.0.1:9")
     found = catalogue_of(cloud)
     assert found is not None
-    settings = Settings(endpoints, sandbox=True, request_timeout_s=2)
+    settings = Settings(endpoints, sandbox=True, request_timeout_s=60)
     with pytest.raises(GpukubeError) as refused:
         found.fetch(Inquiry(cloud, HOME[cloud], Account(subscription=SUBSCRIPTION), settings))
     assert refused.value.diagnostics[0].code == "unreachable"

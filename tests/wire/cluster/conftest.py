@@ -8,6 +8,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -21,11 +22,15 @@ from gpukube.cluster.helm_cli import HelmCli
 from gpukube.cluster.helm_sdk import HelmSdk
 from gpukube.cluster.keeper import Clock, Cluster, ReleaseKeeper
 from gpukube.cluster.kube import LightKube, connect_kube
+from gpukube.cluster.sighting import look
+from gpukube.cluster.verify import prove_pool
 from gpukube.core.values import KubeAccess
 from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.kube.kinds import CORE
 from gpukube.sandbox.tls import TlsFiles, make_tls
+from tests.waiting import PATIENCE_S, wait_for
 from tests.wire.cluster.real_charts import chart_routes, named_place
 
 if TYPE_CHECKING:
@@ -33,9 +38,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.cluster.helm import Engine
+    from gpukube.cluster.proof import PoolProof
+    from gpukube.core.values import Desired
+    from gpukube.sandbox.kube.store import Change
 
 T = TypeVar("T")
 TOKEN = "sandbox-token"
+MOMENT_S = 0.3
+"""In place of each pause: the emulated pods end sooner, and as many pauses as the product makes are a minute."""
 
 
 @dataclass
@@ -48,7 +58,15 @@ class Live:
     loop: asyncio.AbstractEventLoop
 
     def run(self, work: Coroutine[None, None, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
+
+    def history(self, plural: str) -> list[Change]:
+        """Give every write of a type's objects, in order: what looking from time to time would miss is there too."""
+
+        async def read() -> list[Change]:
+            return self.cluster.store.changes_since(CORE[plural], 0)
+
+        return self.run(read())
 
     def access(self, *, token: str = TOKEN, url: str = "") -> KubeAccess:
         text = self.cluster.kubeconfig(url or self.url, self.ca_pem)
@@ -80,13 +98,26 @@ def serving(
 
     thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(PATIENCE_S)
     try:
         yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}", loops[0]
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE_S)
         listener.close()
+
+
+def settled_proof(pool: Desired, kube: LightKube) -> PoolProof:
+    """Look until a pool is proven or broken."""
+    seen: list[PoolProof] = []
+
+    def settled() -> PoolProof | None:
+        seen[:] = [prove_pool(pool, look(kube))]
+        return None if seen[0].status == "waiting" else seen[0]
+
+    found = wait_for(settled, lambda: seen[0].missing_step, every_s=0.05)
+    assert found is not None
+    return found
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +138,7 @@ def live(tmp_path: Path) -> Iterator[Live]:
 
 @pytest.fixture
 def kube(live: Live) -> Iterator[LightKube]:
-    client = connect_kube(live.access(), 10)
+    client = connect_kube(live.access(), PATIENCE_S)
     yield client
     client.close()
 
@@ -152,12 +183,13 @@ def engine(request: pytest.FixtureRequest, environ: dict[str, str]) -> Engine:
 
 @pytest.fixture
 def keep(live: Live, kube: LightKube, engine: Engine, charts: ChartSource) -> Iterator[Callable[..., ReleaseKeeper]]:
-    """Make keepers of the cluster's release that never really pause."""
+    """Make keepers of the cluster's release that pause for a moment only."""
+    clock = Clock(pause=lambda seconds: time.sleep(min(seconds, MOMENT_S)))
     made: list[ReleaseKeeper] = []
 
     def make(access: KubeAccess | None = None, source: ChartSource | None = None) -> ReleaseKeeper:
         cluster = Cluster(access or live.access(), kube)
-        made.append(ReleaseKeeper(cluster, engine, source or charts, Clock(pause=lambda _seconds: None)))
+        made.append(ReleaseKeeper(cluster, engine, source or charts, clock))
         return made[-1]
 
     yield make

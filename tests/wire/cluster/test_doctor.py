@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from gpukube.engine.session import Session
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +34,6 @@ TOLERATES = [{"key": "sku", "operator": "Exists"}, {"key": "nvidia.com/gpu", "op
 FEATURES = {"gfd": {"enabled": True}}
 SHARED = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
 CONFIG = {"config": {"map": {"four": SHARED}, "default": "four"}}
-PATIENCE_S = 30.0
 LOOKS = 3
 """In a row that must agree: a node that boots looks ill for a moment."""
 
@@ -136,11 +135,13 @@ def check_node(live: Live, kube: LightKube, shape: NodeShape, wanted: set[str]) 
     """Boot a node beside one without GPUs, and have the doctor look until it stays with its findings."""
     live.run(live.cluster.add_node(NodeShape(name="cpu-1", boot_s=1.0)))
     live.run(live.cluster.add_node(replace(shape, boot_s=1.0)))
-    end, agreed = time.monotonic() + PATIENCE_S, 0
-    while agreed < LOOKS and time.monotonic() < end:
-        time.sleep(0.1)
-        agreed = agreed + 1 if errors_of(kube) == wanted and _is_settled(kube, wanted) else 0
-    assert (errors_of(kube), agreed) == (wanted, LOOKS)
+    seen: list[tuple[set[str], bool]] = []
+
+    def stays() -> bool:
+        seen.append((errors_of(kube), _is_settled(kube, wanted)))
+        return seen[-LOOKS:] == [(wanted, True)] * LOOKS
+
+    wait_for(stays, lambda: seen[-LOOKS:], every_s=0.1)
 
 
 def _is_settled(kube: LightKube, wanted: set[str]) -> bool:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,17 +9,17 @@ import pytest
 from gpukube.cluster.api_types import NODES
 from gpukube.cluster.jsontree import pointer
 from gpukube.cluster.keeper import apply_release
-from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting, look
-from gpukube.cluster.verify import prove_pool
+from gpukube.cluster.views import pod_view
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
 from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
 from tests.unit.cluster.builders import SLICED, desire, operated
+from tests.waiting import wait_for
+from tests.wire.cluster.conftest import settled_proof
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpukube.cluster.keeper import ReleaseKeeper
     from gpukube.cluster.kube import LightKube
     from gpukube.cluster.release_plan import ReleasePlan
@@ -33,31 +30,18 @@ CHARTED, OPERATED = desire(sharing=SLICED), operated(sharing=SLICED)
 WAYS = {"to the operator": (CHARTED, OPERATED), "to the chart": (OPERATED, CHARTED)}
 
 
-@dataclass
-class Watch:
-    """Looks all the time which plugins have a pod on a node."""
-
-    kube: LightKube
-    at_once: int = 0
-    looks: int = 0
-    over: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        plugins = {DEVICE_PLUGIN.plugin, GPU_OPERATOR.plugin}
-        while not self.over.wait(0.02):
-            pods = [(pod.node, pod.owner) for pod in self.kube.pods(NAMESPACE) if pod.owner in plugins]
-            self.at_once = max([self.at_once, *(len({o for n, o in pods if n == node}) for node, _ in pods)])
-            self.looks += 1
-
-
-@pytest.fixture
-def watch(kube: LightKube) -> Iterator[Watch]:
-    watch = Watch(kube)
-    thread = threading.Thread(target=watch.run)
-    thread.start()
-    yield watch
-    watch.over.set()
-    thread.join(10)
+def most_at_once(live: Live) -> int:
+    """Tell how many plugins had a pod on the node at one moment, at most."""
+    plugins = {DEVICE_PLUGIN.plugin, GPU_OPERATOR.plugin}
+    there: dict[str, str] = {}
+    most = 0
+    for change in live.history("pods"):
+        pod = pod_view(change.obj)
+        there.pop(pod.name, None)
+        if pod.owner in plugins and pod.node and change.verb != "DELETED":
+            there[pod.name] = pod.owner
+        most = max(most, len(set(there.values())))
+    return most
 
 
 def boot(live: Live, pool: Desired) -> None:
@@ -68,22 +52,21 @@ def boot(live: Live, pool: Desired) -> None:
 
 def move_labels(kube: LightKube, pool: Desired) -> None:
     """Do what the pool's API does to a live node."""
-    for _ in range(50):
+
+    def moved() -> bool:
         node = kube.find_object(NODES, "gpu-1")
         assert node is not None
         patch = [
             {"op": "add", "path": pointer("metadata", "labels", key), "value": value}
             for key, value in pool.labels.items()
         ]
-        if kube.change_object(NODES, node, patch):
-            return
-    raise AssertionError("the node changed all the time")
+        return kube.change_object(NODES, node, patch)
+
+    wait_for(moved, lambda: "the node changed all the time")
 
 
 def prove(kube: LightKube, pool: Desired) -> None:
-    end = time.monotonic() + 60
-    while (proof := prove_pool(pool, look(kube))).status == "waiting" and time.monotonic() < end:
-        time.sleep(0.05)
+    proof = settled_proof(pool, kube)
     assert (proof.status, proof.total) == ("proven", {"nvidia.com/gpu": 32}), proof.missing_step
 
 
@@ -103,17 +86,17 @@ def carry_on(keeper: ReleaseKeeper, kube: LightKube, plan: ReleasePlan, wanted: 
 
 @pytest.mark.parametrize("case", WAYS)
 def test_migrate_when_asked_to_then_the_node_is_served_by_the_other_and_never_by_two(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live, watch: Watch, case: str
+    keeper: ReleaseKeeper, kube: LightKube, live: Live, case: str
 ) -> None:
     former, wanted = WAYS[case]
     start(keeper, kube, live, former)
     carry_on(keeper, kube, plan_release([wanted], look(kube), migrate=True), wanted)
-    assert (watch.at_once, watch.looks > 5) == (1, True)
+    assert most_at_once(live) == 1
 
 
 @pytest.mark.parametrize("case", WAYS)
 def test_migrate_when_killed_after_the_other_left_then_the_next_run_does_the_rest(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live, watch: Watch, case: str
+    keeper: ReleaseKeeper, kube: LightKube, live: Live, case: str
 ) -> None:
     former, wanted = WAYS[case]
     start(keeper, kube, live, former)
@@ -123,4 +106,4 @@ def test_migrate_when_killed_after_the_other_left_then_the_next_run_does_the_res
     plan = plan_release([wanted], look(kube))
     assert (plan.action, plan.leaves) == ("install", ())
     carry_on(keeper, kube, plan, wanted)
-    assert watch.at_once == 1
+    assert most_at_once(live) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from gpukube.errors import AccessError, ClusterError
 from gpukube.sandbox.kube.kinds import CORE
 from gpukube.sandbox.kube.shapes import NodeShape
 from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,9 +30,7 @@ OTHER = Taint("other", "x", "NoSchedule")
 
 def join(live: Live, kube: LightKube, name: str = "n1", *taints: SandboxTaint) -> None:
     live.run(live.cluster.add_node(NodeShape(name=name, labels={"a": "b"}, taints=taints, boot_s=1.0)))
-    end = time.monotonic() + 20
-    while not any(node.name == name and node.ready for node in kube.nodes()) and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_for(lambda: any(node.name == name and node.ready for node in kube.nodes()))
 
 
 def node_named(kube: LightKube, name: str = "n1") -> NodeView:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +15,11 @@ from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting, look
 from gpukube.cluster.verify import prove_pool
 from gpukube.errors import Conflict, HelmError
+from gpukube.sandbox.kube.migmanager import STATE
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
 from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
 from tests.unit.cluster.builders import GPU_TAINT, MIXED, SINGLE, SLICED, VISION_TAINT, desire, operated
+from tests.wire.cluster.conftest import settled_proof
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.keeper import ReleaseKeeper
     from gpukube.cluster.kube import LightKube
-    from gpukube.cluster.proof import PoolProof
     from gpukube.core.values import Desired
     from tests.wire.cluster.conftest import Live
 
@@ -42,16 +43,11 @@ def boot(live: Live, pool: Desired, name: str) -> None:
     live.run(live.cluster.add_node(shape))
 
 
-def wait_for(pool: Desired, kube: LightKube) -> tuple[PoolProof, list[str]]:
-    """Look until the pool is proven or broken; give the steps that were missing on the way."""
-    steps: list[str] = []
-    end = time.monotonic() + 60
-    while (proof := prove_pool(pool, look(kube))).status == "waiting" and time.monotonic() < end:
-        said = proof.missing_step.seen if proof.missing_step else ""
-        if said not in steps[-1:]:
-            steps.append(said)
-        time.sleep(0.02)
-    return proof, steps
+def states_of(live: Live, node: str) -> list[str]:
+    """Every state of MIG that a node went through, "" before the manager came."""
+    nodes = (change.obj["metadata"] for change in live.history("nodes"))
+    states = (meta.get("labels", {}).get(STATE, "") for meta in nodes if meta["name"] == node)
+    return [state for state, _ in itertools.groupby(states)]
 
 
 def test_dry_run_when_the_cluster_does_not_know_the_operator_then_tried_without_a_trace(
@@ -119,12 +115,14 @@ def test_prove_when_whole_gpus_join_then_cut_by_a_reboot_and_shown_as_each_entry
 ) -> None:
     pools = [CUT, SHARED]
     keeper.install_or_upgrade(plan_release(pools, Sighting()), 0)
+    waiting = prove_pool(CUT, look(kube))
+    assert (waiting.status, waiting.missing_step is not None) == ("waiting", True)
     for pool in pools:
         boot(live, pool, f"{pool.target.pool}-1")
-    proof, steps = wait_for(CUT, kube)
+    proof = settled_proof(CUT, kube)
     assert (proof.status, proof.total) == ("proven", {"nvidia.com/gpu": 56}), proof.missing_step
-    assert steps
-    shared, _ = wait_for(SHARED, kube)
+    assert states_of(live, f"{CUT.target.pool}-1") == ["", "pending", "rebooting", "success"]
+    shared = settled_proof(SHARED, kube)
     assert (shared.status, shared.total) == ("proven", {"nvidia.com/gpu": 32}), shared.missing_step
     assert plan_release(pools, look(kube)).action == "none"
 
@@ -136,9 +134,9 @@ def test_prove_when_pools_are_mixed_then_slices_have_names_of_their_own_and_whol
     keeper.install_or_upgrade(plan_release(pools, Sighting()), 0)
     for pool in pools:
         boot(live, pool, f"{pool.target.pool}-1")
-    mixed, _ = wait_for(MIX, kube)
+    mixed = settled_proof(MIX, kube)
     assert (mixed.status, mixed.total) == ("proven", {"nvidia.com/mig-1g.5gb": 56}), mixed.missing_step
-    shared, _ = wait_for(SHARED, kube)
+    shared = settled_proof(SHARED, kube)
     assert (shared.status, shared.total) == ("proven", {"nvidia.com/gpu": 32}), shared.missing_step
 
 
@@ -149,7 +147,7 @@ def test_prove_when_a_profile_does_not_exist_then_broken_and_the_manager_is_name
     taints = tuple(SandboxTaint(taint.key, taint.value, taint.effect) for taint in CUT.effective_taints)
     other = NodeShape(name="h100", labels=CUT.labels, taints=taints, gpu=GpuShape("H100-80GB", 8), boot_s=1.0)
     live.run(live.cluster.add_node(other))
-    proof, _ = wait_for(CUT, kube)
+    proof = settled_proof(CUT, kube)
     assert proof.status == "broken"
     assert proof.missing_step is not None
     assert proof.missing_step.seen == "label nvidia.com/mig.config.state is failed"

@@ -23,6 +23,7 @@ from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.tls import make_tls
 from tests.unit.cluster.builders import SINGLE, SLICED, desire
+from tests.waiting import PATIENCE_S
 from tests.wire.cluster.conftest import TOKEN, Live, serving
 
 if TYPE_CHECKING:
@@ -41,17 +42,22 @@ FRESH = plan_release([CUT], Sighting())
 
 @dataclass
 class Gate:
-    """Holds the writes of DaemonSets for some seconds, and tells when the first one came."""
+    """Holds the writes of DaemonSets while it is shut, and tells when the first one came.
 
-    hold_s: float = 0.0
+    Attributes:
+        shut: Set to let the writes go that it holds; None when it stands open. A write that is held when another gate
+            is put here, or none, is never done: whoever asked for it is gone.
+    """
+
+    shut: asyncio.Event | None = None
     came: threading.Event = field(default_factory=threading.Event)
 
     def around(self, app: ASGIApp) -> Starlette:
         async def held(scope: Scope, receive: Receive, send: Send) -> None:
             writes = scope["type"] == "http" and scope["method"] != "GET" and "/daemonsets" in scope["path"]
-            if writes and self.hold_s:
+            if writes and (shut := self.shut):
                 self.came.set()
-                await asyncio.sleep(self.hold_s)
+                await shut.wait()
             await app(scope, receive, send)
 
         outer = Starlette()
@@ -80,10 +86,11 @@ class Stage:
     clock: SystemClock
     gate: Gate
 
-    def stop_at_the_daemonset(self) -> None:
+    def stop_at_the_daemonset(self, then: Callable[[], None] = lambda: None) -> None:
         def stop() -> None:
-            assert self.gate.came.wait(30)
+            assert self.gate.came.wait(PATIENCE_S)
             self.clock.stop()
+            then()
 
         threading.Thread(target=stop, daemon=True).start()
 
@@ -97,9 +104,9 @@ def stage(  # noqa: PLR0913, PLR0917 -- fixtures
     def make(grace_s: float) -> Stage:
         clock = SystemClock()
         stop = Stop(lambda: clock.stopped, grace_s)
-        ours: Engine = HelmSdk(environ, 60, stop)
+        ours: Engine = HelmSdk(environ, 2 * PATIENCE_S, stop)
         if isinstance(engine, HelmCli):
-            ours = HelmCli(engine._program, "v3.6.2", environ, 60, stop)
+            ours = HelmCli(engine._program, "v3.6.2", environ, 2 * PATIENCE_S, stop)
         made.append(ReleaseKeeper(Cluster(live.access(), kube), ours, charts, Clock(pause=clock.wait)))
         return Stage(made[-1], clock, gate)
 
@@ -116,23 +123,28 @@ def test_stop_when_helm_does_not_end_soon_then_ended_and_nothing_pending_is_left
     if installed:
         first.keeper.install_or_upgrade(FRESH, 0)
     plan = plan_release([CUT, SHARED], look(kube))
-    gate.hold_s = 8.0
+    gate.shut = asyncio.Event()
     first.stop_at_the_daemonset()
-    started = time.monotonic()
     with pytest.raises(Stopped):
         first.keeper.install_or_upgrade(plan, plan.revision)
-    assert time.monotonic() - started < 7
     assert not [item for item in look(kube).history if item.pending]
 
-    gate.hold_s = 0.0
+    gate.shut = None
     again = stage(0.2)
     plan = plan_release([CUT, SHARED], look(kube))
     assert again.keeper.install_or_upgrade(plan, plan.revision).status == "deployed"
     assert plan_release([CUT, SHARED], look(kube)).action == "none"
 
 
-def test_stop_when_helm_is_nearly_done_then_it_finishes(stage: Callable[[float], Stage], gate: Gate) -> None:
-    gate.hold_s = 0.5
-    one = stage(30.0)
-    one.stop_at_the_daemonset()
+def test_stop_when_helm_is_nearly_done_then_it_finishes(
+    stage: Callable[[float], Stage], gate: Gate, live: Live
+) -> None:
+    gate.shut = held = asyncio.Event()
+
+    def let_go() -> None:
+        time.sleep(0.5)  # the run sees that it is to stop
+        live.loop.call_soon_threadsafe(held.set)
+
+    one = stage(PATIENCE_S)
+    one.stop_at_the_daemonset(let_go)
     assert one.keeper.install_or_upgrade(FRESH, 0).status == "deployed"
