@@ -1,4 +1,4 @@
-"""Measure start-up, validation and planning; print figures beside their goals.
+"""Measure start-up, validation, MIG layouts and planning; print figures beside their goals.
 
 Whole processes are timed several times after a warm-up and the median is taken; ratios pair the runs A B A B, so that a
 drift of the machine's speed cancels out.
@@ -23,6 +23,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 from benchmarks import validate  # noqa: E402 - the path is set above
 from gpukube import api  # noqa: E402
 from gpukube.core.plan import plan_pool  # noqa: E402
+from gpukube.gpu.mig_solver import MOST_INSTANCES, pack  # noqa: E402
+from gpukube.gpu.models import model_named  # noqa: E402
 from gpukube.provider import load_provider  # noqa: E402
 from gpukube.sandbox import daemon  # noqa: E402
 from tests.builders import make_observed  # noqa: E402
@@ -64,6 +66,8 @@ FLEET_POOLS = """defaults: {{clusters: [{keys}], gpu: {{model: A100-40GB, count:
 pools: [{{name: one}}, {{name: two}}]
 """
 DELAY_S = 0.1
+MILLION = {"1g.5gb": MOST_INSTANCES, "1g.10gb": 333_333, "2g.10gb": 77_777, "3g.20gb": 10_001, "4g.20gb": 123}
+"""As many MIG instances of one profile as may be asked for at once, beside four others."""
 
 
 def main() -> None:
@@ -74,6 +78,7 @@ def main() -> None:
         ("--help / import typer", f"{ratio([GPUKUBE, '--help'], typer):.2f} x", "<= 2 x"),
         ("completion / import typer", f"{ratio([GPUKUBE], typer, _completion()):.2f} x", "<= 2 x"),
         *validate.rows(),
+        (f"cut {MILLION['1g.5gb']:,} MIG instances and more", f"{_timed(_cut_a_million):.2f} s", "<= 2 s"),
     ]
     seconds, megabytes = plan_figures(10_000)
     rows += [
@@ -123,6 +128,10 @@ def _timed(work: Callable[[], object]) -> float:
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
+
+
+def _cut_a_million() -> None:
+    pack(model_named("A100-40GB"), MILLION)
 
 
 def plan_figures(pools: int) -> tuple[float, float]:

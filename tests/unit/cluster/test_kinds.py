@@ -11,6 +11,7 @@ import pytest
 
 from gpukube.cluster.api_types import ApiType
 from gpukube.cluster.kube_calls import global_kind, namespaced_kind
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ def test_kind_when_many_threads_ask_at_once_then_all_get_the_same(
     barrier = Barrier(at_once)
 
     def ask(plural: str) -> type:
-        barrier.wait(10)
+        barrier.wait(PATIENCE_S)
         return describe(ApiType("test.gpukube.io", "v1", "Thing", f"{describe.__name__}-{plural}"))
 
     for attempt in range(40):

@@ -9,6 +9,7 @@ import pytest
 
 from gpukube.engine.fanout import run_all
 from gpukube.errors import CloudError
+from tests.waiting import PATIENCE_S
 
 
 def fail(message: str) -> str:
@@ -30,22 +31,23 @@ def test_run_all_when_there_is_nothing_to_do_then_nothing() -> None:
 
 def test_run_all_when_limited_then_never_more_at_once() -> None:
     lock, running, most = threading.Lock(), 0, 0
+    three = threading.Barrier(3, timeout=PATIENCE_S)
 
     def work() -> None:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
-        threading.Event().wait(0.01)
+        three.wait()
         with lock:
             running -= 1
 
     run_all(dict.fromkeys(range(9), work), 3)
-    assert 1 < most <= 3
+    assert most == 3
 
 
 def test_run_all_when_two_wait_for_each_other_then_they_do_run_at_once() -> None:
-    meeting = threading.Barrier(2, timeout=5)
+    meeting = threading.Barrier(2, timeout=PATIENCE_S)
     results = run_all({"left": meeting.wait, "right": meeting.wait}, 2)
     assert sorted(str(place) for place in results.values()) == ["0", "1"]
 
