@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpukube.engine.documents.shapes import catalog, doctor, listing, mig, parts, plan, report
+from gpukube.engine.documents.shapes import catalog, doctor, explanation, listing, mig, parts, plan, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ __all__ = ["FOLDERS", "schemas"]
 
 ROOT: Final = Path(__file__).parent.parent
 FOLDERS: Final = (ROOT / "gpukube" / "engine" / "documents" / "schemas", ROOT / "docs" / "schemas")
-MODULES: Final[tuple[ModuleType, ...]] = (parts, plan, report, listing, doctor, catalog, mig)
+MODULES: Final[tuple[ModuleType, ...]] = (parts, plan, report, listing, doctor, catalog, mig, explanation)
 DOCUMENTS: Final[Mapping[str, tuple[type, tuple[str, ...]]]] = {
     "plan": (plan.PlanDocument, ("Plan",)),
     "diff": (plan.PlanDocument, ("Diff",)),
@@ -40,6 +40,8 @@ DOCUMENTS: Final[Mapping[str, tuple[type, tuple[str, ...]]]] = {
     "catalog-type": (catalog.CatalogTypeDocument, ()),
     "catalog-mig": (mig.CatalogMigDocument, ()),
     "catalog-refresh": (catalog.CatalogRefreshDocument, ()),
+    "owner": (explanation.OwnerDocument, ()),
+    "field": (explanation.FieldDocument, ()),
     "validation": (report.ValidationDocument, ()),
 }
 """Name of the schema -> shape, and the kinds it is narrowed to where the shape serves several."""

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from gpukube.cli.options import Choices
     from gpukube.cli.rendering.lines import Line
     from gpukube.cluster.sighting import Sighting
+    from gpukube.engine.documents.shapes.explanation import OwnerDocument
     from gpukube.engine.owners import Explained
     from gpukube.engine.planning import ClusterPlan
-    from gpukube.engine.reasons import OwnerDocument
     from gpukube.errors import Diagnostic
 
 __all__ = ["app"]
@@ -94,7 +94,7 @@ def explain(
     from gpukube.engine.field_guide import field_document
 
     given = choices(context, locals())
-    _require_format(given)
+    _require_format(given, "FieldExplanation")
     document = field_document(field, recursive=recursive)
     if _is_data(document, given):
         return
@@ -132,7 +132,7 @@ def _tell(choices: Choices, pool: str, *, live: bool) -> None:
     from gpukube.engine.reasons import owner_document
     from gpukube.errors import ExitCode, SpecError, Where
 
-    _require_format(choices)
+    _require_format(choices, "OwnerExplanation")
     if not choices.files:
         raise SpecError("no spec is given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
     specs = api.load(choices.files, sets=choices.sets)
@@ -160,7 +160,7 @@ def _look(choices: Choices, pool: str) -> tuple[dict[str, Sighting], dict[str, l
     from gpukube import api
     from gpukube.cli.stage import open_job
 
-    with open_job(replace(choices, pools=[pool]), "Owners") as job:
+    with open_job(replace(choices, pools=[pool]), "OwnerExplanation") as job:
         plans = api.plan(job.prepared, job.run)
     for plan in plans:
         if error := plan.error or plan.unreachable:
@@ -186,10 +186,10 @@ def _show(document: OwnerDocument, choices: Choices) -> None:
     _write(render_owners(document, sources=choices.verbose))
 
 
-def _require_format(choices: Choices) -> None:
+def _require_format(choices: Choices, kind: str) -> None:
     from gpukube.cli import output as out
 
-    out.require_format(choices.output, "Owners")
+    out.require_format(choices.output, kind)
 
 
 def _is_data(document: Mapping[str, object], choices: Choices) -> bool:

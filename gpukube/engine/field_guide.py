@@ -7,9 +7,10 @@ says of a field (spec.fieldguide).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import Change
+from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.fidelity import features_at
 from gpukube.provider import load_provider, provider_names
 from gpukube.spec.fieldguide import explain_field
@@ -18,55 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.values import UpdateRow
+    from gpukube.engine.documents.shapes.explanation import Effect, Faith, FieldDocument, FieldPart
     from gpukube.provider import Provider
     from gpukube.spec.fieldguide import FieldPage
 
-__all__ = ["Effect", "Faith", "FieldDocument", "FieldPart", "field_document"]
-
-
-class Faith(TypedDict):
-    """How faithfully one cloud does one feature."""
-
-    provider: str
-    feature: str
-    fidelity: str
-    substitute: str
-    reason: str
-
-
-class Effect(TypedDict):
-    """What a change does on one cloud; `direction` says which change (more, fewer) where that makes a difference."""
-
-    provider: str
-    direction: str
-    kind: str
-    sentence: str
-    source: str
-
-
-class FieldPart(TypedDict):
-    """One field, and those below it."""
-
-    field: str
-    type: str
-    required: bool
-    default: object
-    choices: list[str]
-    known: list[str]
-    limits: str
-    description: str
-    examples: list[object]
-    providers: list[str]
-    fidelity: list[Faith]
-    changes: list[Effect]
-    fields: list[FieldPart]
-
-
-class FieldDocument(FieldPart):
-    """The field that was asked for."""
-
-    schemaVersion: int
-    kind: str
+__all__ = ["field_document"]
 
 
 _CONFIG: Final = "labels[nvidia.com/device-plugin.config]"
@@ -107,7 +64,7 @@ def field_document(text: str, *, recursive: bool) -> FieldDocument:
     """
     clouds = [load_provider(name) for name in provider_names()]
     part = _part(explain_field(text), clouds, told=True, recursive=recursive)
-    return {"schemaVersion": 0, "kind": "FieldExplanation", **part}
+    return {"schemaVersion": SCHEMA_VERSION, "kind": "FieldExplanation", **part}
 
 
 def _part(page: FieldPage, clouds: list[Provider], *, told: bool, recursive: bool) -> FieldPart:

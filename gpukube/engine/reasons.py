@@ -5,7 +5,7 @@ Lives here: explanations (owners) and what was seen of their clusters -> plain d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.advertisers import find_advertisers
 from gpukube.cluster.names import NAMESPACE, RELEASE_KINDS
@@ -15,6 +15,7 @@ from gpukube.cluster.sighting import Sighting
 from gpukube.core.owners import DRIVER_ROWS, PLUGIN_ROWS, RELEASE_ROWS
 from gpukube.core.owners.labels import LABEL_REASONS
 from gpukube.core.owners.solver import cut_of
+from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.errors import Diagnostic
 
 if TYPE_CHECKING:
@@ -23,82 +24,21 @@ if TYPE_CHECKING:
     from gpukube.cluster.advertisers import ForeignAdvertiser
     from gpukube.core.owners import Decision
     from gpukube.core.values import Desired, Target
+    from gpukube.engine.documents.shapes.explanation import (
+        Alternative,
+        Fact,
+        OwnerDocument,
+        OwnerPart,
+        Row,
+        Setting,
+    )
     from gpukube.engine.owners import Explained
 
-__all__ = ["Alternative", "Fact", "OwnerDocument", "OwnerPart", "Refusal", "Row", "Setting", "owner_document"]
+__all__ = ["owner_document"]
 
 
 _CLOUDS_OWN: Final = ("gke-plugin", "aks-managed", "bottlerocket")
 """Kinds of advertisers that a cloud brings to its own nodes."""
-
-
-class Fact(TypedDict):
-    """Something the solver went by."""
-
-    fact: str
-    value: str
-    source: str
-
-
-class Row(TypedDict):
-    """A row of the solver's tables that matched."""
-
-    table: str
-    row: str
-    says: str
-    source: str
-
-
-class Setting(TypedDict):
-    """Something that is set to make it so: a label of the nodes, a field of the request, a value of the chart."""
-
-    kind: str
-    name: str
-    value: object
-    why: str
-
-
-class Refusal(TypedDict):
-    """Why it cannot be."""
-
-    code: str
-    message: str
-    why: str
-    fix: str
-
-
-class Alternative(TypedDict):
-    """What another devicePlugin.owner would come to; devicePlugin is None where it is refused."""
-
-    asked: str
-    devicePlugin: str | None
-    row: str
-    says: str
-    fix: str
-
-
-class OwnerPart(TypedDict):
-    """One pool on one cluster; driver and devicePlugin are None where it is refused."""
-
-    cluster: str
-    pool: str
-    looked: bool
-    driver: str | None
-    devicePlugin: str | None
-    reason: str
-    facts: list[Fact]
-    rows: list[Row]
-    settings: list[Setting]
-    refusals: list[Refusal]
-    alternatives: list[Alternative]
-
-
-class OwnerDocument(TypedDict):
-    """A pool on all its clusters."""
-
-    schemaVersion: int
-    kind: str
-    pools: list[OwnerPart]
 
 
 def owner_document(
@@ -116,7 +56,7 @@ def owner_document(
         for explained in found
         for key in [explained.decision.target.cluster.key]
     ]
-    return {"schemaVersion": 0, "kind": "OwnerExplanation", "pools": parts}
+    return {"schemaVersion": SCHEMA_VERSION, "kind": "OwnerExplanation", "pools": parts}
 
 
 def _part(explained: Explained, seen: Sighting | None, against: Sequence[Diagnostic]) -> OwnerPart:

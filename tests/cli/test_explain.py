@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +25,8 @@ Part = dict[str, Any]  # a pool of the document that -o json prints
 def told(gpukube: Gpukube, *words: str, code: int = 0, sandbox: bool = False) -> list[Part]:
     shown = gpukube("explain", "owner", *words, "-o", "json", sandbox=sandbox)
     assert shown.code == code, shown.err
-    document = json.loads(shown.out)
-    assert (document["schemaVersion"], document["kind"]) == (0, "OwnerExplanation")
+    document = shown.json()
+    assert document["kind"] == "OwnerExplanation"
     parts: list[Part] = document["pools"]
     return parts
 

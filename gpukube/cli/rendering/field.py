@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube.cli.rendering.lines import Line
-    from gpukube.engine.field_guide import Effect, Faith, FieldDocument, FieldPart
+    from gpukube.engine.documents.shapes.explanation import Effect, Faith, FieldDocument, FieldPart
 
 __all__ = ["render_field"]
 

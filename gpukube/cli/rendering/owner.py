@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.cli.rendering.lines import Line
-    from gpukube.engine.reasons import Alternative, OwnerDocument, OwnerPart
+    from gpukube.engine.documents.shapes.explanation import Alternative, OwnerDocument, OwnerPart
 
 __all__ = ["render_owners"]
 

@@ -28,6 +28,8 @@ SCHEMA_NAMES: Final = {
     "CatalogType": "catalog-type",
     "CatalogMig": "catalog-mig",
     "CatalogRefresh": "catalog-refresh",
+    "OwnerExplanation": "owner",
+    "FieldExplanation": "field",
 }
 """Kind of a document -> name of its schema."""
 

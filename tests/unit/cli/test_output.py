@@ -30,8 +30,9 @@ def written(*lines: Line, width: int = 40, wrap: bool = True) -> list[str]:
 
 
 def test_kinds_when_listed_then_each_has_formats_a_screen_and_a_schema() -> None:
-    assert FORMATS.keys() - {"Owners"} == RENDERERS.keys()  # an explanation has a screen of its own
-    assert RENDERERS.keys() - {"Sandbox"} == SCHEMA_NAMES.keys() - {"Event"}
+    explanations = {"OwnerExplanation", "FieldExplanation"}  # with screens of their own
+    assert FORMATS.keys() - explanations == RENDERERS.keys()
+    assert FORMATS.keys() - {"Sandbox"} == SCHEMA_NAMES.keys() - {"Event"}
     for formats in FORMATS.values():
         assert formats[0] == "table"
         assert {"json", "yaml"} <= set(formats)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from gpukube.engine.documents import document_schema
 from gpukube.engine.fidelity import features_at
 from gpukube.engine.field_guide import field_document
 from gpukube.provider import FEATURES, load_provider
@@ -55,6 +57,14 @@ EFFECTS = {
 @pytest.mark.parametrize(("field", "expected"), EFFECTS.items(), ids=EFFECTS)
 def test_change_when_explained_then_is_what_the_rows_say(field: str, expected: set[tuple[str, str, str]]) -> None:
     assert effects(field) == expected
+
+
+def test_document_when_of_any_field_then_is_as_its_schema_has_it() -> None:
+    validator = Draft202012Validator(document_schema("field"))
+    for name in field_names():
+        validator.validate(field_document(name, recursive=False))
+    validator.validate(field_document("pools", recursive=True))
+    assert not validator.is_valid({**field_document("pools", recursive=False), "kind": "Field"})
 
 
 EKS_UPDATE_CONFIG = ("maxUnavailable", "maxUnavailablePercentage", "updateStrategy")
@@ -134,4 +144,3 @@ def test_document_when_recursive_then_all_levels_are_told() -> None:
     assert len(found) > 50
     assert found["pools[].sharing.mig.profile"]["changes"]
     assert found["pools[].nodes.autoscaling.max"]["limits"] == "1 or more"
-    assert field_document("pools", recursive=True)["schemaVersion"] == 0
