@@ -102,6 +102,7 @@ async def run_change(job: Job) -> None:
     """Bring the machines of a pool to what its properties say, then settle the operation."""
     try:
         await job.begin()
+        await job.cluster.kube.joined(job.pool.nodes)  # what an aborted operation left booting would miss the change
         await _retouch(job)
         _note_outdated(job)
         await _shrink(job, _wanted(job.pool))
@@ -233,8 +234,10 @@ async def _add_machines(job: Job, count: int) -> None:
 
 
 async def _wait_for_boot(job: Job) -> None:
+    """A pool is not done before its machines are nodes: two sleeps side by side could end in any order."""
     reboots = "gpuInstanceProfile" in job.pool.properties
     await job.clock.sleep(job.pace.boot_s + (job.pace.reboot_s if reboots else 0))
+    await job.cluster.kube.joined(job.pool.nodes)
 
 
 async def seed_pool(cluster: Cluster, pool: Pool) -> None:

@@ -123,7 +123,7 @@ async def run_config(job: Job) -> None:
     if job.fails and not launches:
         _take_back(job)
         return
-    await _all_registered(job)
+    await job.cluster.kube.joined(group.nodes)  # what boots now would miss the change
     await _retouch(job)
     await _shrink(job, group.desired, at_once=True)
     if update:
@@ -157,11 +157,11 @@ async def run_version(job: Job) -> None:
             await job.clock.sleep(pace.drain_s)
             await _remove_all(job, batch)
         await _add(job, len(batch), pace.boot_s)
-        await job.clock.sleep(pace.boot_s)
+        await job.cluster.kube.joined(group.nodes)
         if not _is_minimal(group):
             await job.clock.sleep(pace.drain_s)
             await _remove_all(job, batch)
-    await _all_registered(job)
+    await job.cluster.kube.joined(group.nodes)
     if job.update:
         job.update.status = "Successful"
     job.settle("ACTIVE")
@@ -259,7 +259,7 @@ async def _launch(job: Job) -> Failure | None:
         return job.failure
     await _add(job, wanted, pace.boot_s)
     _note(job, "", count=wanted)
-    await job.clock.sleep(pace.boot_s)
+    await job.cluster.kube.joined(group.nodes)
     return None
 
 
@@ -310,16 +310,6 @@ async def _remove(job: Job, name: str) -> None:
 async def _remove_all(job: Job, names: list[str]) -> None:
     for name in names:
         await _remove(job, name)
-
-
-async def _all_registered(job: Job) -> None:
-    """Wait until every instance that boots has a node: what changes now would miss it."""
-    until = job.clock.now() + 2 * job.pace.boot_s
-    while job.clock.now() < until:
-        known = [await job.cluster.kube.api.get("nodes", name) for name in job.group.nodes]
-        if all(known):
-            return
-        await job.clock.sleep(1.0)
 
 
 async def _retouch(job: Job) -> None:

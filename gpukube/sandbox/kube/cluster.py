@@ -26,7 +26,7 @@ from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
 from gpukube.sandbox.kube.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
     from pathlib import Path
 
     from gpukube.sandbox.clock import Clock
@@ -139,6 +139,12 @@ class KubeCluster:
         Who waits as long from here on finds it registered, however late the machine's own task gets its turn.
         """
         self._run(f"boot/{shape.name}", self._boot(shape, self.clock.now() + shape.boot_s))
+
+    async def joined(self, names: Iterable[str]) -> None:
+        """Wait until these machines are ready nodes, however long that takes; one that is taken away is let go."""
+        boots = [task for name in names if (task := self._tasks.get(f"boot/{name}")) is not None]
+        if boots:
+            await asyncio.wait(boots)
 
     async def remove_node(self, name: str) -> None:
         """Take the machine away with its node and its pods; does nothing for an unknown name."""
