@@ -10,6 +10,8 @@ from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.mgmt.containerservice import ContainerServiceClient
 from azure.mgmt.containerservice.models import AgentPool
 
+from tests.waiting import PATIENCE_S
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
@@ -50,7 +52,7 @@ class Arm:
     def __init__(self, info: SandboxInfo) -> None:
         self.info = info
         self.sdk = make_sdk(info)
-        self.http = httpx.Client(base_url=info.arm_url, trust_env=False, timeout=20)
+        self.http = httpx.Client(base_url=info.arm_url, trust_env=False, timeout=PATIENCE_S)
 
     def __enter__(self) -> Self:
         """Nothing to do."""

@@ -12,6 +12,7 @@ import pytest
 from gpukube.sandbox import daemon
 from tests.sandbox.aks.arm import GROUP, NAME, T4
 from tests.sandbox.aks.test_nodes import kube_client
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from tests.sandbox.aks.arm import Arm
@@ -41,14 +42,30 @@ def act(arm: Arm, dice: random.Random) -> None:
 
 def settle(arm: Arm) -> list[dict[str, Any]]:
     """Wait until nothing works any more; gives the pools."""
-    until = time.monotonic() + 10
-    while True:
-        clusters: Any = daemon.status(arm.info)["clusters"]
-        pools = list(clusters[0]["pools"])
-        if not any(pool["state"] in BUSY for pool in pools):
-            return pools
-        assert time.monotonic() < until, pools
-        time.sleep(0.01)
+
+    def look() -> list[dict[str, Any]]:
+        pools = pools_of(arm)
+        return [] if any(pool["state"] in BUSY for pool in pools) else pools
+
+    return wait_for(look, lambda: pools_of(arm))
+
+
+def pools_of(arm: Arm) -> list[dict[str, Any]]:
+    """Every pool of the one cluster; there is always one."""
+    clusters: Any = daemon.status(arm.info)["clusters"]
+    return list(clusters[0]["pools"])
+
+
+def joined(kube: httpx.Client) -> set[str]:
+    """Names of the nodes."""
+    return {str(node["metadata"]["name"]) for node in kube.get("/api/v1/nodes").json()["items"]}
+
+
+def assert_nodes_are_machines(arm: Arm) -> None:
+    """No node without its machine; machines that have just come take a moment to register."""
+    with kube_client(arm) as kube:
+        machines = {node for pool in pools_of(arm) for node in pool["nodes"]}
+        wait_for(lambda: joined(kube) == machines, lambda: (joined(kube), machines))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -61,25 +78,23 @@ def test_requests_when_in_any_order_with_faults_then_nodes_and_pools_agree(arm: 
             continue
     daemon.clear_faults(arm.info)
     pools = settle(arm)
-    time.sleep(0.1)  # machines that have just come register
-    with kube_client(arm) as kube:
-        joined = {node["metadata"]["name"] for node in kube.get("/api/v1/nodes").json()["items"]}
-    assert joined == {node for pool in pools for node in pool["nodes"]}
+    assert_nodes_are_machines(arm)
     assert {pool["state"] for pool in pools} <= {"Succeeded", "Failed", "Canceled"}
     for pool in pools:  # whatever happened, a PUT mends it
         if pool["name"] in POOLS:
             assert arm.create(pool["name"], {**T4, "count": 1})["provisioningState"] == "Succeeded"
     assert [len(pool["nodes"]) for pool in settle(arm)] == [1] * len(pools)
+    assert_nodes_are_machines(arm)
 
 
 def test_pool_when_it_vanishes_while_it_is_made_then_no_node_is_left(arm: Arm) -> None:
-    daemon.configure(arm.info, speed=300)
+    daemon.configure(arm.info, pace={"boot_s": 1e6})
     arm.put("gpu1", {**T4, "count": 5})
-    time.sleep(0.2)
+    wait_for(lambda: len(pools_of(arm)[1]["nodes"]) > 1)
     daemon.tamper(arm.info, NAME, "gpu1", delete=True)
-    daemon.configure(arm.info, speed=5000)
-    time.sleep(0.05)
     assert [pool.name for pool in arm.sdk.agent_pools.list(GROUP, NAME)] == ["nodepool1"]
-    with kube_client(arm) as kube:
-        assert len(kube.get("/api/v1/nodes").json()["items"]) == 1
+    daemon.configure(arm.info, speed=100_000_000)
+    assert arm.create("gpu2", T4)["provisioningState"] == "Succeeded"  # boots as long, and began later
+    assert [pool["name"] for pool in pools_of(arm)] == ["nodepool1", "gpu2"]
+    assert_nodes_are_machines(arm)
     assert arm.put("gpu1", T4).status_code == 201

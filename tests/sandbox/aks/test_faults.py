@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import httpx
@@ -14,11 +14,21 @@ from azure.core.exceptions import HttpResponseError
 from gpukube.sandbox import daemon
 from gpukube.sandbox.aks.failures import FAILURES
 from tests.sandbox.aks.arm import API, CLUSTER_PATH, GROUP, MIG, NAME, SUBSCRIPTION, T4, trusting
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from tests.sandbox.aks.arm import Arm
 
 POOLS = "/agentPools$|/agentPools\\?"
+
+
+HASTE = httpx.Timeout(PATIENCE_S, read=0.15)
+"""Connects however late the other side is; gives up on an answer that never comes."""
+
+
+def last_entry(arm: Arm) -> dict[str, object]:
+    """The newest request of the log, {} before the first."""
+    return (daemon.requests_since(arm.info) or [{}])[-1]
 
 
 def pool_names(arm: Arm) -> list[str]:
@@ -68,7 +78,7 @@ def test_drop_after_when_it_strikes_then_no_answer_but_a_pool(arm: Arm) -> None:
 
 def test_drop_when_over_tls_on_the_kubernetes_port_then_cut_too(arm: Arm) -> None:
     daemon.add_fault(arm.info, "drop-before", service="kube")
-    with httpx.Client(verify=trusting(arm.info), trust_env=False) as client:
+    with httpx.Client(verify=trusting(arm.info), trust_env=False, timeout=PATIENCE_S) as client:
         address = f"{arm.info.kube_url}/clusters/{SUBSCRIPTION}/{GROUP}/{NAME}/version"
         with pytest.raises(httpx.TransportError):
             client.get(address)
@@ -81,13 +91,13 @@ def test_drop_after_when_the_answer_is_a_stream_then_cut_as_well(arm: Arm) -> No
     document = json.loads(bytes(found[0].value or b""))
     headers = {"Authorization": f"Bearer {document['users'][0]['user']['token']}"}
     daemon.add_fault(arm.info, "drop-after", service="kube")
-    with httpx.Client(verify=trusting(arm.info), trust_env=False, headers=headers) as client:
+    with httpx.Client(verify=trusting(arm.info), trust_env=False, headers=headers, timeout=PATIENCE_S) as client:
         address = f"{document['clusters'][0]['cluster']['server']}/api/v1/nodes?watch=1"
         with pytest.raises(httpx.TransportError):
             client.get(address)
         daemon.add_fault(arm.info, "hang-after", service="kube")
         with pytest.raises(httpx.ReadTimeout):
-            client.get(address, timeout=0.15)
+            client.get(address, timeout=HASTE)
 
 
 def test_delay_when_it_strikes_then_the_answer_comes_later(arm: Arm) -> None:
@@ -109,18 +119,21 @@ def test_hang_when_the_client_gives_up_then_processed_only_if_it_hung_afterwards
     arm: Arm, action: str, *, made: bool
 ) -> None:
     daemon.add_fault(arm.info, action, method="PUT")
-    arm.http.timeout = httpx.Timeout(0.15)
+    arm.http.timeout = HASTE
     with pytest.raises(httpx.ReadTimeout):
         arm.put("gpu1", T4)
+    wait_for(lambda: last_entry(arm).get("seconds"))  # it has noticed that nobody waits any more
     assert ("gpu1" in pool_names(arm)) is made
 
 
 def test_hang_when_released_then_answered(arm: Arm) -> None:
     daemon.add_fault(arm.info, "hang", method="PUT")
-    release = threading.Timer(0.1, daemon.clear_faults, [arm.info])
-    release.start()
-    assert arm.put("gpu1", T4).status_code == 201
-    release.join()
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(arm.put, "gpu1", T4)
+        wait_for(lambda: last_entry(arm).get("fault") == "hang")
+        assert not answer.done()
+        daemon.clear_faults(arm.info)
+        assert answer.result().status_code == 201
 
 
 EARLY = sorted(code for code, failure in FAILURES.items() if failure.status)
@@ -183,10 +196,7 @@ def test_slow_operation_when_asked_for_then_it_takes_longer_and_succeeds(arm: Ar
     arm.put("gpu1", T4)
     assert arm.get("gpu1")["provisioningState"] == "Creating"
     daemon.configure(arm.info, speed=50_000_000)
-    for _ in range(200):
-        if arm.get("gpu1")["provisioningState"] == "Succeeded":
-            return
-    pytest.fail("still not done")
+    wait_for(lambda: arm.get("gpu1")["provisioningState"] == "Succeeded", lambda: arm.get("gpu1"))
 
 
 def test_log_when_requests_came_then_method_path_status_body_and_fault_but_no_token(arm: Arm) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,14 @@ import pytest
 
 from gpukube.sandbox import daemon
 from tests.sandbox.aks.arm import API, CLUSTER_PATH, GROUP, NAME, SUBSCRIPTION, T4, trusting
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
     from tests.sandbox.aks.arm import Arm
 
+SLOW = 0.001
+"""Of a speed at which no bucket refills while a test runs."""
 OTHER = "99999999-2222-3333-4444-555555555555"
 PROVIDER = "providers/Microsoft.ContainerService/managedClusters"
 
@@ -88,7 +92,9 @@ def test_token_when_it_is_not_ours_then_401(arm: Arm) -> None:
 
 
 def test_https_when_no_token_is_sent_then_401_and_with_the_dummy_token_200(arm: Arm) -> None:
-    with httpx.Client(base_url=arm.info.arm_tls_url, verify=trusting(arm.info), trust_env=False) as secure:
+    with httpx.Client(
+        base_url=arm.info.arm_tls_url, verify=trusting(arm.info), trust_env=False, timeout=PATIENCE_S
+    ) as secure:
         query = {"api-version": API}
         assert secure.get(CLUSTER_PATH, params=query).json()["error"]["code"] == "AuthenticationFailed"
         token = arm.http.get("/msi/token", params={"resource": "x"}, headers={"X-IDENTITY-HEADER": "y"}).json()
@@ -138,7 +144,7 @@ def test_credentials_when_asked_then_a_kubeconfig_that_works(arm: Arm) -> None:
         document = json.loads(bytes(found[0].value or b""))
         server = document["clusters"][0]["cluster"]["server"]
         headers = {"Authorization": f"Bearer {document['users'][0]['user']['token']}"}
-        with httpx.Client(verify=trusting(arm.info), trust_env=False) as client:
+        with httpx.Client(verify=trusting(arm.info), trust_env=False, timeout=PATIENCE_S) as client:
             assert client.get(f"{server}/api/v1/nodes", headers=headers).json()["kind"] == "NodeList"
             assert client.get(f"{server}/api/v1/nodes").status_code == 401
             assert client.get(f"{arm.info.kube_url}/clusters/a/b/c/version").status_code == 404
@@ -146,7 +152,7 @@ def test_credentials_when_asked_then_a_kubeconfig_that_works(arm: Arm) -> None:
 
 def test_credentials_when_local_accounts_are_off_then_admin_is_refused(sandbox: SandboxInfo) -> None:
     daemon.add_cluster(sandbox, SUBSCRIPTION, GROUP, NAME, options={"disableLocalAccounts": True, "aad": True})
-    with httpx.Client(base_url=sandbox.arm_url, trust_env=False) as client:
+    with httpx.Client(base_url=sandbox.arm_url, trust_env=False, timeout=PATIENCE_S) as client:
         query = {"api-version": API}
         refused = client.post(f"{CLUSTER_PATH}/listClusterAdminCredential", params=query)
         assert (refused.status_code, refused.json()["code"]) == (400, "BadRequest")
@@ -158,7 +164,7 @@ def test_credentials_when_local_accounts_are_off_then_admin_is_refused(sandbox: 
         token = client.get("/msi/token", params=resource, headers={"X-IDENTITY-HEADER": "y"}).json()["access_token"]
         wrong = client.get("/msi/token", params={"resource": "x"}, headers={"X-IDENTITY-HEADER": "y"}).json()
     server = document["clusters"][0]["cluster"]["server"]
-    with httpx.Client(verify=trusting(sandbox), trust_env=False) as kube:
+    with httpx.Client(verify=trusting(sandbox), trust_env=False, timeout=PATIENCE_S) as kube:
         good = kube.get(f"{server}/api/v1/nodes", headers={"Authorization": f"Bearer {token}"})
         bad = kube.get(f"{server}/api/v1/nodes", headers={"Authorization": f"Bearer {wrong['access_token']}"})
     assert (good.status_code, bad.status_code) == (200, 401)
@@ -169,7 +175,7 @@ def test_reservation_when_the_identity_of_the_cluster_is_its_own_then_refused(sa
     path = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.ContainerService/managedClusters/own"
     group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.Compute/capacityReservationGroups/g"
     body = {"properties": {**T4, "capacityReservationGroupID": group}}
-    with httpx.Client(base_url=sandbox.arm_url, trust_env=False) as http:
+    with httpx.Client(base_url=sandbox.arm_url, trust_env=False, timeout=PATIENCE_S) as http:
         answer = http.put(f"{path}/agentPools/gpu1", params={"api-version": API}, json=body)
         identity = http.get(path, params={"api-version": API}).json()["identity"]["type"]
     assert (answer.status_code, answer.json()["code"], identity) == (400, "BadRequest", "SystemAssigned")
@@ -186,7 +192,7 @@ def test_reservation_when_the_group_is_empty_then_the_pool_is_made_without_it(ar
 def test_autoscaling_when_node_provisioning_is_auto_then_refused(sandbox: SandboxInfo) -> None:
     daemon.add_cluster(sandbox, SUBSCRIPTION, GROUP, NAME, options={"nodeProvisioningMode": "Auto"})
     body = {"properties": {**T4, "enableAutoScaling": True, "minCount": 0, "maxCount": 1}}
-    with httpx.Client(base_url=sandbox.arm_url, trust_env=False) as client:
+    with httpx.Client(base_url=sandbox.arm_url, trust_env=False, timeout=PATIENCE_S) as client:
         answer = client.put(f"{CLUSTER_PATH}/agentPools/gpu1", params={"api-version": API}, json=body)
         assert "nodeProvisioningProfile.mode cannot be Auto" in answer.json()["message"]
         fixed = client.put(f"{CLUSTER_PATH}/agentPools/gpu1", params={"api-version": API}, json={"properties": T4})
@@ -194,11 +200,11 @@ def test_autoscaling_when_node_provisioning_is_auto_then_refused(sandbox: Sandbo
 
 
 def test_throttle_when_a_bucket_is_empty_then_429_with_retry_after_until_it_refills(arm: Arm) -> None:
-    daemon.configure(arm.info, speed=1)
+    daemon.configure(arm.info, speed=SLOW)
     answers = [arm.put("gpu1", {"vmSize": "none", "count": 1}).status_code for _ in range(21)]
     assert answers == [400] * 20 + [429]
     refused = arm.put("gpu1", T4)
-    assert (refused.json()["code"], 1 <= int(refused.headers["retry-after"]) <= 60) == ("Throttled", True)
+    assert (refused.json()["code"], 1 <= int(refused.headers["retry-after"]) <= 60 / SLOW) == ("Throttled", True)
     assert arm.put("gpu2", {"vmSize": "none", "count": 1}).status_code == 400  # a bucket per pool
     daemon.configure(arm.info, throttling=False)
     assert arm.put("gpu1", T4).status_code == 201
@@ -214,7 +220,9 @@ def test_throttle_when_a_bucket_is_empty_then_429_with_retry_after_until_it_refi
     ],
 )
 def test_throttle_when_a_limit_is_set_then_it_holds_for_its_calls(arm: Arm, name: str, path: str) -> None:
-    daemon.configure(arm.info, speed=1, limits={name: [1, 0.5]})
+    daemon.configure(arm.info, speed=SLOW, limits={name: [1, 0.5]})
+    began = time.monotonic()
     answers = [arm.http.get(path, params={"api-version": API}) for _ in range(2)]
+    lasted_s = time.monotonic() - began
     assert [answer.status_code for answer in answers] == [200, 429]
-    assert answers[1].headers["retry-after"] == "2"
+    assert 2 / SLOW - lasted_s <= int(answers[1].headers["retry-after"]) <= 2 / SLOW  # by the clock on the wall

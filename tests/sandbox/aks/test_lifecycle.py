@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +10,9 @@ from azure.core.exceptions import HttpResponseError, ResourceExistsError, Resour
 
 from gpukube.sandbox import daemon
 from tests.sandbox.aks.arm import API, CLUSTER_PATH, GROUP, MIG, NAME, T4, Json, make_sdk, pool_of
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.sandbox.aks.arm import Arm
 
 SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
@@ -34,17 +32,9 @@ def nodes_of(arm: Arm, pool: str) -> list[str]:
     return next((p["nodes"] for p in pools if p["name"] == pool), [])
 
 
-def wait_until(holds: Callable[[], bool], deadline_s: float = 10) -> None:
-    """Look every few milliseconds."""
-    until = time.monotonic() + deadline_s
-    while not holds():
-        assert time.monotonic() < until, "did not come true"
-        time.sleep(0.005)
-
-
 def slow(arm: Arm) -> None:
-    """Let operations take longer than a test."""
-    daemon.configure(arm.info, pace={"settle_s": 100_000})
+    """Let operations take longer than a test: minutes of the wall, even at the usual speed."""
+    daemon.configure(arm.info, pace={"settle_s": 1e6})
 
 
 def test_create_when_accepted_then_machines_join_and_server_defaults_are_shown(arm: Arm) -> None:
@@ -287,7 +277,7 @@ def test_abort_when_a_pool_is_being_made_then_canceled_and_kept(arm: Arm) -> Non
     slow(arm)
     poller = arm.sdk.agent_pools.begin_create_or_update(GROUP, NAME, "gpu1", pool_of(T4), polling=False)
     del poller
-    wait_until(lambda: bool(nodes_of(arm, "gpu1")))
+    wait_for(lambda: nodes_of(arm, "gpu1"))
     arm.sdk.agent_pools.begin_abort_latest_operation(GROUP, NAME, "gpu1").result()
     assert arm.get("gpu1")["provisioningState"] == "Canceled"
     assert nodes_of(arm, "gpu1")
@@ -360,11 +350,12 @@ def test_continuation_token_when_resumed_then_the_same_operation_ends(arm: Arm) 
     slow(arm)
     poller = arm.sdk.agent_pools.begin_create_or_update(GROUP, NAME, "gpu1", pool_of(T4))
     token = poller.continuation_token()
-    daemon.configure(arm.info, speed=10_000_000)
+    daemon.configure(arm.info, speed=100_000_000)
     with make_sdk(arm.info) as sdk:
         none: object = None
         resumed = sdk.agent_pools.begin_create_or_update(GROUP, NAME, "gpu1", none, continuation_token=token)  # type: ignore[call-overload] # the body is not needed to resume
         assert resumed.result().as_dict()["properties"]["provisioningState"] == "Succeeded"
+    poller.wait()  # it polls in a thread of its own, which must not meet the next test's sandbox
 
 
 def test_failed_create_when_put_again_then_it_is_completed(arm: Arm) -> None:

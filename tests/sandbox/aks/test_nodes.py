@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,11 @@ from gpukube.sandbox import daemon
 from gpukube.sandbox.aks.sizes import PROFILES, SIZES, SLICES, find_size, mig_layout
 from gpukube.sandbox.kube.hardware import find_model
 from tests.sandbox.aks.arm import GROUP, MIG, NAME, SUBSCRIPTION, T4, Arm
+from tests.sandbox.watches import Nodes
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from gpukube.sandbox.daemon import SandboxInfo
 
@@ -40,21 +41,15 @@ def kube_client(arm: Arm) -> httpx.Client:
     cluster = document["clusters"][0]["cluster"]
     trusted = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=cluster["server"], verify=trusted, trust_env=False, headers=headers)
+    return httpx.Client(
+        base_url=cluster["server"], verify=trusted, trust_env=False, headers=headers, timeout=PATIENCE_S
+    )
 
 
 def nodes(kube: httpx.Client, pool: str) -> list[Node]:
     """Nodes of a pool, by the label that AKS gives them."""
     query = {"labelSelector": f"kubernetes.azure.com/agentpool={pool}"}
     return list(kube.get("/api/v1/nodes", params=query).json()["items"])
-
-
-def wait_for(find: Callable[[], bool], deadline_s: float = 10) -> None:
-    """Look until it is so."""
-    until = time.monotonic() + deadline_s
-    while not find():
-        assert time.monotonic() < until, "did not come true"
-        time.sleep(0.01)
 
 
 def is_ready(node: Node) -> bool:
@@ -91,7 +86,7 @@ def test_node_when_of_a_gpu_pool_then_labelled_as_aks_does(arm: Arm, kube: httpx
 
 
 def test_node_when_of_a_system_pool_then_no_accelerator_label_and_no_taint(kube: httpx.Client) -> None:
-    wait_for(lambda: bool(nodes(kube, "nodepool1")))
+    wait_for(lambda: nodes(kube, "nodepool1"))
     (node,) = nodes(kube, "nodepool1")
     assert node["metadata"]["labels"]["kubernetes.azure.com/mode"] == "system"
     assert "accelerator" not in node["metadata"]["labels"]
@@ -118,11 +113,9 @@ def test_node_when_zones_are_given_then_dealt_out_in_turn(arm: Arm, kube: httpx.
 
 
 def test_node_when_mig_then_ready_only_after_its_reboot(arm: Arm, kube: httpx.Client) -> None:
-    daemon.configure(arm.info, speed=300)
-    arm.put("mig", MIG)
-    wait_for(lambda: bool(nodes(kube, "mig")))
-    assert not is_ready(nodes(kube, "mig")[0])
-    wait_for(lambda: is_ready(nodes(kube, "mig")[0]))
+    history = Nodes(kube, "kubernetes.azure.com/agentpool=mig")
+    arm.create("mig", MIG)
+    assert history.readiness() == ["False", "Unknown", "True"]
 
 
 def test_node_when_managed_then_the_host_advertises_without_any_chart(arm: Arm, kube: httpx.Client) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +11,7 @@ from gpukube.sandbox import daemon
 from gpukube.sandbox.kube.controlplane import find_assets
 from tests.sandbox.aks.arm import GROUP, NAME, SUBSCRIPTION, T4, Arm
 from tests.sandbox.aks.test_nodes import kube_client
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,12 +30,9 @@ def test_cluster_when_the_control_plane_is_real_then_pools_become_its_nodes(tmp_
             version = arm.request("GET", "").json()["properties"]["kubernetesVersion"]
             client = kube_client(arm)
             with client as kube:
-                until = time.monotonic() + 20
-                while not (nodes := ready_nodes(kube.get("/api/v1/nodes").json())).get("gpu1"):
-                    assert time.monotonic() < until, nodes
-                    time.sleep(0.1)
+                node = wait_for(lambda: ready_nodes(kube.get("/api/v1/nodes").json()).get("gpu1", {}), every_s=0.1)
                 assert kube.get("/version").json()["gitVersion"] == f"v{version}"
-            labels = nodes["gpu1"]["metadata"]["labels"]
+            labels = node["metadata"]["labels"]
             assert (labels["team"], labels["accelerator"]) == ("vision", "nvidia")
         assert "Traceback" not in (tmp_path / "sandbox" / daemon.LOG_FILE).read_text()
     finally:

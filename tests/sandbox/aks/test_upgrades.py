@@ -9,9 +9,10 @@ from azure.core.exceptions import HttpResponseError
 
 from gpukube.sandbox import daemon
 from gpukube.sandbox.aks.upgrades import Surge, running_version, surge_of
-from tests.sandbox.aks.arm import GROUP, NAME, T4, Json, pool_of
+from tests.sandbox.aks.arm import NAME, T4, Json
 from tests.sandbox.aks.test_lifecycle import nodes_of
 from tests.sandbox.aks.test_nodes import kube_client, nodes
+from tests.sandbox.watches import Nodes
 
 if TYPE_CHECKING:
     from tests.sandbox.aks.arm import Arm
@@ -88,13 +89,12 @@ def test_upgrade_when_machines_are_few_at_a_time_then_the_pool_stays_within_its_
     arm: Arm, settings: Json, most: int, least: int
 ) -> None:
     made = arm.create("gpu1", {**OLD, "count": 3, "upgradeSettings": settings})
-    before, seen = nodes_of(arm, "gpu1"), set[int]()
-    daemon.configure(arm.info, speed=500)
-    wanted = pool_of({**made, "orchestratorVersion": "1.34.2"})
-    poller = arm.sdk.agent_pools.begin_create_or_update(GROUP, NAME, "gpu1", wanted)
-    while not poller.done():
-        seen.add(len(nodes_of(arm, "gpu1")))
-    assert (max(seen), min(seen)) == (most, least)
+    before = nodes_of(arm, "gpu1")
+    with kube_client(arm) as kube:
+        history = Nodes(kube, "kubernetes.azure.com/agentpool=gpu1")
+        arm.create("gpu1", {**made, "orchestratorVersion": "1.34.2"})
+        sizes = history.sizes()
+    assert (max(sizes), min(sizes)) == (most, least)
     assert not set(before) & set(nodes_of(arm, "gpu1"))
 
 

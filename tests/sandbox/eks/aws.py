@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 import functools
-import time
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
 
 from gpukube.sandbox.eks.identity import SECRET, access_key
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import httpx
 
     from gpukube.sandbox.daemon import SandboxInfo
@@ -45,11 +43,13 @@ class Aws:
         account: str = ACCOUNT,
         region: str = REGION,
         attempts: int = 1,
-        read_timeout_s: float = 20,
+        read_timeout_s: float = PATIENCE_S,
     ) -> None:
         self.info = info
         self._config = Config(
-            retries={"mode": "standard", "total_max_attempts": attempts}, read_timeout=read_timeout_s, connect_timeout=5
+            retries={"mode": "standard", "total_max_attempts": attempts},
+            read_timeout=read_timeout_s,
+            connect_timeout=PATIENCE_S,
         )
         self._session = _session(account, region)
         self.eks = self.client("eks")
@@ -118,14 +118,6 @@ class Aws:
 def _session(account: str, region: str) -> boto3.Session:
     """One session for all tests: it reads the models of the services but once."""
     return boto3.Session(aws_access_key_id=access_key(account), aws_secret_access_key=SECRET, region_name=region)
-
-
-def wait_for(find: Callable[[], bool], deadline_s: float = 10) -> None:
-    """Look until it is so."""
-    until = time.monotonic() + deadline_s
-    while not find():
-        assert time.monotonic() < until, "did not come true"
-        time.sleep(0.01)
 
 
 def nodes(kube: httpx.Client, name: str) -> list[Json]:

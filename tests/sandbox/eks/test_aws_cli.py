@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.aws, pytest.mark.skipif(not AWS, reason="GPUKUBE_TEST_
 def run(info: SandboxInfo, *words: str) -> Any:  # noqa: ANN401 - what the command prints
     """Run the command; gives its JSON."""
     given = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")} | env(info)
-    done = subprocess.run([AWS, *words], env=given, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([AWS, *words], env=given, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

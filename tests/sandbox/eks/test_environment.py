@@ -66,5 +66,5 @@ def test_kubeconfig_when_given_out_then_a_context_named_by_the_arn(aws: Aws) -> 
 
 def test_server_when_loaded_then_without_any_sdk_of_aws() -> None:
     code = "import sys, gpukube.sandbox.server; print([m for m in ('boto3', 'botocore', 'moto') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "[]", done.stderr

@@ -16,6 +16,7 @@ from gpukube.sandbox import daemon
 from gpukube.sandbox.eks.identity import SECRET, is_bearer_for
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws
 from tests.sandbox.eks.tokens import bearer, encoded, presigned
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,16 +57,16 @@ def test_key_when_not_of_the_sandbox_then_refused_as_each_service_does(
 
 
 def test_request_when_not_signed_then_403(sandbox: SandboxInfo) -> None:
-    answer = httpx.get(f"{sandbox.aws_url}/clusters", trust_env=False)
+    answer = httpx.get(f"{sandbox.aws_url}/clusters", trust_env=False, timeout=PATIENCE_S)
     assert (answer.status_code, answer.headers["x-amzn-errortype"]) == (403, "MissingAuthenticationToken")
 
 
 def test_address_when_presigned_then_sts_answers_it(aws: Aws) -> None:
     address = presigned(host=aws.info.aws_url)
-    answer = httpx.get(address, headers={"x-k8s-aws-id": NAME}, trust_env=False)
+    answer = httpx.get(address, headers={"x-k8s-aws-id": NAME}, trust_env=False, timeout=PATIENCE_S)
     assert (answer.status_code, ACCOUNT in answer.text) == (200, True)
-    assert httpx.get(address, headers={"x-k8s-aws-id": "other"}, trust_env=False).status_code == 403
-    assert httpx.get(address, trust_env=False).status_code == 403
+    assert httpx.get(address, headers={"x-k8s-aws-id": "other"}, trust_env=False, timeout=PATIENCE_S).status_code == 403
+    assert httpx.get(address, trust_env=False, timeout=PATIENCE_S).status_code == 403
 
 
 TOKENS: dict[str, tuple[Callable[[], str], bool]] = {
@@ -105,7 +106,8 @@ def kube_status(sandbox: SandboxInfo, token: str) -> int:
     """What the cluster's API answers to a token."""
     cluster = Aws(sandbox).eks.describe_cluster(name=NAME)["cluster"]
     path = f"{cluster['endpoint']}/api/v1/nodes"
-    answer = httpx.get(path, headers={"Authorization": f"Bearer {token}"}, verify=False, trust_env=False)  # noqa: S501 - loopback
+    headers = {"Authorization": f"Bearer {token}"}
+    answer = httpx.get(path, headers=headers, verify=False, trust_env=False, timeout=PATIENCE_S)  # noqa: S501 - loopback
     return answer.status_code
 
 

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.sandbox.eks.aws import ACCOUNT, NAME, ONE, REGION, T4, Aws, wait_for
+from tests.sandbox.eks.aws import ACCOUNT, NAME, ONE, REGION, T4, Aws
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
-SLOW = 60.0
+SLOW = 0.001
 
 
 def slowly(aws: Aws) -> None:
-    """Let states last long enough to be seen."""
+    """Let states last longer than a test looks at them."""
     daemon.configure(aws.info, speed=SLOW)
 
 

@@ -21,6 +21,7 @@ from gpukube.sandbox.eks.keys import EFFECTS
 from gpukube.sandbox.eks.schema import CREATE, UPDATE_CONFIG, UPDATE_VERSION, Field
 from gpukube.sandbox.eks.templatedata import TEMPLATE_DATA
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from botocore.model import ServiceModel, Shape
@@ -155,8 +156,9 @@ def ask(aws: Aws, operation: str, path: str, body: dict[str, Any] | None = None)
     url = f"{aws.info.aws_url}{path}"
     request = AWSRequest(found.http["method"], url, data=json.dumps(body).encode() if body else b"")
     SigV4Auth(Credentials(access_key(ACCOUNT), SECRET), "eks", REGION).add_auth(request)
+    headers = dict(request.headers.items())
     answer = httpx.request(
-        found.http["method"], url, content=request.data, headers=dict(request.headers.items()), trust_env=False
+        found.http["method"], url, content=request.data, headers=headers, trust_env=False, timeout=PATIENCE_S
     )
     assert answer.status_code == 200, answer.text
     assert answer.headers["x-amzn-requestid"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -16,7 +15,9 @@ from gpukube.sandbox.kube.hardware import MODELS, fits
 from gpukube.sandbox.kube.migmanager import layout_of
 from gpukube.sandbox.kube.operands import operands
 from gpukube.sandbox.kube.shapes import GpuShape
-from tests.sandbox.eks.aws import NAME, Aws, wait_for
+from tests.sandbox.eks.aws import NAME, Aws
+from tests.sandbox.watches import Nodes
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,7 @@ pytest.importorskip("helm_python")
 
 GPU = "nvidia.com/gpu"
 NAMESPACE = "gpu-operator"
+HELM_S = 90
 TAINT = [{"key": GPU, "value": "present", "effect": "NO_SCHEDULE"}]
 CONFIGS = {
     "default": "version: v1\n",
@@ -63,18 +65,24 @@ class Plane:
         self._kubeconfig.chmod(0o600)
         user, cluster = document["users"][0]["user"], document["clusters"][0]["cluster"]
         headers = {"Authorization": f"Bearer {user['token']}"}
-        self.http = httpx.Client(base_url=cluster["server"], verify=False, trust_env=False, headers=headers)  # noqa: S501 - loopback
+        self.http = httpx.Client(
+            base_url=cluster["server"],
+            verify=False,  # noqa: S501 - loopback
+            trust_env=False,
+            headers=headers,
+            timeout=PATIENCE_S,
+        )
 
     def helm(self, verb: str, *args: object, **more: object) -> str:
         """Run Helm's SDK in a child process; gives the error's text, "" when all went well."""
         command = [sys.executable, "-c", HELM, str(self._kubeconfig), verb, json.dumps(args), json.dumps(more)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
     def install(self, **values: object) -> str:
         """Install the operator."""
-        common = {"chart_repo_url": self.aws.info.charts_url, "chart_version": "v26.7.0", "timeout": 30}
+        common = {"chart_repo_url": self.aws.info.charts_url, "chart_version": "v26.7.0", "timeout": HELM_S}
         common |= {"namespace": NAMESPACE, "create_namespace": True}
         return self.helm("install", "gpu-operator", "gpu-operator", values={**VALUES, **values}, **common)
 
@@ -92,14 +100,6 @@ class Plane:
         """What the node has to give out."""
         found = self.node(group)["status"]["allocatable"]
         return {key: value for key, value in found.items() if key.startswith("nvidia.com/") and value != "0"}
-
-    def states_since(self, group: str, version: str) -> list[str]:
-        """Every state of MIG that a group's node went through since a version: a watch misses none, looking would."""
-        asked = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "1"}
-        asked["labelSelector"] = f"eks.amazonaws.com/nodegroup={group}"
-        events = [json.loads(line) for line in self.http.get("/api/v1/nodes", params=asked).text.splitlines()]
-        labels = (event["object"]["metadata"]["labels"] for event in events)
-        return [state for state, _ in itertools.groupby(label["nvidia.com/mig.config.state"] for label in labels)]
 
     def daemonsets(self) -> dict[str, dict[str, Any]]:
         """DaemonSets of the operator's namespace by name."""
@@ -147,12 +147,11 @@ def test_mig_when_the_label_changes_then_pending_rebooting_and_success(plane: Pl
     wait_for(lambda: plane.devices("a100") == {GPU: "8"})
     wait_for(lambda: plane.labels("a100").get("nvidia.com/mig.config.state") == "success")
     assert plane.labels("a100")["nvidia.com/mig.config"] == "all-disabled"
-    version = plane.node("a100")["metadata"]["resourceVersion"]
-    daemon.configure(plane.aws.info, speed=100.0)
+    history = Nodes(plane.http, "eks.amazonaws.com/nodegroup=a100")
     change = {"labels": {"addOrUpdateLabels": {"nvidia.com/mig.config": "all-2g.10gb"}}}
     plane.aws.eks.update_nodegroup_config(clusterName=NAME, nodegroupName="a100", **change)
     wait_for(lambda: plane.devices("a100") == {GPU: "24"})
-    assert plane.states_since("a100", version) == ["success", "pending", "rebooting", "success"]
+    assert history.labelled("nvidia.com/mig.config.state") == ["success", "pending", "rebooting", "success"]
 
 
 def test_mig_when_an_a100_must_not_reboot_then_failed_but_an_h100_needs_none(plane: Plane) -> None:
@@ -238,7 +237,7 @@ def test_operator_when_upgraded_and_uninstalled_then_operands_follow(plane: Plan
     found = plane.daemonsets()["nvidia-device-plugin-daemonset"]
     assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "gpu-operator"
     assert found["metadata"]["labels"]["app"] == "nvidia-device-plugin-daemonset"
-    common = {"chart_repo_url": plane.aws.info.charts_url, "chart_version": "v26.7.0", "timeout": 30}
+    common = {"chart_repo_url": plane.aws.info.charts_url, "chart_version": "v26.7.0", "timeout": HELM_S}
     values = {**VALUES, "migManager": {"enabled": False}, "daemonsets": {"tolerations": [{"operator": "Exists"}]}}
     answer = plane.helm("upgrade", "gpu-operator", "gpu-operator", values=values, namespace=NAMESPACE, **common)
     assert answer == ""
@@ -249,7 +248,7 @@ def test_operator_when_upgraded_and_uninstalled_then_operands_follow(plane: Plan
         return bool(template["tolerations"] == [{"operator": "Exists"}])
 
     wait_for(tolerant)
-    plane.helm("uninstall", "gpu-operator", timeout=30)
+    plane.helm("uninstall", "gpu-operator", timeout=HELM_S)
     wait_for(lambda: not plane.daemonsets())
 
 

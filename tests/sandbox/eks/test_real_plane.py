@@ -11,8 +11,9 @@ import pytest
 
 from gpukube.sandbox import daemon
 from gpukube.sandbox.kube.controlplane import find_assets
-from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws, wait_for
+from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws
 from tests.sandbox.eks.tokens import bearer
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ def test_cluster_when_the_control_plane_is_real_then_it_takes_presigned_tokens(t
         aws.create("gpu", labels={"team": "vision"})
         cluster = aws.eks.describe_cluster(name=NAME)["cluster"]
         trusted = ssl.create_default_context(cadata=b64decode(cluster["certificateAuthority"]["data"]).decode())
-        with httpx.Client(base_url=cluster["endpoint"], verify=trusted, trust_env=False) as kube:
+        with httpx.Client(base_url=cluster["endpoint"], verify=trusted, trust_env=False, timeout=PATIENCE_S) as kube:
             query = {"labelSelector": "eks.amazonaws.com/nodegroup=gpu"}
 
             def ask(token: str) -> httpx.Response:

@@ -14,6 +14,7 @@ from botocore.signers import RequestSigner
 
 from gpukube.sandbox.eks.identity import SECRET, access_key
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.sandbox.eks.aws import Aws
@@ -52,4 +53,6 @@ def kube_client(aws: Aws) -> httpx.Client:
     cluster = aws.eks.describe_cluster(name=NAME)["cluster"]
     trusted = ssl.create_default_context(cadata=base64.b64decode(cluster["certificateAuthority"]["data"]).decode())
     headers = {"Authorization": f"Bearer {bearer()}"}
-    return httpx.Client(base_url=cluster["endpoint"], verify=trusted, trust_env=False, headers=headers)
+    return httpx.Client(
+        base_url=cluster["endpoint"], verify=trusted, trust_env=False, headers=headers, timeout=PATIENCE_S
+    )
