@@ -21,6 +21,8 @@ __all__ = ["CHECKS"]
 
 _HARD: Final = ("NoSchedule", "NoExecute")
 _MOST_NAMED: Final = 5
+_CORDON: Final = "node.kubernetes.io/unschedulable"
+"""Taint that Kubernetes gives a node that was cordoned, by hand, by a drain or by an upgrade."""
 
 
 def _untainted(evidence: Evidence) -> Iterator[Ailment]:
@@ -53,6 +55,40 @@ def _unhealthy(evidence: Evidence) -> Iterator[Ailment]:
                 )
 
 
+def _not_ready(evidence: Evidence) -> Iterator[Ailment]:
+    """Find nodes that are gone, and those that have not come yet: a node that boots is not ready either."""
+    for node in gpu_nodes(evidence):
+        status = node.conditions.get("Ready", "Unknown")
+        if status == "Unknown":
+            yield Ailment(
+                f"node {node.name}",
+                "its kubelet has stopped answering",
+                f"kubectl describe node {node.name} says since when; where the cloud does not repair it, end its "
+                "machine in the cloud, so that the pool makes another",
+                (f"node of {node.created}",),
+            )
+        elif status != "True":
+            yield Ailment(
+                f"node {node.name}",
+                "its kubelet says that it is not ready",
+                f"kubectl describe node {node.name} says why; a machine that boots or that is rebooted for MIG becomes "
+                "ready by itself",
+                (f"node of {node.created}",),
+                severity="warning",
+            )
+
+
+def _cordoned(evidence: Evidence) -> Iterator[Ailment]:
+    for node in gpu_nodes(evidence):
+        if any(taint.key == _CORDON for taint in node.taints):
+            yield Ailment(
+                f"node {node.name}",
+                "it is cordoned",
+                f"kubectl uncordon {node.name}, unless an upgrade or a drain of it is under way",
+                severity="warning",
+            )
+
+
 def _is_cpu_guest(pod: PodFacts) -> bool:
     """Tell a pod that could as well be elsewhere: it asks for no device, and no DaemonSet put it here."""
     view = pod.view
@@ -64,6 +100,22 @@ def _more(named: Sequence[object]) -> tuple[str, ...]:
 
 
 CHECKS: Final = (
+    Check(
+        "node-not-ready",
+        "GPU nodes that are not ready",
+        "no pod starts there, and the machine is paid for all the same",
+        "https://kubernetes.io/docs/reference/node/node-status/#condition",
+        _not_ready,
+        needs=("nodes",),
+    ),
+    Check(
+        "node-cordoned",
+        "GPU nodes that are cordoned",
+        "no new pod comes to its GPUs, and the machine is paid for all the same",
+        "https://kubernetes.io/docs/concepts/architecture/nodes/#manual-node-administration",
+        _cordoned,
+        needs=("nodes",),
+    ),
     Check(
         "devices-unhealthy",
         "devices that the plugin holds for unhealthy",

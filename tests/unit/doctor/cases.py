@@ -41,6 +41,7 @@ __all__ = ["CASES", "CONFIG", "HEALTHY", "UNCOUNTED"]
 
 CONFIG = "nvidia.com/device-plugin.config"
 OTHER_TAINT = Taint("sku", "gpu", "NoSchedule")
+CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 ZERO = replace(GPU_NODE, allocatable={"nvidia.com/gpu": "0"})
 UNCOUNTED = relabelled(ZERO, **{"nvidia.com/gpu.count": None})
 """A node whose plugin never worked: feature discovery has said nothing of it either."""
@@ -350,6 +351,14 @@ CASES: dict[str, tuple[str, Evidence]] = {
         patient(ZERO, stack_pods=(failing(PLUGIN, "CrashLoopBackOff"), *OTHERS)),
     ),
     "a GPU that fell ill": ("devices-unhealthy", patient(replace(GPU_NODE, allocatable={"nvidia.com/gpu": "7"}))),
+    "a kubelet that went silent": ("node-not-ready", patient(replace(GPU_NODE, conditions={"Ready": "Unknown"}))),
+    "a node that lost its network": ("node-not-ready", patient(replace(GPU_NODE, conditions={"Ready": "False"}))),
+    "a machine that boots": (
+        "node-not-ready",
+        patient(replace(UNCOUNTED, conditions={"Ready": "False"}), stack_pods=(), daemonsets=(NFD_WORKER,)),
+    ),
+    "a node that says nothing of itself": ("node-not-ready", patient(replace(GPU_NODE, conditions={}))),
+    "cordoned": ("node-cordoned", patient(replace(GPU_NODE, taints=(GPU_TAINT, CORDON)))),
     "no taint": ("gpu-node-untainted", patient(replace(GPU_NODE, taints=()), pods=(pod(),))),
 }
 
@@ -359,9 +368,6 @@ HEALTHY: dict[str, Evidence] = {
     "mixed": patient(MIXED, pods=(pod(devices={"nvidia.com/mig-1g.5gb": 1}),)),
     "shared": patient(SHARED, entries={**ENTRIES, **FOUR}, pods=(pod(devices={"nvidia.com/gpu": 1}),)),
     "without GPUs": patient(CPU_NODE, daemonsets=(), masters=()),
-    "node that boots": patient(
-        replace(UNCOUNTED, conditions={"Ready": "False"}), stack_pods=(), daemonsets=(NFD_WORKER,)
-    ),
     "cut under way": patient(
         relabelled(ZERO, **{"nvidia.com/mig.config.state": "rebooting", "nvidia.com/mig.config": "all-1g.5gb"}),
         daemonsets=(PLUGIN, {**MIG_MANAGER, "status": {}}, NFD_WORKER),

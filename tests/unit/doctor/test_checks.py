@@ -71,6 +71,15 @@ def test_ailments_when_told_then_they_name_place_remedy_and_are_one_line(name: s
         assert not ailment.seen.startswith(("failed to", "invalid"))
 
 
+def test_node_when_it_boots_then_a_warning_and_when_its_kubelet_is_silent_an_error() -> None:
+    def severity(name: str) -> str:
+        (ailment,) = found_in(CASES[name][1])["node-not-ready"]
+        return ailment.severity
+
+    assert severity("a machine that boots") == severity("a node that lost its network") == "warning"
+    assert severity("a kubelet that went silent") == severity("a node that says nothing of itself") == "error"
+
+
 MENDED: dict[str, Mend] = {
     "our label is gone": LabelNode("gpu-1", CONFIG, None, desire().ownership.config_key),
     "devices of a former cut": Restart(PLUGIN["metadata"]["namespace"], PLUGIN["metadata"]["name"]),
