@@ -36,7 +36,13 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def shell(tmp_path: Path, state: Path) -> dict[str, str]:
-    """Give the environment of a newcomer: this interpreter's gpukube first, pip and az as stubs that do nothing."""
+    """Give the environment of a newcomer: this interpreter's gpukube first, pip and az as stubs that do nothing.
+
+    The sandbox is empty, whatever test ran in it before.
+    """
+    info = daemon.load_info(state)
+    assert info is not None
+    daemon.reset(info)
     stubs = tmp_path / "stubs"
     stubs.mkdir()
     for name in ("pip", "az"):
@@ -68,10 +74,7 @@ def test_main_line_when_gpukube_is_installed_then_56_devices_are_proven_on_each_
     assert done.stdout.count("nvidia.com/gpu: 56 verified on 1 node") == 6, "three clouds, created and verified"
 
 
-def test_console_block_when_its_command_runs_then_prints_the_same(shell: dict[str, str], state: Path) -> None:
-    info = daemon.load_info(state)
-    assert info is not None
-    daemon.reset(info)
+def test_console_block_when_its_command_runs_then_prints_the_same(shell: dict[str, str]) -> None:
     command, _, shown = blocks("console")[0].partition("\n")
     done = run(command.removeprefix("$ ").replace("pools.yaml", "examples/aks-mig-single.yaml"), shell, ROOT)
     assert done.stdout.startswith(shown)

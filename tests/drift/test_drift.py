@@ -118,11 +118,14 @@ MENDED = (
 
 
 def test_apply_when_much_changed_then_all_is_as_declared_again(world: World) -> None:
-    for in_pool in (True, False):
-        for name in MENDED:
-            if MUTATIONS[name].in_pool is in_pool:
-                MUTATIONS[name].make(world)
-        world.settle()
-    reports = api.apply(world.prepared, world.run)
-    assert api.exit_code(reports) == 0, [report.error for report in reports]
-    assert findings(world.plan()) == set()
+    try:
+        for in_pool in (True, False):
+            for name in MENDED:
+                if MUTATIONS[name].in_pool is in_pool:
+                    MUTATIONS[name].make(world)
+            world.settle()
+        reports = api.apply(world.prepared, world.run)
+        assert api.exit_code(reports) == 0, [report.error for report in reports]
+        assert findings(world.plan()) == set()
+    finally:
+        world.reset_pools()  # what other tests change next is told from how the pools were made

@@ -195,7 +195,7 @@ def make_world(directory: Path, info: SandboxInfo) -> World:
         chart=api.chart_source(shelter.chart),
         environ=shelter.environment(),
         resume="gpukube pool apply -f pools.yaml",
-        pace=api.QUICK.with_timeout(120),
+        pace=api.QUICK.with_timeout(240),
     )
     reports = api.create(prepared, run)
     assert api.exit_code(reports) == 0, reports

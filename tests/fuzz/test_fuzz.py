@@ -63,7 +63,7 @@ def test_mangled_spec_when_piped_into_the_command_then_ends_without_a_traceback(
         input=spec,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=120,
         env=environment,
     )
     assert ended.returncode in (0, 4)

@@ -39,7 +39,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(directory), str(ROOT)],
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=240,
     )
     (built,) = directory.glob("*.whl")
     return built
@@ -187,7 +187,7 @@ def test_wheel_when_on_the_path_alone_then_the_command_runs_and_finds_its_data(w
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     assert done.stdout.splitlines() == [str(tmp_path / "gpukube" / "__init__.py"), "ok: 1 pool on 1 cluster"], (
         done.stderr

@@ -45,7 +45,7 @@ def lint(directory: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=240,
     )
 
 

@@ -57,7 +57,7 @@ class Loader:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=120,
         )
         assert done.returncode == exit_code, done.stderr
         self.out = done.stdout
