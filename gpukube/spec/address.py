@@ -54,13 +54,16 @@ def parse_addresses(texts: Sequence[str]) -> dict[str, Cluster]:
         SpecError: Holds one diagnostic per address that is not one.
     """
     problems: list[Diagnostic] = []
-    clusters = [(text, cluster) for text in dict.fromkeys(texts) if (cluster := _parse(text, problems))]
+    clusters: dict[str, tuple[str, Cluster]] = {}  # by address: one cluster is one, however it is written
+    for text in dict.fromkeys(texts):
+        if cluster := _parse(text, problems):
+            clusters.setdefault(address_of(cluster), (text, cluster))
     if problems:
         raise SpecError.of(problems)
-    names = Counter(cluster.name for _, cluster in clusters)
-    longer = Counter(f"{cluster.provider}:{cluster.name}" for _, cluster in clusters)
+    names = Counter(cluster.name for _, cluster in clusters.values())
+    longer = Counter(f"{cluster.provider}:{cluster.name}" for _, cluster in clusters.values())
     keys = {}
-    for text, cluster in clusters:
+    for text, cluster in clusters.values():
         both = f"{cluster.provider}:{cluster.name}"
         keys[cluster.name if names[cluster.name] == 1 else both if longer[both] == 1 else text] = cluster
     return keys

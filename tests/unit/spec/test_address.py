@@ -25,6 +25,8 @@ KEYS: dict[str, tuple[list[str], list[str]]] = {
     "same name twice on a cloud": ([GKE, "gke:ml-prod/europe-west4/train"], [GKE, "gke:ml-prod/europe-west4/train"]),
     "other names": ([GKE, "gke:ml-prod/us-central1/serve"], ["train", "serve"]),
     "given twice": ([GKE, GKE], ["train"]),
+    "given twice, in another case": ([AKS, GKE, AKS.replace("/ml/", "/ML/")], ["aks:train", "gke:train"]),
+    "names that differ by case": ([EKS, EKS.replace("/train", "/Train")], ["train", "Train"]),
 }
 
 
