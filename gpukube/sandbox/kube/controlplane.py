@@ -44,7 +44,13 @@ _CONTROLLERS = (
 )
 _WITH_PORT_FLAG = (1, 20)
 """Last version whose scheduler and controller-manager also listen without TLS unless told not to."""
-_START_S = 60.0
+_START_S = 180.0
+_STARTS = 3
+_TAKEN = "address already in use"
+
+
+class _PortTaken(RuntimeError):
+    """Somebody else was given a port between its choice and its use."""
 
 
 def find_assets(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -89,13 +95,20 @@ class ControlPlane:
         """Start everything and wait until the API answers.
 
         Raises:
-            RuntimeError: It did not come up in a minute, or a process ended; with the end of its log.
+            RuntimeError: It did not come up in three minutes, or a process ended; with the end of its log.
         """
-        try:
-            await self._start()
-        except BaseException:
-            await self.stop()
-            raise
+        for left in reversed(range(_STARTS)):
+            try:
+                await self._start()
+            except _PortTaken:
+                await self.stop()
+                if not left:
+                    raise
+            except BaseException:
+                await self.stop()
+                raise
+            else:
+                return
 
     async def _start(self) -> None:
         self._directory = await asyncio.to_thread(lambda: Path(tempfile.mkdtemp(prefix="gpukube-kube-")))
@@ -221,17 +234,16 @@ class ControlPlane:
         }
         await asyncio.to_thread(self._write, "kubeconfig", json.dumps(config).encode())
         old = tuple(map(int, self.version.split(".")[:2])) <= _WITH_PORT_FLAG
-        scheduler_port, manager_port = _free_ports(2)
-        common = [f"--kubeconfig={self._directory / 'kubeconfig'}", "--leader-elect=false", "--bind-address=127.0.0.1"]
-        common += [f"--cert-dir={self._directory}", *(["--port=0"] if old else [])]
+        # They serve nothing: nobody asks them, and a port that somebody else has taken would end them unseen.
+        common = [f"--kubeconfig={self._directory / 'kubeconfig'}", "--leader-elect=false", "--secure-port=0"]
+        common += ["--port=0"] if old else []
         if self.has("kube-scheduler"):
-            await self._spawn("kube-scheduler", *common, f"--secure-port={scheduler_port}")
+            await self._spawn("kube-scheduler", *common)
         if self.has("kube-controller-manager"):
             controllers = [*_CONTROLLERS, *(["serviceaccount-token"] if old else [])]
             await self._spawn(
                 "kube-controller-manager",
                 *common,
-                f"--secure-port={manager_port}",
                 f"--controllers={','.join(controllers)}",
                 f"--service-account-private-key-file={self._directory / 'sa.key'}",
                 f"--root-ca-file={self._directory / 'ca.pem'}",
@@ -250,9 +262,9 @@ class ControlPlane:
                     if (await client.get(f"{self.url}/readyz")).is_success:
                         return
                 await asyncio.sleep(0.1)
-        log = await asyncio.to_thread((self._directory / "kube-apiserver.log").read_text)
+        etcd, log = [await asyncio.to_thread((self._directory / f"{name}.log").read_text) for name in _NEEDED]
         message = f"kube-apiserver did not come up; its log ends with: {log[-2000:]}"
-        raise RuntimeError(message)
+        raise (_PortTaken if _TAKEN in etcd + log else RuntimeError)(message)
 
 
 def _tie_to_us() -> list[str]:

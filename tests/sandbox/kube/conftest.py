@@ -17,6 +17,7 @@ from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.kube.repository import VERSIONS, archive_name, chart_archive
 from gpukube.sandbox.tls import make_tls
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -39,7 +40,7 @@ class Served:
     loop: asyncio.AbstractEventLoop
 
     def run(self, work: Coroutine[None, None, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
 
     def kubeconfig(self) -> str:
         return self.cluster.kubeconfig(self.url, self.ca_pem)
@@ -56,6 +57,7 @@ def serve(cluster: KubeCluster, app: Starlette, directory: Path, *, secure: bool
         log_level="critical",
         lifespan="off",
         timeout_graceful_shutdown=0,
+        timeout_keep_alive=600,  # longer than any client's pool keeps a connection: none is closed under its hands
         ws="none",
         ssl_certfile=tls.certificate if secure else None,
         ssl_keyfile=str(tls.key) if secure else None,
@@ -73,15 +75,16 @@ def serve(cluster: KubeCluster, app: Starlette, directory: Path, *, secure: bool
 
     thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
     thread.start()
-    ready.wait(20)
+    assert ready.wait(PATIENCE_S)
     try:
         yield Served(
             cluster, f"http{'s' * secure}://127.0.0.1:{listener.getsockname()[1]}", tls.ca.read_text(), loops[0]
         )
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE_S)
         listener.close()
+    assert not thread.is_alive()
     assert cluster.failures == []
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -15,11 +16,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox.clock import ScaledClock
+from gpukube.sandbox.kube import controlplane
 from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
-from gpukube.sandbox.kube.controlplane import find_assets
+from gpukube.sandbox.kube.controlplane import ControlPlane, find_assets
+from tests.waiting import PATIENCE_S, wait_for
 
 from .conftest import TOKEN, Served
-from .test_clients import GPU_TAINT, NAMESPACE, SLICED, VALUES, allocatable, eventually, helm, install, kubectl
+from .test_clients import (
+    GPU_TAINT,
+    HELM_S,
+    NAMESPACE,
+    SLICED,
+    VALUES,
+    advertises,
+    allocatable,
+    helm,
+    install,
+    kubectl,
+    product,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +54,7 @@ def real() -> Iterator[Served]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     served = Served(cluster, "", "", loop)
-    served.run(cluster.start())
+    asyncio.run_coroutine_threadsafe(cluster.start(), loop).result()  # as long as it takes: it gives up by itself
     served.run(cluster.add_node(NodeShape("system", boot_s=1)))
     nodes = (("single", SLICED), ("mixed", SLICED), ("typo", GpuShape("T4", 1)))
     for key, shape in nodes:
@@ -49,7 +64,7 @@ def real() -> Iterator[Served]:
     yield served
     served.run(cluster.stop())
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
+    thread.join(PATIENCE_S)
     loop.close()
 
 
@@ -60,15 +75,27 @@ def real_kubeconfig(real: Served, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def charted(real: Served, real_kubeconfig: Path, chart: Path) -> Served:
+    """With the chart, whichever tests of this module came before, and nodes that follow it."""
+    if "nvdp" not in json.dumps(helm(real_kubeconfig, "list")):
+        installed = install(real_kubeconfig, chart, VALUES)
+        assert "ok" in installed, installed
+    advertises(real, "single", {"nvidia.com/gpu": "56"})
+    advertises(real, "mixed", {"nvidia.com/mig-1g.5gb": "56"})
+    return real
+
+
+@pytest.mark.usefixtures("charted")
 def test_real_api_when_chart_is_installed_then_same_numbers_as_in_the_emulated_one(
-    real: Served, real_kubeconfig: Path, chart: Path
+    real: Served, real_kubeconfig: Path
 ) -> None:
-    installed = install(real_kubeconfig, chart, VALUES)
-    assert "ok" in installed, installed
-    eventually(lambda: allocatable(real, "single") == {"nvidia.com/gpu": "56"}, 40)
-    eventually(lambda: allocatable(real, "mixed") == {"nvidia.com/mig-1g.5gb": "56"}, 40)
-    pods = json.loads(kubectl(real_kubeconfig, "get", "pods", "-n", NAMESPACE, "-o", "json"))["items"]
-    by_node = {pod["spec"]["nodeName"]: pod for pod in pods if "device-plugin-" in pod["metadata"]["name"]}
+    def plugins() -> dict[str, dict[str, dict[str, str]]]:
+        pods = json.loads(kubectl(real_kubeconfig, "get", "pods", "-n", NAMESPACE, "-o", "json"))["items"]
+        return {pod["spec"].get("nodeName"): pod for pod in pods if "device-plugin-" in pod["metadata"]["name"]}
+
+    by_node = wait_for(lambda: plugins() if "typo" in plugins() else None, plugins)
+    assert by_node is not None
 
     assert allocatable(real, "typo") == {}
     assert allocatable(real, "sku") == {}
@@ -76,6 +103,7 @@ def test_real_api_when_chart_is_installed_then_same_numbers_as_in_the_emulated_o
     assert "sku" not in by_node
 
 
+@pytest.mark.usefixtures("charted")
 @pytest.mark.parametrize(
     ("resources", "tolerations", "message"),
     [
@@ -99,19 +127,21 @@ def test_real_scheduler_when_pod_asks_for_gpus_then_runs_or_says_why_not(
             real_kubeconfig, "get", "pod", name, "-o", "jsonpath={.status.phase} {.status.conditions[*].message}"
         )
 
-    eventually(lambda: (message in told() and "Pending" in told()) if message else told().startswith("Running"), 30)
-    kubectl(real_kubeconfig, "delete", "pod", name, "--wait=false")
+    def is_so(seen: str) -> bool:
+        return (message in seen and "Pending" in seen) if message else seen.startswith("Running")
+
+    wait_for(lambda: is_so(told()), told)
+    kubectl(real_kubeconfig, "delete", "pod", name)
 
 
 def test_real_api_when_release_is_uninstalled_then_gpus_and_labels_are_gone(
-    real: Served, real_kubeconfig: Path
+    charted: Served, real_kubeconfig: Path
 ) -> None:
-    gone = helm(real_kubeconfig, "uninstall", "nvdp", timeout=40)
+    wait_for(lambda: product(real_kubeconfig, "single"))
+    gone = helm(real_kubeconfig, "uninstall", "nvdp", timeout=HELM_S)
     assert "ok" in gone, gone
-    eventually(lambda: allocatable(real, "single") == {"nvidia.com/gpu": "0"}, 40)
-    node = json.loads(kubectl(real_kubeconfig, "get", "node", "single", "-o", "json"))
-
-    assert "nvidia.com/gpu.product" not in node["metadata"]["labels"]
+    advertises(charted, "single", {"nvidia.com/gpu": "0"})
+    wait_for(lambda: product(real_kubeconfig, "single") is None)
 
 
 def test_control_plane_when_its_process_is_killed_then_nothing_is_left_running(tmp_path: Path) -> None:
@@ -124,7 +154,7 @@ async def main():
     plane = ControlPlane(pathlib.Path(sys.argv[1]), "token")
     await plane.start()
     print(*(process.pid for process in plane._processes), flush=True)
-    await asyncio.sleep(60)
+    await asyncio.sleep(600)
 asyncio.run(main())
 """
     env = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -136,11 +166,28 @@ asyncio.run(main())
         parent.kill()
 
     assert len(pids) >= 2
-    eventually(lambda: not any(_runs(pid) for pid in pids))
+    wait_for(lambda: not any(_runs(pid) for pid in pids))
 
 
 def _runs(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or while it was read
         return False
+
+
+def test_control_plane_when_a_port_was_taken_meanwhile_then_started_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ASSETS
+    free = controlplane._free_ports
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        chosen = [[somebody.getsockname()[1], *free(2)]]
+        monkeypatch.setattr(controlplane, "_free_ports", lambda count: chosen.pop() if chosen else free(count))
+        plane = ControlPlane(ASSETS, TOKEN)
+
+        async def story() -> str:
+            await plane.start()
+            await plane.stop()
+            return plane.url
+
+        assert asyncio.run(story())
+    assert chosen == []

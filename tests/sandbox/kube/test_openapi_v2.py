@@ -278,7 +278,7 @@ def access(before_v3: Served, tmp_path: Path) -> Path:
 def run(program: str, access: Path, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     env = {"PATH": os.environ["PATH"], "HOME": str(access.parent), "KUBECONFIG": str(access)}
     return subprocess.run(
-        [program, *args], capture_output=True, text=True, timeout=60, check=False, env=env, input=stdin
+        [program, *args], capture_output=True, text=True, timeout=120, check=False, env=env, input=stdin
     )
 
 
@@ -296,7 +296,7 @@ def define_custom_type(served: Served) -> None:
     headers = {"authorization": f"Bearer {TOKEN}"}
     trusted = ssl.create_default_context(cadata=served.ca_pem)
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    with httpx.Client(base_url=served.url, verify=trusted, trust_env=False, headers=headers) as client:
+    with httpx.Client(base_url=served.url, verify=trusted, trust_env=False, headers=headers, timeout=60) as client:
         assert client.post(path, json=CRD).status_code == 201
 
 
@@ -319,7 +319,7 @@ def test_request_when_json_is_asked_for_then_custom_types_are_in_it(before_v3: S
     define_custom_type(before_v3)
     headers = {"authorization": f"Bearer {TOKEN}", "accept": "application/json"}
     trusted = ssl.create_default_context(cadata=before_v3.ca_pem)
-    with httpx.Client(base_url=before_v3.url, verify=trusted, trust_env=False, headers=headers) as client:
+    with httpx.Client(base_url=before_v3.url, verify=trusted, trust_env=False, headers=headers, timeout=60) as client:
         answer = client.get("/openapi/v2")
 
     assert answer.headers["content-type"] == "application/json"
