@@ -31,7 +31,7 @@ def theirs(gpukube: Gpukube, tmp_path: Path) -> None:
     """Install the chart as its README does."""
     pytest.importorskip("helm_python", reason="the embedded Helm is not installed (gpukube[helm])")
     access = KubeAccess(json.dumps(kubeconfig(gpukube.info)["kubeconfig"]))
-    kube = connect_kube(access, 10)
+    kube = connect_kube(access, 60)
     kube.ensure_namespace("nvidia", {})
     kube.close()
     chart = tmp_path / "chart.tgz"

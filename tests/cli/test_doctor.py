@@ -75,6 +75,7 @@ def is_well(patient: Cluster) -> bool:
 
 def test_doctor_when_pools_are_as_promised_then_no_errors(doctor: Gpukube, spec: Path, patient: Cluster) -> None:
     wait_for(lambda: is_well(patient))
+    wait_for(lambda: not errors(ailments(doctor, spec)), lambda: doctor.log[-1].out)
     seen = doctor("doctor", "-f", spec)
     assert (seen.code, "error[" in seen.out) == (0, False), seen.out
 
@@ -115,9 +116,10 @@ def _healed(fault: Fault, doctor: Gpukube, spec: Path, patient: Cluster) -> bool
 
 
 def test_doctor_when_only_an_address_is_given_then_a_cluster_is_examined_without_a_spec(
-    doctor: Gpukube, patient: Cluster
+    doctor: Gpukube, spec: Path, patient: Cluster
 ) -> None:
     wait_for(lambda: is_well(patient))
+    wait_for(lambda: not errors(ailments(doctor, spec)), lambda: doctor.log[-1].out)
     seen = doctor("doctor", "--cluster", f"aks:{SUBSCRIPTION}/ml/train")
     assert (seen.code, "checks made" in seen.out, "error[" in seen.out) == (0, True, False), seen.out
 

@@ -13,7 +13,7 @@ import pytest
 
 from gpukube.errors import ExitCode
 from gpukube.sandbox import daemon
-from tests.cli.harness import EXAMPLES, ROOT, Gpukube, environment
+from tests.cli.harness import EXAMPLES, LONGEST_S, ROOT, Gpukube, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,7 @@ def _run_into(info: SandboxInfo, target: str, *words: str) -> subprocess.Complet
             check=False,
             env=environment(info.state_dir, {}),
             cwd=ROOT,
-            timeout=60,
+            timeout=LONGEST_S,
         )
 
 
@@ -165,7 +165,7 @@ def test_library_when_used_from_python_then_as_its_docstring_says(gpukube: Gpuku
     from gpukube import api  # noqa: PLC0415 - after the fixtures
 
     prepared = api.prepare(api.load([str(SINGLE)], environ={}))
-    settings = api.Settings(endpoints={"aks": sandbox.arm_url}, sandbox=True)
+    settings = api.Settings(endpoints={"aks": sandbox.arm_url}, sandbox=True, kube_timeout_s=60.0)
     heard: list[api.Event] = []
     run = api.Run(
         settings,

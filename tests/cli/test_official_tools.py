@@ -25,7 +25,7 @@ def works(command: str) -> bool:
     """Say whether a command is there and runs; a shim of a version manager may lead nowhere."""
     if not command:
         return False
-    return subprocess.run([command, "--version"], capture_output=True, check=False, timeout=60).returncode == 0
+    return subprocess.run([command, "--version"], capture_output=True, check=False, timeout=120).returncode == 0
 
 
 def told_by(info: SandboxInfo, *words: str) -> object:

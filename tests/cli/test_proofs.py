@@ -121,5 +121,5 @@ def test_verify_when_mended_within_the_timeout_then_proven(gpukube: Gpukube, clu
     gpukube.made("-f", SINGLE)
     for pod in cluster.plugin_pods():
         cluster.delete_pod(pod)
-    seen = gpukube("pool", "verify", "-f", SINGLE, "--timeout", "0.2")
+    seen = gpukube("pool", "verify", "-f", SINGLE, "--timeout", "3")
     assert (seen.code, "nvidia.com/gpu: 56 verified on 1 node" in seen.out) == (0, True), seen.out

@@ -113,7 +113,7 @@ def test_libraries_when_hidden_then_really_hidden(sandbox: SandboxInfo, without:
         text=True,
         check=False,
         env={"PYTHONPATH": without("azure")},
-        timeout=60,
+        timeout=120,
     )
     assert done.stdout == "False\n"
     assert "ModuleNotFoundError: No module named 'azure'" in done.stderr
