@@ -75,13 +75,19 @@ def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[R
         ("POST", "tamper", control.tamper),
         ("POST", "deny", control.deny),
     )
-    return [Route(f"/_sandbox/{path}", _guarded(handler, token), methods=[method]) for method, path, handler in table]
+    return [
+        Route(f"/_sandbox/{path}", _guarded(handler, token, world.log.touch), methods=[method])
+        for method, path, handler in table
+    ]
 
 
-def _guarded(handler: Callable[[Request], Awaitable[Json]], token: str) -> Callable[[Request], Awaitable[JSONResponse]]:
+def _guarded(
+    handler: Callable[[Request], Awaitable[Json]], token: str, note: Callable[[], None]
+) -> Callable[[Request], Awaitable[JSONResponse]]:
     expected = f"Bearer {token}".encode()
 
     async def serve(request: Request) -> JSONResponse:
+        note()
         given = request.headers.get("authorization", "").encode()
         if not hmac.compare_digest(given, expected):
             return JSONResponse({"error": "the control token is missing or wrong"}, 401)

@@ -83,18 +83,33 @@ def up(
     """
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(state_dir):
-        process = None if is_running(state_dir) else _spawn(state_dir, speed, idle_timeout_s)
+        process = None
         until = time.monotonic() + deadline_s
         while time.monotonic() < until:
-            info = load_info(state_dir)
+            info = _answering(state_dir)
             if info is not None:
-                status(info)
                 return info
-            if process is not None and process.poll() is not None:
+            if process is None and not is_running(state_dir):  # from the start, or the one that ran was just ending
+                process = _spawn(state_dir, speed, idle_timeout_s)
+            elif process is not None and process.poll() is not None:
                 break
             time.sleep(_LOOK_EVERY_S)
     message = f"the sandbox did not start; its log ends with: {_end_of_log(state_dir)}"
     raise SandboxError(message)
+
+
+def _answering(state_dir: Path) -> SandboxInfo | None:
+    """The sandbox that runs and answers; None while there is none, or one that just ended."""
+    info = load_info(state_dir)
+    if info is None:
+        return None
+    try:
+        status(info)
+    except SandboxError:
+        if load_info(state_dir) == info:
+            raise
+        return None
+    return info
 
 
 def _spawn(state_dir: Path, speed: float, idle_timeout_s: float) -> subprocess.Popen[bytes]:

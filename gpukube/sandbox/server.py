@@ -42,6 +42,8 @@ __all__ = ["serve"]
 _HOST = "127.0.0.1"
 _KEEP_ALIVE_S = 600  # longer than any client's pool keeps a connection, so that none is closed under its hands
 _IDLE_CHECK_S = 5.0
+_FIRST_CALL_S = 60.0
+"""Who started it calls at once, if the machine does not stand still in between."""
 
 
 def serve(state_dir: Path, speed: float, idle_timeout_s: float = 0.0) -> int:
@@ -50,7 +52,8 @@ def serve(state_dir: Path, speed: float, idle_timeout_s: float = 0.0) -> int:
     Args:
         state_dir: Exists; belongs to this sandbox alone.
         speed: Sandbox seconds per wall second.
-        idle_timeout_s: End after so many wall seconds without a request; 0 = never.
+        idle_timeout_s: End after so many wall seconds without a request; 0 = never. The first one is waited for a
+            minute at least.
 
     Returns:
         Exit code: 0, or 1 when another process serves from that directory.
@@ -146,11 +149,13 @@ def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, soc
 
 
 async def _wait_for_end(stopping: asyncio.Event, world: World, idle_timeout_s: float) -> None:
-    world.log.last_seen = time.monotonic()
+    began = world.log.last_seen = time.monotonic()
     while not stopping.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), min(idle_timeout_s or _IDLE_CHECK_S, _IDLE_CHECK_S))
-        if idle_timeout_s and time.monotonic() - world.log.last_seen > idle_timeout_s:
+        seen = world.log.last_seen
+        patience_s = max(idle_timeout_s, _FIRST_CALL_S) if seen == began else idle_timeout_s
+        if idle_timeout_s and time.monotonic() - seen > patience_s:
             return
 
 

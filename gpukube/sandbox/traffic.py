@@ -105,7 +105,7 @@ class RequestLog:
     """The requests since the last reset, the newest 20,000 of them.
 
     Attributes:
-        last_seen: Wall clock of the last request, for the idle shutdown.
+        last_seen: Wall clock of the last request, also to the control API, for the idle shutdown.
     """
 
     requests: list[LoggedRequest] = field(default_factory=list)
@@ -115,13 +115,17 @@ class RequestLog:
     def add(self, service: str, scope: Scope) -> LoggedRequest:
         """Note a request that has just come in."""
         self.count += 1
-        self.last_seen = time.monotonic()
+        self.touch()
         query = {k: v for k, v in parse_qsl(scope["query_string"].decode(), keep_blank_values=True) if k != "t"}
         headers = {k.decode(): v.decode("latin-1") for k, v in scope["headers"] if k.decode() in _SHOWN_HEADERS}
         entry = LoggedRequest(self.count, service, scope["method"], scope["path"], query, headers, time.time())
         self.requests.append(entry)
         del self.requests[:-_KEPT_REQUESTS]
         return entry
+
+    def touch(self) -> None:
+        """Note that somebody is there."""
+        self.last_seen = time.monotonic()
 
     def clear(self) -> None:
         """Forget all requests; counting begins anew."""

@@ -71,5 +71,5 @@ def test_kubectl_when_installed_then_lists_the_nodes(variables: dict[str, str]) 
         pytest.skip("kubectl is not on PATH")
     command = [kubectl, "get", "nodes", "--context", "other-serve", "-o", "name"]
     environment = {**os.environ, **variables}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
     assert (done.stderr, done.stdout.startswith("node/aks-nodepool1-")) == ("", True)

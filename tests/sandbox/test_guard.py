@@ -118,7 +118,7 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     """Run a line of Python that has `guard`, in a process of its own: audit hooks stay for good."""
     command = [sys.executable, "-c", f"from gpukube.sandbox import guard; {code}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
 
 
 HELM = {
@@ -136,7 +136,7 @@ def test_child_environment_when_helm_leaves_the_machine_then_it_ends_at_the_dead
     pytest.importorskip("helm_python")
     command = [sys.executable, "-c", f"import helm_python; {HELM[case]}"]
     environment = child_environment(os.environ)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
     assert done.returncode != 0
     assert "127.0.0.1:9" in done.stderr
 

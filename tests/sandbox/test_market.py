@@ -28,7 +28,7 @@ BILLING = "/v1/services/6F81-5844-456A/skus"
 def get(base: str, path: str, query: Mapping[str, str], **headers: str) -> tuple[int, Any]:
     with requests.Session() as session:
         session.trust_env = False
-        answer = session.get(f"{base}{path}", params=dict(query), headers=headers, timeout=10)
+        answer = session.get(f"{base}{path}", params=dict(query), headers=headers, timeout=60)
         return answer.status_code, answer.json()
 
 
