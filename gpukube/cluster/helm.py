@@ -41,6 +41,8 @@ DEADLINE_S: Final = 120.0
 """For one run of Helm, which waits for no pod; the embedded Helm has no limit of its own on a silent server."""
 HOOKS_S: Final = 60
 """For the chart's hooks (NFD's clean-up job at uninstall)."""
+_VERSION_S: Final = 60.0
+"""For a program called helm to say its version: at once, but for a machine that stalls."""
 STOP_GRACE_S: Final = 10.0
 """For a run that the user asks to stop: a change that is cut in the middle has to be mended, and takes a second."""
 HISTORY: Final = 10
@@ -183,7 +185,7 @@ def _version_of(program: str, environ: Mapping[str, str]) -> str:
     """Ask a program called helm for its version; "" when it is something else (an editor's package has the name)."""
     command = [program, "version", "--template", "{{.Version}}"]
     try:
-        ended = run_child(command, stdin="", environ=environ, deadline_s=30.0)
+        ended = run_child(command, stdin="", environ=environ, deadline_s=_VERSION_S)
     except DeadlinePassed as error:
         raise HelmError(
             f"{program} does not answer",

@@ -42,6 +42,9 @@ KUBERNETES_SCOPE: Final = "6dae42f8-4368-4678-94ff-3960e28e3630/.default"
 
 _STALE_S: Final = 300.0
 """A token with less left than this is not begun with."""
+_TOOL_S: Final = 60
+"""For the login tools that azure-identity runs (az, azd, PowerShell): its own 10 s are over on a busy machine before
+az has begun (azure-identity, AzureCliCredential: process_timeout)."""
 
 
 class AzureCredential:
@@ -61,6 +64,7 @@ class AzureCredential:
         self._chain = DefaultAzureCredential(
             authority=authority or None,
             exclude_interactive_browser_credential=True,
+            process_timeout=_TOOL_S,
             additionally_allowed_tenants=others,
         )
         self._lock = threading.Lock()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -206,6 +207,22 @@ def test_azure_credential_when_asked_again_keeps_its_token(az_calls: Path) -> No
 
     assert tokens == {"cli-token"}
     assert len(az_calls.read_text().splitlines()) == 2
+
+
+def test_azure_credential_when_az_is_slow_waits_longer_than_the_sdk_by_itself(
+    az_calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    check_output = subprocess.check_output
+
+    def watched(*args: Any, timeout: float, **more: Any) -> str:  # noqa: ANN401 - as subprocess has it
+        waits.append(timeout)
+        return str(check_output(*args, timeout=timeout, **more))
+
+    monkeypatch.setattr(subprocess, "check_output", watched)
+    AzureCredential("", "").get_token("a/.default")
+
+    assert waits == [60]
 
 
 def test_azure_credential_when_its_token_runs_out_gets_another(az_calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
