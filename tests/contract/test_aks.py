@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 import pytest
@@ -18,6 +18,7 @@ from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_aks.provider import AksProvider
 from gpukube_aks.translate import CREATE
 from tests.builders import CLUSTER, make_target
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,8 +77,7 @@ class AksHarness:
         body = {"properties": {"count": 1, "vmSize": "Standard_NC4as_T4_v3", "mode": "User"}}
         params = {"resource_group": "ml", "cluster": "train", "pool": name, "body": body}
         operation = self.cloud.send(Request("aks", CREATE, params))
-        while not self.cloud.poll(operation).done:
-            self.pause()
+        wait_for(lambda: self.cloud.poll(operation).done)
 
     def move_count(self, name: str) -> None:
         daemon.tamper(self.info, "train", name, count=3)
@@ -121,12 +121,15 @@ class AksHarness:
     def touch(self, name: str) -> str:
         self.touches += 1
         url, query = f"{self.info.arm_url}{POOLS}/{name}", {"api-version": "2026-08-01"}
-        properties = httpx.get(url, params=query, trust_env=False).json()["properties"]
-        properties["nodeLabels"]["touched"] = str(self.touches)
-        body = {"properties": properties}
-        httpx.put(url, params=query, json=body, trust_env=False).raise_for_status()
-        while httpx.get(url, params=query, trust_env=False).json()["properties"]["provisioningState"] != "Succeeded":
-            self.pause()
+        with httpx.Client(params=query, trust_env=False, timeout=PATIENCE_S) as http:
+
+            def look() -> dict[str, Any]:
+                return dict(http.get(url).json()["properties"])
+
+            properties = look()
+            properties["nodeLabels"]["touched"] = str(self.touches)
+            http.put(url, json={"properties": properties}).raise_for_status()
+            wait_for(lambda: look()["provisioningState"] == "Succeeded", look)
         return "touched"
 
     def accepts(self, request: Request) -> bool:

@@ -17,6 +17,7 @@ from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_eks import EksProvider
 from gpukube_eks.access import AwsClients, Identity
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, eks_target
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -136,8 +137,7 @@ class EksHarness:
         sizes = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
         same = {"subnets": group["subnets"], "nodeRole": group["nodeRole"], "scalingConfig": sizes}
         aws.eks.create_nodegroup(clusterName="train", nodegroupName=name, instanceTypes=["t3.large"], **same)
-        while next(o for o in self.cloud.pools() if o.name == name).state != "ready":
-            self.pause()
+        wait_for(lambda: next(o for o in self.cloud.pools() if o.name == name).state == "ready")
         aws.close()
 
     def move_count(self, name: str) -> None:
@@ -159,8 +159,7 @@ class EksHarness:
         change = {"addOrUpdateLabels": {"team": "robots"}}
         update = aws.eks.update_nodegroup_config(clusterName="train", nodegroupName=name, labels=change)["update"]
         identity = str(cast("Mapping[str, object]", update)["id"])
-        while not self.cloud.poll(Operation(name, "update", identity)).done:
-            self.pause()
+        wait_for(lambda: self.cloud.poll(Operation(name, "update", identity)).done)
         aws.close()
         return "team"
 

@@ -22,6 +22,7 @@ from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_gke.provider import GkeProvider
 from gpukube_gke.translate import CREATE
 from tests.unit.gpukube_gke.targets import ZONAL, gke_target
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -132,8 +133,7 @@ class GkeHarness:
         pool = {"name": name, "initialNodeCount": 1, "config": {"machineType": "e2-medium"}}
         parent = "projects/ml-prod/locations/us-central1-a/clusters/train"
         operation = self.cloud.send(Request("gke", CREATE, {"parent": parent, "nodePool": pool}))
-        while not self.cloud.poll(operation).done:
-            self.pause()
+        wait_for(lambda: self.cloud.poll(operation).done)
 
     def move_count(self, name: str) -> None:
         daemon.tamper(self.info, "train", name, initialNodeCount=3)
@@ -153,13 +153,13 @@ class GkeHarness:
         label = {"touched-by": "somebody"}
         config = self.pool(name).config
         request = {"name": self.path(name), "labels": {"labels": {**config.labels, **label}}}
-        operation = self.client.update_node_pool(request=request)
-        while self.client.get_operation(name=f"{LOCATION}/operations/{operation.name}").status.name != "DONE":
-            self.pause()
+        operation = self.client.update_node_pool(request=request, timeout=PATIENCE_S)
+        path = f"{LOCATION}/operations/{operation.name}"
+        wait_for(lambda: self.client.get_operation(name=path, timeout=PATIENCE_S).status.name == "DONE")
         return "touched-by"
 
     def pool(self, name: str) -> wire.NodePool:
-        return self.client.get_node_pool(name=self.path(name))
+        return self.client.get_node_pool(name=self.path(name), timeout=PATIENCE_S)
 
     @staticmethod
     def path(name: str) -> str:
