@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.faults import FAULTS, PATIENTS
-from tests.e2e.stage import ailments, errors_of, inside, is_soon
+from tests.e2e.stage import ailments, errors_of, inside
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ def hospital(stage: Stage) -> tuple[Stage, Mapping[str, Document]]:
 
 def steps_of(stage: Stage, document: Document) -> set[str]:
     """Name the step that verify names first, of each pool that is not as promised."""
-    reports = stage.verify(document, patience_s=1.0).values()
+    reports = stage.glance(document).values()
     found = [report.error.diagnostics[0].code for report in reports if report.error is not None]
     return {code.removeprefix("step-") for code in found}
 
@@ -53,18 +54,22 @@ def test_fault_when_put_into_a_cluster_then_found_by_its_check_and_by_verify_whe
         errors = {check for check, severity in found.items() if severity == "error"}
         return found.get(fault.check) == fault.severity and errors <= {fault.check, *fault.beside}
 
+    steps: set[str] = set()
+
+    def are_steps(*wanted: str) -> bool:
+        steps.clear()
+        steps.update(steps_of(stage, document))
+        return steps == set(wanted)
+
     with inside(stage.info, fault.at) as cluster:
         fault.inject(cluster)
         try:
-            assert is_soon(is_found), (fault.check, found)
-            assert is_soon(lambda: steps_of(stage, document) == ({fault.step} if fault.step else set())), (
-                fault.step,
-                steps_of(stage, document),
-            )
+            wait_for(is_found, lambda: (fault.check, found))
+            wait_for(lambda: are_steps(*filter(None, [fault.step])), lambda: (fault.step, steps))
         finally:
             fault.heal(cluster)
     stage.require_healthy(document)
-    assert is_soon(lambda: not steps_of(stage, document))
+    wait_for(are_steps, lambda: steps)
 
 
 def test_faults_when_counted_then_no_fewer_than_are_promised() -> None:

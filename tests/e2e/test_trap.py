@@ -13,7 +13,8 @@ from gpukube.cluster.helm import HelmJob, choose_engine
 from gpukube.sandbox.environment import kubeconfig
 from tests.changes.world import SMALL, prepare, spec
 from tests.e2e.scenarios import SKU, one
-from tests.e2e.stage import ailments, errors_of, inside, is_soon, totals
+from tests.e2e.stage import ailments, errors_of, inside, totals
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,13 +63,19 @@ def test_chart_by_hand_when_a_taint_is_not_the_default_then_no_devices_until_the
 
     with inside(stage.info, key) as cluster:
         install(stage, key, tmp_path, BY_HAND)
-        assert is_soon(lambda: cluster.devices("usual") == [{"gpu": 1}]), cluster.devices("usual")
+        wait_for(lambda: cluster.devices("usual") == [{"gpu": 1}], lambda: cluster.devices("usual"))
         assert cluster.devices("other") == [{}]
-        found = {check: ailment for _, check, ailment in ailments(stage.diagnose(document))}
-        assert "sku=gpu:NoSchedule" in found["nfd-worker-not-tolerating"].remedy
+        remedies: dict[str, str] = {}
+
+        def is_found() -> bool:
+            remedies.update({check: ailment.remedy for _, check, ailment in ailments(stage.diagnose(document))})
+            return "nfd-worker-not-tolerating" in remedies
+
+        wait_for(is_found, lambda: remedies)
+        assert "sku=gpu:NoSchedule" in remedies["nfd-worker-not-tolerating"]
 
         install(stage, key, tmp_path, WITH_WORKERS)
-        assert is_soon(lambda: cluster.devices("other") == [{"gpu": 1}]), cluster.devices("other")
+        wait_for(lambda: cluster.devices("other") == [{"gpu": 1}], lambda: cluster.devices("other"))
 
 
 @pytest.mark.parametrize("cloud", ["aks", *(pytest.param(cloud, marks=pytest.mark.slow) for cloud in ("eks", "gke"))])
