@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import itertools
 import json
 import ssl
-import time
 import urllib.request
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import grpc  # type: ignore[import-untyped] # ships no types
 from google.api_core.exceptions import GoogleAPICallError
@@ -16,9 +18,11 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 
 from gpukube.sandbox import daemon
 from gpukube.sandbox.gke.tokens import ACCESS_TOKEN
+from tests.sandbox.conftest import SPEED
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gpukube.sandbox.daemon import SandboxInfo
 
@@ -29,7 +33,6 @@ LOCATION = f"projects/{PROJECT}/locations/{ZONE}"
 CLUSTER = f"{LOCATION}/clusters/{NAME}"
 Json = dict[str, object]
 DONE = 3
-_PATIENCE_S = 10.0
 _EVERY_S = 0.003
 
 
@@ -64,6 +67,30 @@ def shared(strategy: Literal["TIME_SHARING", "MPS"], clients: int) -> Json:
     return {"gpu_sharing_strategy": strategy, "max_shared_clients_per_gpu": clients}
 
 
+class _Patient:
+    """The client, each of whose calls has time enough on a busy machine: those of Google's own are 20 s.
+
+    Args:
+        client: The real one.
+    """
+
+    def __init__(self, client: wire.ClusterManagerClient) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> object:
+        """A call with a time limit that a stall does not reach, unless it is given one."""
+        found = getattr(self._client, name)
+        return functools.partial(found, timeout=PATIENCE_S) if callable(found) else found
+
+
+@contextlib.contextmanager
+def held(info: SandboxInfo) -> Iterator[None]:
+    """Let the sandbox's time stand nearly still: what takes time does not end before the block does."""
+    daemon.configure(info, speed=0.001)
+    yield
+    daemon.configure(info, speed=SPEED)
+
+
 class Gke:
     """The real client of one emulated cluster.
 
@@ -77,14 +104,15 @@ class Gke:
         self.transport = transport
         self._channel = grpc.insecure_channel(info.gke_grpc) if transport == "grpc" else None
         if self._channel is not None:
-            self.sdk = wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=self._channel))
+            client = wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=self._channel))
         else:
             options = {"api_endpoint": info.gke_url}
-            self.sdk = wire.ClusterManagerClient(
+            client = wire.ClusterManagerClient(
                 credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call] # ships half of its types
                 transport="rest",
                 client_options=options,
             )
+        self.sdk = cast("wire.ClusterManagerClient", _Patient(client))
 
     def close(self) -> None:
         """Close the connections."""
@@ -100,7 +128,7 @@ class Gke:
 
     def begin(self, pool: Json) -> wire.Operation:
         """Begin a creation."""
-        return self.sdk.create_node_pool(request={"parent": CLUSTER, "node_pool": pool}, timeout=10)
+        return self.sdk.create_node_pool(request={"parent": CLUSTER, "node_pool": pool})
 
     def create(self, pool: Json) -> wire.NodePool:
         """Create and wait; gives the pool."""
@@ -114,12 +142,13 @@ class Gke:
 
     def wait(self, operation: wire.Operation) -> wire.Operation:
         """Wait for the end of an operation, good or bad."""
-        until = time.monotonic() + _PATIENCE_S
-        while operation.status != DONE:
-            assert time.monotonic() < until, operation
-            time.sleep(_EVERY_S)
-            operation = self.sdk.get_operation(name=f"{LOCATION}/operations/{operation.name}")
-        return operation
+
+        def look() -> wire.Operation:
+            return self.sdk.get_operation(name=f"{LOCATION}/operations/{operation.name}")
+
+        ended = wait_for(lambda: seen if (seen := look()).status == DONE else None, look, _EVERY_S)
+        assert ended is not None
+        return ended
 
     def succeed(self, operation: wire.Operation) -> wire.Operation:
         """Wait for the good end of an operation."""
@@ -142,24 +171,39 @@ class Gke:
 
     def nodes(self, pool: str = "") -> list[Json]:
         """Nodes of the cluster or of one of its pools, from the address that GetCluster gives."""
+        found = json.loads(self._kube("/api/v1/nodes"))["items"]
+        return [node for node in found if pool in ("", node["metadata"]["labels"]["cloud.google.com/gke-nodepool"])]
+
+    def _kube(self, path: str) -> bytes:
         cluster = self.sdk.get_cluster(name=CLUSTER)
         context = ssl.create_default_context(cafile=self.info.ca_path)
-        url = f"https://{cluster.endpoint}/api/v1/nodes"
-        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {ACCESS_TOKEN}"})
-        with urllib.request.urlopen(request, context=context) as response:  # noqa: S310 - as above
-            found = json.load(response)["items"]
-        return [node for node in found if pool in ("", node["metadata"]["labels"]["cloud.google.com/gke-nodepool"])]
+        request = urllib.request.Request(
+            f"https://{cluster.endpoint}{path}", headers={"Authorization": f"Bearer {ACCESS_TOKEN}"}
+        )
+        with urllib.request.urlopen(request, context=context) as response:  # noqa: S310 - a loopback address
+            found: bytes = response.read()
+        return found
+
+    def version(self) -> str:
+        """The version of the cluster's objects now, for `counts_since`."""
+        found: str = json.loads(self._kube("/api/v1/nodes"))["metadata"]["resourceVersion"]
+        return found
+
+    def counts_since(self, pool: str, version: str, count: int) -> list[int]:
+        """How many nodes a pool had after each that came or went since a version, at which it had `count`."""
+        selector = f"labelSelector=cloud.google.com/gke-nodepool={pool}"
+        lines = self._kube(f"/api/v1/nodes?watch=1&timeoutSeconds=1&resourceVersion={version}&{selector}").splitlines()
+        steps = {"ADDED": 1, "DELETED": -1}
+        moves = [steps.get(json.loads(line)["type"], 0) for line in lines]
+        return list(itertools.accumulate(moves, initial=count))
 
     def devices(self, pool: str, wanted: int | None, nodes: int = 1) -> None:
         """Wait until every node of a pool offers so many devices; None for a resource that nobody ever offered."""
-        until = time.monotonic() + _PATIENCE_S
-        seen: list[object] = []
-        while time.monotonic() < until:
-            seen = [node["status"]["allocatable"].get("nvidia.com/gpu") for node in self.nodes(pool)]  # type: ignore[index]
-            if seen == [None if wanted is None else str(wanted)] * nodes:
-                return
-            time.sleep(0.02)
-        raise AssertionError(seen)
+
+        def seen() -> list[object]:
+            return [node["status"]["allocatable"].get("nvidia.com/gpu") for node in self.nodes(pool)]  # type: ignore[index]
+
+        wait_for(lambda: seen() == [None if wanted is None else str(wanted)] * nodes, seen, 0.02)
 
 
 def add_cluster(info: SandboxInfo, **options: object) -> None:

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.sandbox.gke.clients import CLUSTER, LOCATION, NAME, PROJECT, ZONE, Gke, gpu_pool, mig_pool, pool_of, t4_pool
+from tests.sandbox.gke.clients import (
+    CLUSTER,
+    LOCATION,
+    NAME,
+    PROJECT,
+    ZONE,
+    Gke,
+    gpu_pool,
+    held,
+    mig_pool,
+    pool_of,
+    t4_pool,
+)
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +44,12 @@ def test_list_clusters_when_all_locations_then_those_of_the_project(gke: Gke) ->
 
 
 def test_create_when_it_runs_then_provisioning_and_then_running(gke: Gke) -> None:
-    daemon.configure(gke.info, gkePace={"boot_s": 2000})
-    operation = gke.begin(mig_pool("p"))
-    assert operation.operation_type.name == "CREATE_NODE_POOL"
-    assert operation.status.name in {"PENDING", "RUNNING"}
-    assert operation.target_link.endswith(POOL)
-    assert gke.pool("p").status.name == "PROVISIONING"
+    with held(gke.info):
+        operation = gke.begin(mig_pool("p"))
+        assert operation.operation_type.name == "CREATE_NODE_POOL"
+        assert operation.status.name in {"PENDING", "RUNNING"}
+        assert operation.target_link.endswith(POOL)
+        assert gke.pool("p").status.name == "PROVISIONING"
     ended = gke.succeed(operation)
     assert gke.pool("p").status.name == "RUNNING"
     assert ended.end_time >= ended.start_time
@@ -103,8 +116,7 @@ def test_count_when_the_cluster_is_regional_then_it_is_per_zone(sandbox: daemon.
         sent = t4_pool(name, 2) | {"locations": zones}
         operation = any_client.sdk.create_node_pool(request={"parent": parent, "node_pool": sent})
         path = f"projects/{PROJECT}/locations/us-central1/operations/{operation.name}"
-        while any_client.sdk.get_operation(name=path).status.name != "DONE":
-            pass
+        wait_for(lambda at=path: any_client.sdk.get_operation(name=at).status.name == "DONE")  # type: ignore[misc] # a default binds it
         assert len(_pool_status(sandbox, "wide", name)["nodes"]) == nodes
     assert len(any_client.sdk.get_node_pool(name=f"{parent}/nodePools/all").instance_group_urls) == 3
 
@@ -160,9 +172,10 @@ def test_autoscaling_when_gcloud_sends_it_to_the_cluster_then_the_pool_has_it(gk
 def test_size_when_set_then_nodes_come_and_go(gke: Gke) -> None:
     gke.create(t4_pool("p", 1))
     for count in (3, 0, 1):
-        operation = gke.sdk.set_node_pool_size(request={"name": POOL, "node_count": count})
-        assert operation.operation_type.name == "SET_NODE_POOL_SIZE"
-        assert gke.pool("p").status.name == "RECONCILING"
+        with held(gke.info):
+            operation = gke.sdk.set_node_pool_size(request={"name": POOL, "node_count": count})
+            assert operation.operation_type.name == "SET_NODE_POOL_SIZE"
+            assert gke.pool("p").status.name == "RECONCILING"
         gke.succeed(operation)
         assert gke.pool("p").initial_node_count == count
         assert len(gke.nodes("p")) == count
@@ -170,11 +183,13 @@ def test_size_when_set_then_nodes_come_and_go(gke: Gke) -> None:
 
 def test_management_when_set_then_beside_other_operations(gke: Gke) -> None:
     gke.create(t4_pool("p"))
-    daemon.configure(gke.info, gkePace={"boot_s": 4000})
+    daemon.configure(gke.info, gkePace={"boot_s": 1e6})
     size = gke.sdk.set_node_pool_size(request={"name": POOL, "node_count": 2})
     request = {"name": POOL, "management": {"auto_upgrade": True, "auto_repair": False}}
     gke.succeed(gke.sdk.set_node_pool_management(request=request))
     assert not gke.pool("p").management.auto_repair
+    assert gke.pool("p").status.name == "RECONCILING"
+    daemon.configure(gke.info, speed=1e6)
     gke.succeed(size)
 
 
@@ -227,9 +242,9 @@ def test_etag_when_stale_then_aborted(gke: Gke) -> None:
 
 def test_delete_when_done_then_not_found_and_no_nodes(gke: Gke) -> None:
     gke.create(t4_pool("p"))
-    daemon.configure(gke.info, gkePace={"drain_s": 3000})
-    operation = gke.sdk.delete_node_pool(name=POOL)
-    assert gke.pool("p").status.name == "STOPPING"
+    with held(gke.info):
+        operation = gke.sdk.delete_node_pool(name=POOL)
+        assert gke.pool("p").status.name == "STOPPING"
     gke.succeed(operation)
     assert gke.names() == ["default-pool"]
     assert gke.nodes("p") == []
@@ -253,12 +268,14 @@ def test_operations_when_listed_then_those_of_the_place(gke: Gke) -> None:
 
 def test_cancel_when_an_upgrade_then_aborting_and_done(gke: Gke) -> None:
     gke.create(gpu_pool("p", "g2-standard-4", "nvidia-l4", 1))
-    daemon.configure(gke.info, gkePace={"boot_s": 90_000, "cancel_s": 500})
+    daemon.configure(gke.info, gkePace={"boot_s": 1e9})
     request = {"name": POOL, "machine_type": "g2-standard-8"}
     operation = gke.sdk.update_node_pool(request=request)
     name = f"{LOCATION}/operations/{operation.name}"
-    gke.sdk.cancel_operation(name=name)
-    assert gke.sdk.get_operation(name=name).status.name == "ABORTING"
+    wait_for(lambda: gke.sdk.get_operation(name=name).status.name == "RUNNING")
+    with held(gke.info):
+        gke.sdk.cancel_operation(name=name)
+        assert gke.sdk.get_operation(name=name).status.name == "ABORTING"
     gke.wait(operation)
     assert gke.pool("p").status.name == "RUNNING"
 

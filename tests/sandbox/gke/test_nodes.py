@@ -17,6 +17,7 @@ from gpukube.sandbox.kube.hardware import find_model, fits
 from gpukube.sandbox.kube.pluginconfig import Crash
 from gpukube.sandbox.kube.shapes import GpuShape
 from tests.sandbox.gke.clients import NAME, ZONE, Gke, add_cluster, gpu_pool, mig_pool, pool_of, shared, t4_pool
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +99,7 @@ def test_devices_when_the_plugin_is_opted_out_then_none_and_no_pod_of_it(gke: Gk
     gke.create(t4_pool("q"))
     gke.devices("q", 1)
     gke.devices("p", None)
-    owners = {pod["spec"]["nodeName"]: pod["metadata"]["name"] for pod in _get(gke, "pods")}  # type: ignore[index]
+    owners = {pod["spec"].get("nodeName"): pod["metadata"]["name"] for pod in _get(gke, "pods")}  # type: ignore[attr-defined, index]  # JSON
     assert _name(gke, "p") not in owners
     assert owners[_name(gke, "q")].startswith("nvidia-gpu-device-plugin-small-cos-")
 
@@ -200,7 +201,10 @@ def test_foreign_plugin_when_it_is_there_then_both_run_on_the_node(sandbox: Sand
     one_client.create(t4_pool("p"))
     one_client.devices("p", 1)
     node = _name(one_client, "p")
-    assert len([one for one in _get(one_client, "pods") if one["spec"]["nodeName"] == node]) == 2  # type: ignore[index]
+    wait_for(
+        lambda: len([one for one in _get(one_client, "pods") if one["spec"].get("nodeName") == node]) == 2,  # type: ignore[attr-defined]
+        lambda: _get(one_client, "pods"),
+    )
 
 
 def test_deny_when_rbac_refuses_then_the_cluster_does(gke: Gke) -> None:

@@ -301,7 +301,10 @@ def test_size_when_autoscaled_or_negative_then_400(gke: Gke) -> None:
 def test_token_when_it_is_not_the_dummy_then_401(gke: Gke) -> None:
     if gke.transport == "rest":
         answer = httpx.get(
-            f"{gke.info.gke_url}/v1/{CLUSTER}", headers={"Authorization": "Bearer ya29.real"}, trust_env=False
+            f"{gke.info.gke_url}/v1/{CLUSTER}",
+            headers={"Authorization": "Bearer ya29.real"},
+            trust_env=False,
+            timeout=60,
         )
         assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
         return
@@ -326,7 +329,7 @@ JSON_MISTAKES = {
 def test_rest_when_the_body_does_not_fit_then_400(sandbox: SandboxInfo, case: tuple[bytes, str]) -> None:
     daemon.add_gke_cluster(sandbox, PROJECT, ZONE, NAME)
     body, start = case
-    answer = httpx.post(f"{sandbox.gke_url}/v1/{CLUSTER}/nodePools", content=body, trust_env=False)
+    answer = httpx.post(f"{sandbox.gke_url}/v1/{CLUSTER}/nodePools", content=body, trust_env=False, timeout=60)
     error = answer.json()["error"]
     assert (answer.status_code, error["status"], error["errors"][0]["reason"]) == (
         400,
@@ -337,7 +340,7 @@ def test_rest_when_the_body_does_not_fit_then_400(sandbox: SandboxInfo, case: tu
 
 
 def test_rest_when_the_path_is_none_then_404(sandbox: SandboxInfo) -> None:
-    answer = httpx.get(f"{sandbox.gke_url}/v1/nonsense", trust_env=False)
+    answer = httpx.get(f"{sandbox.gke_url}/v1/nonsense", trust_env=False, timeout=60)
     assert (answer.status_code, answer.json()["error"]["status"]) == (404, "NOT_FOUND")
 
 

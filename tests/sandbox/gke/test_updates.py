@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.sandbox.gke.clients import CLUSTER, LOCATION, Gke, gpu_pool, t4_pool
+from tests.sandbox.gke.clients import CLUSTER, Gke, gpu_pool, held, t4_pool
 
 if TYPE_CHECKING:
     from tests.sandbox.gke.clients import Json
@@ -54,9 +54,9 @@ def test_update_when_the_pool_is_unknown_then_404(gke: Gke) -> None:
 
 def test_update_when_another_runs_then_refused_and_afterwards_taken(gke: Gke) -> None:
     gke.create(l4_pool())
-    daemon.configure(gke.info, gkePace={"boot_s": 4000})
-    running = gke.sdk.update_node_pool(request={"name": POOL, "image_type": "UBUNTU_CONTAINERD"})
-    code, text = gke.refused(lambda: gke.update("p", labels={"labels": {"a": "b"}}))
+    with held(gke.info):
+        running = gke.sdk.update_node_pool(request={"name": POOL, "image_type": "UBUNTU_CONTAINERD"})
+        code, text = gke.refused(lambda: gke.update("p", labels={"labels": {"a": "b"}}))
     assert (code, running.name in text) == ("FAILED_PRECONDITION", True)
     gke.succeed(running)
     assert gke.update("p", labels={"labels": {"a": "b"}}).config.labels == {"a": "b"}
@@ -86,12 +86,9 @@ def test_upgrade_settings_when_updated_then_as_a_whole_and_no_node_moves(gke: Gk
 @pytest.mark.parametrize(("surge", "unavailable"), [(1, 0), (0, 1)])
 def test_roll_when_there_is_a_surge_then_never_fewer_nodes(gke: Gke, surge: int, unavailable: int) -> None:
     gke.create(l4_pool(2) | {"upgrade_settings": {"max_surge": surge, "max_unavailable": unavailable}})
-    before = names(gke)
-    daemon.configure(gke.info, gkePace={"boot_s": 3000, "drain_s": 3000})
-    running = gke.sdk.update_node_pool(request={"name": POOL, "disk_size_gb": 200})
-    counts = set()
-    while gke.sdk.get_operation(name=f"{LOCATION}/operations/{running.name}").status.name != "DONE":
-        counts.add(len(names(gke)))
+    before, version = names(gke), gke.version()
+    gke.update("p", disk_size_gb=200)
+    counts = gke.counts_since("p", version, 2)
     assert (min(counts) < 2, max(counts) > 2) == (not surge, bool(surge))
     assert len(names(gke)) == 2
     assert not set(before) & set(names(gke))
@@ -99,13 +96,13 @@ def test_roll_when_there_is_a_surge_then_never_fewer_nodes(gke: Gke, surge: int,
 
 def test_sharing_when_updated_then_only_new_nodes_have_its_labels(gke: Gke) -> None:
     gke.create(t4_pool("p", 2))
-    daemon.configure(gke.info, gkePace={"boot_s": 3000})
     old = names(gke)
     sharing = {"gpu_sharing_strategy": "TIME_SHARING", "max_shared_clients_per_gpu": 4}
     accelerator = {"accelerator_type": "nvidia-tesla-t4", "accelerator_count": 1, "gpu_sharing_config": sharing}
-    running = gke.sdk.update_node_pool(request={"name": POOL, "accelerators": [accelerator]})
     label = "cloud.google.com/gke-gpu-sharing-strategy"
-    assert [label in node["metadata"]["labels"] for node in gke.nodes("p")] == [False, False]  # type: ignore[index]  # a node
+    with held(gke.info):
+        running = gke.sdk.update_node_pool(request={"name": POOL, "accelerators": [accelerator]})
+        assert [label in node["metadata"]["labels"] for node in gke.nodes("p")] == [False, False]  # type: ignore[index]  # a node
     gke.succeed(running)
     assert [node["metadata"]["labels"][label] for node in gke.nodes("p")] == ["time-sharing"] * 2  # type: ignore[index]  # as above
     assert not set(old) & set(names(gke))
