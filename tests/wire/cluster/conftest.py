@@ -80,7 +80,14 @@ def serving(
     """Serve an application from a thread; gives its address and its event loop."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else 40 ms an answer
-    config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=0, ws="none")
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        lifespan="off",
+        timeout_graceful_shutdown=0,
+        timeout_keep_alive=600,  # longer than any client's pool keeps a connection: none is closed under its hands
+        ws="none",
+    )
     if tls:
         config.ssl_certfile, config.ssl_keyfile = tls.certificate, str(tls.key)
     server = uvicorn.Server(config)
