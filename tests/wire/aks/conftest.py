@@ -36,7 +36,7 @@ def connect(sandbox: SandboxInfo) -> Iterator[Connect]:
     """Connect to a cluster of the sandbox as the engine does; closed after the test."""
     made: list[AksCloud] = []
 
-    def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 10.0) -> AksCloud:
+    def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 60.0) -> AksCloud:
         settings = Settings({"aks": sandbox.arm_url}, sandbox=True, request_timeout_s=timeout_s)
         cloud = AksProvider().connect(cluster, settings)
         assert isinstance(cloud, AksCloud)

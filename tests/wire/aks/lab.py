@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import ssl
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.values import Ownership, Promise
 from gpukube_aks import AksProvider
 from tests.builders import CLUSTER
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from gpukube.core.values import Change, Desired, Observed, Operation, Target
@@ -30,7 +30,6 @@ __all__ = ["ADVERTISER", "CONFIG", "PROVIDER", "Lab", "desire", "kube_client", "
 PROVIDER = AksProvider()
 CONFIG = "nvidia.com/device-plugin.config"
 ADVERTISER = "gpukube.io/advertiser"
-LOOKS = 1000
 CALLS = 5
 
 
@@ -51,14 +50,13 @@ class Lab:
     made: int = 0
 
     def finish(self, operation: Operation) -> None:
-        for _ in range(LOOKS):
+        def is_done() -> bool:
             progress = self.cloud.poll(operation)
             if progress.error is not None:
                 raise progress.error
-            if progress.done:
-                return
-            time.sleep(0.005)
-        pytest.fail(f"{operation} does not end")
+            return progress.done
+
+        wait_for(is_done, lambda: f"{operation} does not end", every_s=0.005)
 
     def create(self, target: Target) -> Observed:
         self.finish(self.cloud.send(desire(target).create))
@@ -85,12 +83,15 @@ class Lab:
 
     def settled(self, name: str) -> dict[str, Node]:
         """The nodes, once there are as many as the pool says, each with the labels and taints that the pool says."""
-        for _ in range(LOOKS):
+        seen: list[dict[str, Node]] = []
+
+        def has_followed() -> bool:
             observed, nodes = self.find(name), self.nodes(name)
-            if len(nodes) == observed.nodes and all(agrees(node, observed) for node in nodes.values()):
-                return nodes
-            time.sleep(0.005)
-        pytest.fail(f"the nodes of {name} do not follow the pool")
+            seen[:] = [nodes]
+            return len(nodes) == observed.nodes and all(agrees(node, observed) for node in nodes.values())
+
+        wait_for(has_followed, lambda: f"the nodes of {name} do not follow the pool: {seen}", every_s=0.005)
+        return seen[0]
 
     def bring_about(self, desired: Desired) -> list[Change]:
         """Do what the engine does, and give the changes that the first look found."""
@@ -117,7 +118,7 @@ def kube_client(cloud: AksCloud) -> httpx.Client:
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
     headers = {"Authorization": f"Bearer {user['token']}"}
     context = ssl.create_default_context(cadata=authority)
-    return httpx.Client(base_url=cluster["server"], verify=context, trust_env=False, headers=headers)
+    return httpx.Client(base_url=cluster["server"], verify=context, trust_env=False, headers=headers, timeout=60)
 
 
 def agrees(node: Node, observed: Observed) -> bool:

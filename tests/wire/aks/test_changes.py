@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -317,7 +317,7 @@ def test_edit_of_many_fields_when_nodes_roll_too_then_the_rolls_come_last_and_al
     target = lab.fresh("plain")
     newer = replace(target, kubernetes_version="1.34", image="Ubuntu2404", upgrade=Upgrade(max_surge="2"))
     desired = desire(replace(newer, nodes=fixed(3), labels={"team": "b"}))
-    sent = len(daemon.requests_since(lab.info))
+    sent = cast("int", daemon.requests_since(lab.info)[-1]["index"])
     lab.bring_about(desired)
     puts = [entry for entry in daemon.requests_since(lab.info, sent) if entry["method"] == "PUT"]
 

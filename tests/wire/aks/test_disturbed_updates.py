@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from gpukube.errors import CapacityError, CloudError, Conflict, GpukubeError, Qu
 from gpukube.provider import BUSY, MOVED
 from gpukube.sandbox import daemon
 from tests.builders import make_target
+from tests.waiting import wait_for
 from tests.wire.aks.lab import PROVIDER, desire, properties_of
 
 if TYPE_CHECKING:
@@ -178,7 +180,7 @@ def test_update_when_somebody_changed_the_pool_then_his_change_stays(
 def test_update_when_another_pool_of_the_cluster_changes_then_busy_and_later_done(
     cloud: AksCloud, follow: Follow, live: Observed, sandbox: SandboxInfo
 ) -> None:
-    daemon.configure(sandbox, speed=1.0)
+    daemon.configure(sandbox, speed=0.01)
     other = cloud.send(desire(replace(BEFORE, name="other", pool="other")).create)
     with pytest.raises(Conflict) as caught:
         cloud.send(first_request(AFTER, live))
@@ -213,7 +215,7 @@ def test_update_when_the_pool_is_gone_then_moved_and_the_next_look_says_so(
 def test_deletion_when_it_runs_then_the_pool_is_deleting(
     cloud: AksCloud, follow: Follow, live: Observed, sandbox: SandboxInfo
 ) -> None:
-    daemon.configure(sandbox, speed=1.0)
+    daemon.configure(sandbox, speed=0.01)
     operation = cloud.send(PROVIDER.delete_request(desire(BEFORE).target.cluster, live))
     going = find(cloud)
     plan = plan_pool(PROVIDER, desire(BEFORE), cloud.pools())
@@ -231,11 +233,21 @@ def test_budget_of_puts_when_spent_then_waited_for_as_told(
     cloud: AksCloud, follow: Follow, sandbox: SandboxInfo
 ) -> None:
     """Twenty at once, then one a minute (docs: aks/quotas-skus-regions); the SDK waits out Retry-After."""
-    daemon.configure(sandbox, speed=50.0, pace={"accept_s": 0, "settle_s": 0})
-    for turn in range(22):
+    turns = itertools.count(1)
+
+    def put() -> int:
+        turn = next(turns)
         target = replace(BEFORE, labels={"team": f"t{turn}"})
         assert follow(cloud, cloud.send(first_request(target, find(cloud)))).done
-    answers = [entry["status"] for entry in daemon.requests_since(sandbox) if entry["method"] == "PUT"]
+        return turn
 
-    assert answers.count(200) == 22
-    assert 429 in answers
+    def answers() -> list[object]:
+        return [entry["status"] for entry in daemon.requests_since(sandbox) if entry["method"] == "PUT"]
+
+    daemon.configure(sandbox, speed=0.001, pace={"accept_s": 0, "settle_s": 0})  # nothing is added meanwhile
+    while put() < 19:  # the creation was the first of twenty
+        assert 429 not in answers()
+    daemon.configure(sandbox, speed=30.0)
+    wait_for(lambda: (put(), 429 in answers())[1], answers)
+
+    assert answers().count(200) == next(turns) - 1 >= 20

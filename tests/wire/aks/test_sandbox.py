@@ -234,7 +234,7 @@ def test_delete_when_the_pool_changed_since_it_was_read_is_refused(
 
 
 def test_second_pool_when_the_cluster_is_busy_is_a_conflict(cloud: AksCloud, sandbox: SandboxInfo) -> None:
-    daemon.configure(sandbox, speed=1.0)
+    daemon.configure(sandbox, speed=0.01)
     cloud.send(desire(MIG).create)
 
     with pytest.raises(Conflict) as caught:
@@ -244,7 +244,7 @@ def test_second_pool_when_the_cluster_is_busy_is_a_conflict(cloud: AksCloud, san
 
 
 def test_cluster_when_a_background_job_runs_is_busy(cloud: AksCloud, sandbox: SandboxInfo) -> None:
-    daemon.add_fault(sandbox, "background", cluster="train", seconds=100000, state="Updating")
+    daemon.add_fault(sandbox, "background", cluster="train", seconds=1e9, state="Updating")
 
     assert cloud.identify().ready
     with pytest.raises(Conflict):
@@ -463,4 +463,6 @@ def get_nodes(document: dict[str, list[dict[str, dict[str, str]]]]) -> int:
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
     context = ssl.create_default_context(cadata=authority)
     headers = {"Authorization": f"Bearer {user['token']}"}
-    return httpx.get(f"{cluster['server']}/api/v1/nodes", headers=headers, verify=context, trust_env=False).status_code
+    return httpx.get(
+        f"{cluster['server']}/api/v1/nodes", headers=headers, verify=context, trust_env=False, timeout=60
+    ).status_code

@@ -36,7 +36,7 @@ def connect(sandbox: SandboxInfo) -> Iterator[Connect]:
     """Connect to a cluster of the sandbox as the engine does; closed after the test."""
     made: list[EksCloud] = []
 
-    def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 10.0) -> EksCloud:
+    def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 60.0) -> EksCloud:
         settings = Settings({"eks": sandbox.aws_url}, sandbox=True, request_timeout_s=timeout_s)
         cloud = EksProvider().connect(cluster, settings)
         assert isinstance(cloud, EksCloud)

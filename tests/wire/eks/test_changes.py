@@ -5,7 +5,6 @@ A row without an edit here is a failure, and so is a native member without one.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +21,7 @@ from gpukube_eks.native import EXCLUSIVE, NATIVE, field_of
 from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG
 from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, UNTAG, UPDATE_VERSION, find_row
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 PROVIDER = EksProvider()
 SPEED = 4000.0
-DEADLINE_S = 20.0
 CALLS = 5
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/another"
 
@@ -266,11 +265,14 @@ def find(cloud: Cloud, target: Target) -> Observed:
 
 
 def finish(cloud: Cloud, request: Request) -> None:
-    operation, until = cloud.send(request), time.monotonic() + DEADLINE_S
-    while not (progress := cloud.poll(operation)).done:
+    operation = cloud.send(request)
+
+    def is_done() -> bool:
+        progress = cloud.poll(operation)
         assert progress.error is None, progress.error
-        assert time.monotonic() < until, progress
-        time.sleep(0.01)
+        return progress.done
+
+    wait_for(is_done, lambda: cloud.poll(operation))
 
 
 def nodes(info: SandboxInfo, target: Target) -> list[str]:

@@ -350,7 +350,7 @@ def test_pool_when_deleted_is_deleting_and_then_planned_again(
     sandbox: SandboxInfo, cloud: EksCloud, follow: Follow
 ) -> None:
     make(cloud, follow)
-    daemon.configure(sandbox, speed=1)
+    daemon.configure(sandbox, speed=0.01)
     operation = cloud.send(PROVIDER.delete_request(CLUSTER, find(cloud)))
 
     assert (find(cloud).state, find(cloud).status) == ("deleting", "DELETING")

@@ -269,7 +269,7 @@ def test_create_when_refused_at_once_is_our_class(sandbox: SandboxInfo, cloud: E
 
 
 def test_delete_when_the_group_is_being_made_is_busy(sandbox: SandboxInfo, cloud: EksCloud) -> None:
-    daemon.configure(sandbox, speed=1)
+    daemon.configure(sandbox, speed=0.01)
     cloud.send(wanted(cloud, eks_target(T4)).create)
 
     with pytest.raises(Conflict) as caught:
@@ -399,7 +399,9 @@ def test_kubeconfig_when_used_is_let_in(cloud: EksCloud) -> None:
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
     headers = {"Authorization": f"Bearer {document['users'][0]['user']['token']}"}
 
-    with httpx.Client(verify=ssl.create_default_context(cadata=authority), headers=headers, trust_env=False) as client:
+    with httpx.Client(
+        verify=ssl.create_default_context(cadata=authority), headers=headers, trust_env=False, timeout=60
+    ) as client:
         answer = client.get(f"{cluster['server']}/api/v1/nodes")
 
     assert answer.status_code == 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ from gpukube.core.values import ClusterRef, Settings
 from gpukube.sandbox import daemon
 from gpukube_gke.client import GkeCloud
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     Connect = Callable[..., GkeCloud]
 
 SPEED = 5000.0
-DEADLINE_S = 20.0
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def connect(sandbox: SandboxInfo, transport: str) -> Iterator[Connect]:
     """Connect to a cluster of the sandbox as the engine does; closed after the test."""
     made: list[GkeCloud] = []
 
-    def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 10.0) -> GkeCloud:
+    def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 60.0) -> GkeCloud:
         endpoints = {"gke": sandbox.gke_url} | ({"gke-grpc": sandbox.gke_grpc} if transport == "grpc" else {})
         cloud = PROVIDER.connect(cluster, Settings(endpoints, sandbox=True, request_timeout_s=timeout_s))
         assert isinstance(cloud, GkeCloud)
@@ -83,7 +82,7 @@ def edited_sandbox(edited_world: SandboxInfo) -> SandboxInfo:
 def connected(edited_world: SandboxInfo) -> Iterator[GkeCloud]:
     """Connect by gRPC; that REST does the same is for the contract to show."""
     endpoints = {"gke": edited_world.gke_url, "gke-grpc": edited_world.gke_grpc}
-    cloud = PROVIDER.connect(CLUSTER, Settings(endpoints, sandbox=True, request_timeout_s=10.0))
+    cloud = PROVIDER.connect(CLUSTER, Settings(endpoints, sandbox=True, request_timeout_s=60.0))
     assert isinstance(cloud, GkeCloud)
     yield cloud
     cloud.close()
@@ -97,13 +96,6 @@ def living(edited_sandbox: SandboxInfo, connected: GkeCloud) -> Iterator[GkeClou
     daemon.configure(edited_sandbox, speed=EDITED_SPEED)
     for pool in connected.pools():
         if pool.state == "deleting":
-            _wait_until_gone(connected, pool.name)
+            wait_for(lambda name=pool.name: connected.pool(name) is None, lambda name=pool.name: name)  # type: ignore[misc]  # a default binds it
         elif pool.owner:
             daemon.tamper(edited_sandbox, "train", pool.name, delete=True)
-
-
-def _wait_until_gone(cloud: GkeCloud, name: str) -> None:
-    until = time.monotonic() + DEADLINE_S
-    while cloud.pool(name) is not None:
-        assert time.monotonic() < until, name
-        time.sleep(0.01)

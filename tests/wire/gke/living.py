@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, cast
 
+from gpukube.cluster.kube import connect_kube
+from gpukube.cluster.sighting import look
+from gpukube.cluster.verify import prove_pool
 from gpukube.core.diff import diff_fields
 from gpukube.core.plan import plan_pool
 from gpukube.sandbox import daemon
 from tests.unit.gpukube_gke.edits import native_fields
 from tests.unit.gpukube_gke.targets import PROVIDER, desire
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
+    from gpukube.cluster.proof import PoolProof
     from gpukube.core.values import ClassifiedChange, Desired, Observed, Operation, Request, Target
     from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_gke.client import GkeCloud
 
-__all__ = ["bring_about", "create", "find", "finish", "first_request", "machines", "moved", "planned"]
+__all__ = ["bring_about", "create", "find", "finish", "first_request", "machines", "moved", "planned", "prove"]
 
-DEADLINE_S = 20.0
 CALLS = 16
 UNTOLD = {"etag", "status", "instanceGroupUrls", "autoscaling.enabled"}
 """What the service writes by itself; an autoscaler that comes or goes is told by its bounds."""
@@ -26,12 +29,14 @@ UNTOLD = {"etag", "status", "instanceGroupUrls", "autoscaling.enabled"}
 
 def finish(cloud: GkeCloud, operation: Operation) -> None:
     """Wait; raises what it ends with."""
-    until = time.monotonic() + DEADLINE_S
-    while not (progress := cloud.poll(operation)).done:
+
+    def is_done() -> bool:
+        progress = cloud.poll(operation)
         if progress.error:
             raise progress.error
-        assert time.monotonic() < until, progress
-        time.sleep(0.005)
+        return progress.done
+
+    wait_for(is_done, lambda: cloud.poll(operation), every_s=0.005)
 
 
 def create(cloud: GkeCloud, target: Target) -> Desired:
@@ -76,3 +81,18 @@ def machines(info: SandboxInfo, pool: str = "edited") -> list[str]:
     clusters = cast("list[dict[str, list[dict[str, object]]]]", daemon.status(info)["clusters"])
     (found,) = [one for cluster in clusters for one in cluster["pools"] if one["name"] == pool]
     return cast("list[str]", found["nodes"])
+
+
+def prove(cloud: GkeCloud, desired: Desired) -> PoolProof:
+    """Look at the nodes until they show what was promised."""
+    kube = connect_kube(cloud.kube_access(), 60.0)
+
+    def proof() -> PoolProof:
+        return prove_pool(desired, look(kube))
+
+    try:
+        found = wait_for(lambda: seen if (seen := proof()).status == "proven" else None, proof, every_s=0.05)
+    finally:
+        kube.close()
+    assert found is not None
+    return found

@@ -5,27 +5,22 @@ Runs over the table of edits, which has one for every row of the updatability ta
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.kube import connect_kube
-from gpukube.cluster.sighting import look
-from gpukube.cluster.verify import prove_pool
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
 from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS
 from tests.unit.gpukube_gke.edits import EDITS, Edit
 from tests.unit.gpukube_gke.targets import PROVIDER, desire
-from tests.wire.gke.living import bring_about, create, find, machines, moved, planned
+from tests.wire.gke.living import bring_about, create, find, machines, moved, planned, prove
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_gke.client import GkeCloud
 
 MUTABLE = ("in-place", "disruptive")
-DEADLINE_S = 20.0
 
 
 def names_of(edits: dict[str, Edit], *kinds: str) -> list[str]:
@@ -105,13 +100,5 @@ def test_sharing_when_changed_is_proven_on_the_new_nodes(living: GkeCloud, name:
     create(living, EDITS[name].base)
     desired = desire(EDITS[name].target)
     bring_about(living, desired)
-    kube = connect_kube(living.kube_access(), 10.0)
-    until = time.monotonic() + DEADLINE_S
-    proof = prove_pool(desired, look(kube))
-    while proof.status != "proven":
-        assert time.monotonic() < until, proof
-        time.sleep(0.05)
-        proof = prove_pool(desired, look(kube))
-    kube.close()
 
-    assert proof.total == {"nvidia.com/gpu": devices}
+    assert prove(living, desired).total == {"nvidia.com/gpu": devices}

@@ -96,7 +96,7 @@ def test_change_when_somebody_was_quicker_leaves_theirs_alone(
     desired = desire(EDITS[name].target)
     request = first_request(living, desired)
     management = {"auto_upgrade": True, "auto_repair": theirs["autoRepair"]}
-    started = other.set_node_pool_management(request={"name": POOL, "management": management})
+    started = other.set_node_pool_management(request={"name": POOL, "management": management}, timeout=60)
     finish(living, Operation("edited", "update", started.name))
     with pytest.raises(Conflict) as caught:
         living.send(request)
@@ -108,7 +108,7 @@ def test_change_when_somebody_was_quicker_leaves_theirs_alone(
 
 def test_change_when_the_pool_is_at_work_is_busy(edited_sandbox: SandboxInfo, living: GkeCloud) -> None:
     create(living, BASE)
-    daemon.configure(edited_sandbox, speed=1.0)
+    daemon.configure(edited_sandbox, speed=0.01)
     living.send(first_request(living, desire(EDITS["image"].target)))
     assert find(living).state == "busy"
     with pytest.raises(Conflict) as caught:
@@ -137,7 +137,7 @@ def test_change_when_the_nodes_do_not_come_is_told_and_the_pool_is_left_alone(
 
 def test_change_when_it_takes_long_is_waited_for(edited_sandbox: SandboxInfo, living: GkeCloud) -> None:
     create(living, BASE)
-    daemon.add_fault(edited_sandbox, "operation", seconds=1e6, pool="edited", kind="UPGRADE_NODES")
+    daemon.add_fault(edited_sandbox, "operation", seconds=1e7, pool="edited", kind="UPGRADE_NODES")
     operation = living.send(first_request(living, desire(EDITS["labels, another"].target)))
     assert not living.poll(operation).done
     daemon.configure(edited_sandbox, speed=1e8)
@@ -148,7 +148,7 @@ def test_change_when_it_takes_long_is_waited_for(edited_sandbox: SandboxInfo, li
 
 def test_pool_when_it_is_going_is_seen_as_such(edited_sandbox: SandboxInfo, living: GkeCloud) -> None:
     create(living, BASE)
-    daemon.configure(edited_sandbox, speed=1.0)
+    daemon.configure(edited_sandbox, speed=0.01)
     living.send(PROVIDER.delete_request(CLUSTER, find(living)))
 
     assert find(living).state == "deleting"
@@ -171,7 +171,7 @@ def test_label_of_somebody_when_it_is_drift_goes_and_ours_stay(
     desired = create(living, BASE)
     labels = {**find(living).labels, "theirs": "1"}
     del labels["team"]
-    started = other.update_node_pool(request={"name": POOL, "labels": {"labels": labels}})
+    started = other.update_node_pool(request={"name": POOL, "labels": {"labels": labels}}, timeout=60)
     finish(living, Operation("edited", "update", started.name))
     calls = bring_about(living, desired)
 
@@ -201,7 +201,7 @@ def test_bounds_when_they_are_of_the_whole_pool_stay_so(living: GkeCloud, other:
     base = replace(BASE, nodes=Nodes(0, 0, 4, autoscaled=True), zones=("us-central1-a", "us-central1-b"))
     create(living, base)
     scaling = {"enabled": True, "total_max_node_count": 3}
-    started = other.set_node_pool_autoscaling(request={"name": POOL, "autoscaling": scaling})
+    started = other.set_node_pool_autoscaling(request={"name": POOL, "autoscaling": scaling}, timeout=60)
     finish(living, Operation("edited", "update", started.name))
     finish(living, living.send(PROVIDER.scale_request(CLUSTER, find(living), Nodes(1, 1, 5, autoscaled=True))))
 
@@ -250,7 +250,7 @@ TARGETS = st.builds(
 
 
 @given(before=TARGETS, after=TARGETS)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_pools_when_many_things_change_at_once_converge(
     edited_sandbox: SandboxInfo, living: GkeCloud, before: Target, after: Target
 ) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.kube import connect_kube
-from gpukube.cluster.sighting import look
-from gpukube.cluster.verify import prove_pool
 from gpukube.core.values import Nodes
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from tests.unit.gpukube_gke.targets import desire, gke_target
+from tests.wire.gke.living import prove
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
     Follow = Callable[[GkeCloud, Operation], Progress]
 
-DEADLINE_S = 20.0
 CUT = MigCut("1g.5gb", "single")
 POOLS = {
     7: gke_target("a2-highgpu-1g", sharing=Sharing(CUT)),
@@ -45,12 +41,4 @@ def test_pool_when_its_nodes_are_up_shows_the_devices_promised(
 
     assert desired.ownership.advertiser == "cloud"
     assert desired.promise.total(desired.promise.nodes.count) == {"nvidia.com/gpu": devices}
-    kube = connect_kube(cloud.kube_access(), 10.0)
-    until = time.monotonic() + DEADLINE_S
-    proof = prove_pool(desired, look(kube))
-    while proof.status != "proven":
-        assert time.monotonic() < until, proof
-        time.sleep(0.05)
-        proof = prove_pool(desired, look(kube))
-    kube.close()
-    assert proof.total == {"nvidia.com/gpu": devices}
+    assert prove(cloud, desired).total == {"nvidia.com/gpu": devices}
