@@ -201,6 +201,8 @@ class AksService:
         if victim is None or not victim.is_running or victim.pool != pool.name or victim.kind == "Canceling":
             message = f"There is no operation in progress on agent pool {name} to be aborted."
             raise refuse("OperationNotAllowed", message, status=409)
+        if victim.task is not None:
+            victim.task.cancel()  # at once: before the abort gets its turn the operation could end, and hide it
         pool.state = "Canceling"
         pool.touch()
         abort = self._new_operation(cluster, pool, "Canceling")
