@@ -66,7 +66,7 @@ class LoggedRequest:
         status: 0 until answered, and for ever when the connection was cut.
         body: Body of a request to ARM, AWS or GKE, JSON or form; for other bodies only the digest is kept.
         fault: Actions of the faults that struck it, joined by "+".
-        seconds: Wall seconds until it was answered; 0 while it runs.
+        seconds: Wall seconds until it was answered, however the date was set meanwhile; 0 while it runs.
     """
 
     index: int
@@ -164,7 +164,7 @@ class Watched:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        entry = self._log.add(self._service, scope)
+        entry, began = self._log.add(self._service, scope), time.monotonic()
         received = await _read_body(receive)
         _note_body(entry, received.body)
         target = f"{scope['path']}?{scope['query_string'].decode()}{_action_of(scope, received.body)}"
@@ -176,7 +176,7 @@ class Watched:
             await self._strike(faults[-1], scope, received, answer)
         else:
             await self._app(scope, received, answer.pass_on)
-        entry.seconds = time.time() - entry.at
+        entry.seconds = time.monotonic() - began
 
     async def _strike(self, fault: Fault, scope: Scope, received: _Received, answer: _Sender) -> None:
         match fault.action:
