@@ -60,8 +60,9 @@ _RETRY_FIRST_EMULATED_S: Final = 0.05
 _RETRY_FACTOR: Final = 2.0
 _RETRY_MOST_S: Final = 20.0
 _RETRY_TOTAL_S: Final = 120.0
-_RETRY_TOTAL_EMULATED_S: Final = 5.0
-"""A port of this machine that does not answer will not answer in two minutes either."""
+_REPEATS_EMULATED: Final = 7
+"""A port of this machine that does not answer in so many tries, some seconds, will not in two minutes either. Counted,
+because on a machine that stands still for a while the seconds pass without a try."""
 _READY: Final = frozenset({"RUNNING", "RECONCILING", "DEGRADED"})
 _AGENT: Final = f"gpukube/{__version__}"
 
@@ -157,10 +158,7 @@ class GkeCloud:
         self._sdk: GkeSdk | None = None
         self._native: Mapping[str, object] | None = None
         self._lock = threading.Lock()
-        first = _RETRY_FIRST_EMULATED_S if endpoint.is_emulated else _RETRY_FIRST_S
-        total = _RETRY_TOTAL_EMULATED_S if endpoint.is_emulated else _RETRY_TOTAL_S
-        self._repeat = Retry(is_passing, first, _RETRY_MOST_S, _RETRY_FACTOR, total)
-        self._once = Retry(is_throttled, first, _RETRY_MOST_S, _RETRY_FACTOR, total)
+        self._is_emulated = endpoint.is_emulated
 
     def identify(self) -> ClusterFacts:
         """Check the project, and that the cluster is there and takes pools."""
@@ -185,7 +183,7 @@ class GkeCloud:
         """List every pool of the cluster; the answer has no pages."""
         request = wire.ListNodePoolsRequest(parent=cluster_name(self._cluster))
         with explained(self._cluster.key):
-            found = self._client().list_node_pools(request, retry=self._repeat, timeout=self._timeout)
+            found = self._client().list_node_pools(request, retry=self._retry(is_passing), timeout=self._timeout)
             return tuple(observe_pool(_json(pool)) for pool in found.node_pools)
 
     def complete(self, desired: Desired) -> Desired:
@@ -219,7 +217,7 @@ class GkeCloud:
         if request.operation in _UNGUARDED:
             self._require_unmoved(pool, str(params.pop("etag", "")))
         read, verb = _WRITES[request.operation]
-        retry = self._repeat if verb == "delete" else self._once
+        retry = self._retry(is_passing if verb == "delete" else is_throttled)
         with explained(self._where(pool)):
             message = read(json.dumps(params))
             call: Callable[..., wire.Operation] = getattr(self._client(), request.operation)
@@ -238,7 +236,7 @@ class GkeCloud:
             name = operation_name(self._cluster, operation.handle)
             with explained(where), contextlib.suppress(NotFound):
                 request = wire.GetOperationRequest(name=name)
-                found = self._client().get_operation(request, retry=self._repeat, timeout=self._timeout)
+                found = self._client().get_operation(request, retry=self._retry(is_passing), timeout=self._timeout)
                 return operation_progress(_json(found), where)
         return pool_progress(operation, self._read_pool(operation.pool), where)
 
@@ -257,6 +255,17 @@ class GkeCloud:
     def _timeout(self) -> float:
         return self._settings.request_timeout_s
 
+    def _retry(self, passes: Callable[[BaseException], bool]) -> Retry:
+        """Make the retry of one call."""
+        if not self._is_emulated:
+            return Retry(passes, _RETRY_FIRST_S, _RETRY_MOST_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
+        left = iter(range(_REPEATS_EMULATED))
+
+        def passes_still(error: BaseException) -> bool:
+            return passes(error) and next(left, None) is not None
+
+        return Retry(passes_still, _RETRY_FIRST_EMULATED_S, _RETRY_MOST_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
+
     def _client(self) -> GkeSdk:
         with self._lock:
             if self._sdk is None:
@@ -269,7 +278,7 @@ class GkeCloud:
     def _read_cluster(self) -> Mapping[str, object]:
         request = wire.GetClusterRequest(name=cluster_name(self._cluster))
         with explained(self._cluster.key):
-            found = self._client().get_cluster(request, retry=self._repeat, timeout=self._timeout)
+            found = self._client().get_cluster(request, retry=self._retry(is_passing), timeout=self._timeout)
             self._native = _json(found)
         return self._native
 
@@ -288,7 +297,9 @@ class GkeCloud:
         request = wire.GetNodePoolRequest(name=pool_name(self._cluster, name))
         with explained(self._where(name)):
             try:
-                return _json(self._client().get_node_pool(request, retry=self._repeat, timeout=self._timeout))
+                return _json(
+                    self._client().get_node_pool(request, retry=self._retry(is_passing), timeout=self._timeout)
+                )
             except NotFound:
                 return None
 
