@@ -6,7 +6,9 @@ differ (drift).
 Helm 4 applies on the server, where a field that somebody else has changed belongs to them: Helm's apply is refused, and
 neither Helm nor its library can take such fields (the command alone has an option). Neither Helm 3 nor 4 removes what
 somebody added. So the other managers' entries are dropped from managedFields, as client-go's csaupgrade does when a
-client moves to server-side apply, and the additions are removed; values stay for Helm to write. Only objects that the
+client moves to server-side apply, and the additions are removed; values stay for Helm to write. Custom resources under
+Helm 3 are an exception: it compares its old manifest with its new one and does not look at the live object
+(helm.sh/helm v3.6.2 pkg/kube/client.go, createPatch), so their values are put back here. Only objects that the
 release's own manifest names are touched.
 """
 
@@ -21,6 +23,8 @@ from gpukube.cluster.release_objects import live_objects
 from gpukube.errors import Conflict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpukube.cluster.drift import Drift
     from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["reclaim_objects"]
 
 _RELEASE_NAME: Final = "meta.helm.sh/release-name"
+_CUSTOM: Final = frozenset(kind.kind for kind in RELEASE_TYPES.values() if kind.group == "nvidia.com")
 
 
 def reclaim_objects(kube: Kube, release: Release) -> int:
@@ -68,13 +73,24 @@ def reclaim_objects(kube: Kube, release: Release) -> int:
 
 def _operations(wanted: Tree, live: Tree, manager: str) -> list[Tree]:
     """Write the patch: additions away, the last item of a list first, and the others' claims."""
-    added = [item for item in find_drift([wanted], [live]) if item.wanted is None]
-    found: list[Tree] = [{"op": "remove", "path": pointer(*item.path)} for item in sorted(added, key=_last_first)]
+    drift = find_drift([wanted], [live])
+    added = [item for item in drift if item.wanted is None]
+    found: list[Tree] = [] if manager or text(live, "kind") not in _CUSTOM else _put_back(drift)
+    found += [{"op": "remove", "path": pointer(*item.path)} for item in sorted(added, key=_last_first)]
     claims = items(live, "metadata", "managedFields")
     kept = _helms(claims, _applied(live), wanted, manager) if manager else claims
     if any(entry not in claims for entry in kept) or len(kept) != len(claims):
         found.append({"op": "replace", "path": "/metadata/managedFields", "value": kept})
     return found
+
+
+def _put_back(drift: Sequence[Drift]) -> list[Tree]:
+    """Write the values of the manifest; what is missing at the end of a list goes there."""
+    lost = [item for item in drift if item.wanted is not None]
+    return [
+        {"op": "add" if item.live is None else "replace", "path": pointer(*item.path), "value": item.wanted}
+        for item in lost
+    ]
 
 
 def _applied(live: Tree) -> list[object]:
