@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,15 @@ def test_env_when_asked_then_one_private_kubeconfig_with_a_context_per_cluster(v
     names = [context["name"] for context in document["contexts"]]
     assert (names, document["current-context"]) == (["train", "ml-serve", "other-serve"], "train")
     assert all(cluster["cluster"]["certificate-authority-data"] for cluster in document["clusters"])
+
+
+def test_env_when_many_threads_ask_at_once_then_each_finds_whole_files(
+    sandbox: SandboxInfo, variables: dict[str, str]
+) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: env(sandbox), range(40)))
+    assert all(one == variables for one in found)
+    assert json.loads(Path(variables["KUBECONFIG"]).read_text())["contexts"]
 
 
 def test_names_to_unset_when_real_credentials_are_set_then_named_but_not_ours(variables: dict[str, str]) -> None:
