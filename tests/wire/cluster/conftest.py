@@ -115,16 +115,15 @@ def serving(
 
 
 def settled_proof(pool: Desired, kube: LightKube) -> PoolProof:
-    """Look until a pool is proven or broken."""
+    """Look until a pool is proven, or stays broken: while nodes change, one look may see parts of two states."""
     seen: list[PoolProof] = []
 
-    def settled() -> PoolProof | None:
-        seen[:] = [prove_pool(pool, look(kube))]
-        return None if seen[0].status == "waiting" else seen[0]
+    def is_settled() -> bool:
+        seen.append(prove_pool(pool, look(kube)))
+        return seen[-1].status not in ("waiting", "broken") or [item.status for item in seen[-3:]] == ["broken"] * 3
 
-    found = wait_for(settled, lambda: seen[0].missing_step, every_s=0.05)
-    assert found is not None
-    return found
+    wait_for(is_settled, lambda: seen[-1].missing_step, every_s=0.05)
+    return seen[-1]
 
 
 @pytest.fixture(autouse=True)
