@@ -13,7 +13,9 @@ __all__ = [
     "OURS",
     "POOL_API",
     "HelmCall",
+    "PoolCall",
     "Undisturbed",
+    "first_looks",
     "helm_call",
 ]
 
@@ -27,8 +29,32 @@ LOOK = 18
 """Requests of one look once there is a release, whose objects are read too: the last ones of a run."""
 BEFORE_PROOF = OURS - LOOK
 """Requests of our own until the pool's proof is looked for; the last of them asks for the pool's config entry."""
-POOL_API = {"put": 3, "first poll": 4, "get": -2, "last get": -1}
-"""Requests to ARM from the first change on: place among all of them (the number of polls varies)."""
+
+
+@dataclass(frozen=True)
+class PoolCall:
+    """A request to ARM about the pool: method, pattern of its path, and which of those.
+
+    Not its number among all requests: how often a run asks how far the pool is, depends on its pace.
+    """
+
+    method: str
+    path: str
+    which: int = 1
+
+    @property
+    def parts(self) -> dict[str, object]:
+        """Of a fault that strikes it."""
+        return {"service": "arm", "method": self.method, "path": self.path, "nth": self.which}
+
+
+POOL_API = {
+    "put": PoolCall("PUT", r"/agentPools/a100mig\?"),
+    "first poll": PoolCall("GET", "/operations/"),
+    "get": PoolCall("GET", r"/agentPools/a100mig\?"),
+    "last get": PoolCall("GET", r"/agentPools/a100mig\?", 2),
+}
+"""Requests to ARM of a creation from the first change on."""
 
 
 @dataclass(frozen=True)
@@ -76,3 +102,8 @@ def helm_call(undisturbed: Undisturbed, call: HelmCall) -> int:
     """Number of a request of Helm, within the requests to Kubernetes."""
     calls = [(at, *undisturbed.kube[at - 1]) for at in undisturbed.helm]
     return [at for at, method, path in calls if method == call.method and call.part in path][call.which]
+
+
+def first_looks(ours: list[int]) -> list[int]:
+    """Leave out the looks of a proof that took more than one: the machine was slow."""
+    return ours[: len(ours) - max(0, len(ours) - OURS) // LOOK * LOOK]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.chaos.boundaries import Undisturbed
+from tests.chaos.boundaries import Undisturbed, first_looks
 from tests.chaos.stage import HELM_AGENT, Forge, Stage
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def forge() -> Iterator[Forge]:
 def stage(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Give the test an empty sandbox and directories of its own."""
     daemon.reset(running_sandbox)
+    daemon.configure(running_sandbox, speed=SPEED)
     with Stage(running_sandbox, forge, tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("tmp")) as made:
         yield made
 
@@ -57,7 +58,7 @@ def undisturbed(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: py
     return Undisturbed(
         arm=arm,
         kube=[(str(r["method"]), str(r["path"])) for r in kube],
-        ours=[at for at, agent in enumerate(agents, 1) if not agent.startswith(HELM_AGENT)],
+        ours=first_looks([at for at, agent in enumerate(agents, 1) if not agent.startswith(HELM_AGENT)]),
         helm=[at for at, agent in enumerate(agents, 1) if agent.startswith(HELM_AGENT)],
         objects=objects,
     )

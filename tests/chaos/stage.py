@@ -12,7 +12,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -22,9 +21,10 @@ import yaml
 
 from gpukube.errors import ExitCode
 from gpukube.sandbox import daemon
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     from gpukube.sandbox.daemon import SandboxInfo
@@ -35,8 +35,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MIG = EXAMPLES / "aks-mig-single.yaml"
 FORGE = Path(__file__).with_name("forge.py")
 NAMESPACE = "gpukube-system"
-LONGEST_S = 60.0
-LOOK_EVERY_S = 0.005
+LONGEST_S = 240.0
+"""For a process that ends by itself: it does everything that is asked of it, on a machine that stalls now and then."""
 HELM_AGENT = "Helm"
 KINDS = (
     "apis/apps/v1/daemonsets",
@@ -96,6 +96,7 @@ class Forge:
         )
         self._pids: queue.Queue[int] = queue.Queue()
         self.codes: dict[int, int] = {}
+        self._told = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -106,6 +107,11 @@ class Forge:
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         return self._pids.get(timeout=LONGEST_S)
+
+    def wait_for_end(self, pid: int) -> bool:
+        """Wait until a process has ended; False when it goes on for too long."""
+        with self._told:
+            return self._told.wait_for(lambda: pid in self.codes, LONGEST_S)
 
     def close(self) -> None:
         """End it."""
@@ -120,11 +126,13 @@ class Forge:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             answer = json.loads(line)
-            if "code" in answer:
-                self.codes[answer["pid"]] = answer["code"]
-            else:
-                self.codes.pop(answer["pid"], None)  # process ids come again
-                self._pids.put(answer["pid"])
+            with self._told:
+                if "code" in answer:
+                    self.codes[answer["pid"]] = answer["code"]
+                    self._told.notify_all()
+                else:
+                    self.codes.pop(answer["pid"], None)  # process ids come again
+                    self._pids.put(answer["pid"])
 
 
 class Started:
@@ -145,12 +153,9 @@ class Started:
         """What it has written to standard error so far."""
         return self._err.read_text() if self._err.exists() else ""
 
-    def wait(self, longest_s: float = LONGEST_S) -> Ended:
+    def wait(self) -> Ended:
         """Wait for its end."""
-        until = time.monotonic() + longest_s
-        while self.is_running:
-            assert time.monotonic() < until, f"still running: {self._err.read_text()}"
-            time.sleep(LOOK_EVERY_S)
+        assert self._forge.wait_for_end(self.pid), f"still running: {self.said}"
         return Ended(self._forge.codes[self.pid], self._out.read_text(), self._err.read_text())
 
     def kill(self, *, with_children: bool) -> None:
@@ -244,20 +249,12 @@ class Stage:
 
     def kill_at_fault(self, started: Started, *, with_children: bool) -> bool:
         """Kill a process as soon as the fault has struck; False when it ended before."""
-        while not self.struck():
-            if not started.is_running:
-                return False
-            time.sleep(LOOK_EVERY_S)
+        wait_for(lambda: self.struck() or not started.is_running, lambda: started.said)
+        if not self.struck():
+            return False
         started.kill(with_children=with_children)
         daemon.clear_faults(self.info)
         return True
-
-    def wait_until(self, true: Callable[[], bool]) -> None:
-        """Wait until something is so."""
-        until = time.monotonic() + LONGEST_S
-        while not true():
-            assert time.monotonic() < until
-            time.sleep(LOOK_EVERY_S)
 
     def struck(self) -> bool:
         """Whether a fault has struck."""
@@ -325,6 +322,7 @@ class Stage:
             base_url=config["clusters"][0]["cluster"]["server"],
             headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"},
             verify=ssl.create_default_context(cafile=self.info.ca_path),
+            timeout=PATIENCE_S,
             trust_env=False,
         )
 

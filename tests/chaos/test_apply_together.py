@@ -10,6 +10,7 @@ import yaml
 
 from gpukube.sandbox import daemon
 from tests.chaos.changes import CHANGES, CLOUDS, CONFIG_LABEL, prepare, require_changed, start_apply
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ CASES = [
 
 def hold(stage: Stage, started: Started) -> None:
     """Wait until it is held."""
-    stage.wait_until(lambda: stage.struck() or not started.is_running)
+    wait_for(lambda: stage.struck() or not started.is_running)
     assert started.is_running, started.said
 
 
@@ -72,11 +73,12 @@ def test_apply_when_one_spec_is_applied_twice_at_once_then_the_change_is_made_on
         hold(stage, first)
     second = start_apply(stage, "after")
     if held:
-        stage.wait_until(lambda: not second.is_running or "waits: " in second.said or "release: " in second.said)
+        wait_for(lambda: not second.is_running or "waits: " in second.said or "release: " in second.said)
     daemon.clear_faults(stage.info)
     spec = stage.home / "after.yaml"
-    until_quiet(stage, first.wait(), spec)
-    require_changed(stage, cloud, change, until_quiet(stage, second.wait(), spec))
+    ended = first.wait(), second.wait()  # both: what is repeated meets nobody
+    until_quiet(stage, ended[0], spec)
+    require_changed(stage, cloud, change, until_quiet(stage, ended[1], spec))
 
 
 # Two owners on one cluster
@@ -120,8 +122,8 @@ def test_apply_when_two_owners_change_their_sharing_at_once_then_both_entries_ar
     prepare(stage, cloud, change)
     ours, theirs = stage.home / "after.yaml", other_spec(stage, cloud, [5])
     started = [(spec, apply(stage, spec)) for spec in (ours, theirs)]
-    for spec, run in started:
-        until_quiet(stage, run.wait(), spec)
+    for spec, ended in [(spec, run.wait()) for spec, run in started]:
+        until_quiet(stage, ended, spec)
     require_both(stage, (ours, theirs), {3, 5})
 
 
@@ -146,7 +148,7 @@ def test_apply_when_one_retires_entries_while_pools_of_the_other_queue_then_both
     hold(stage, queues)
     retires = apply(stage, ours)
     if service == "kube":  # Helm is at work: this one has to wait for it
-        stage.wait_until(lambda: not retires.is_running or "waits: " in retires.said)
+        wait_for(lambda: not retires.is_running or "waits: " in retires.said)
         daemon.clear_faults(stage.info)
     until_quiet(stage, retires.wait(), ours)
     daemon.clear_faults(stage.info)

@@ -82,8 +82,7 @@ def test_delete_when_the_creation_was_killed_then_deleted_and_made_again(
     if case is None:
         daemon.add_fault(stage.info, "hang", service="kube", nth=helm_call(undisturbed, HELM_CALLS["config"]))
     else:
-        nth = range(1, len(undisturbed.arm) + 1)[POOL_API[case]]
-        daemon.add_fault(stage.info, "hang-after", service="arm", nth=nth)
+        daemon.add_fault(stage.info, "hang-after", **POOL_API[case].parts)
     assert stage.kill_at_fault(stage.start_create(), with_children=True)
     require_deleted(stage, start_delete(stage).wait())
     daemon.configure(stage.info, pace={"allocate_s": 40.0})

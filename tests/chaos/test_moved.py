@@ -8,6 +8,7 @@ import pytest
 
 from gpukube.sandbox import daemon
 from tests.chaos.changes import CHANGES, CLOUDS, prepare, require_changed, start_apply
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +46,7 @@ def test_apply_when_somebody_changes_the_pool_meanwhile_then_said_and_not_overwr
     method, path, nth = (LOOKS if at == "look" else WRITES)[name]
     daemon.add_fault(stage.info, "hang", service=cloud.service, method=method, path=path, nth=nth)
     started = start_apply(stage, "after")
-    stage.wait_until(stage.struck)
+    wait_for(stage.struck)
     daemon.tamper(stage.info, "train", cloud.pool, **THEIRS[name])
     theirs = seen(stage)
     daemon.clear_faults(stage.info)

@@ -9,6 +9,7 @@ import pytest
 from gpukube.sandbox import daemon
 from tests.chaos.boundaries import HELM_CALLS, helm_call
 from tests.chaos.stage import EXAMPLES
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,12 +40,13 @@ def create_both(stage: Stage, specs: Sequence[Path], nth: int | None) -> list[En
         daemon.add_fault(stage.info, "hang", service="kube", nth=nth)
     first = stage.start_create(specs[0])
     if nth is not None:
-        stage.wait_until(stage.struck)
+        wait_for(stage.struck)
     second = stage.start_create(specs[1])
     if nth is not None:
-        stage.wait_until(lambda: not second.is_running or "waits: " in second.said or "release: " in second.said)
+        wait_for(lambda: not second.is_running or "waits: " in second.said or "release: " in second.said)
     daemon.clear_faults(stage.info)
-    return [until_done(stage, spec, started.wait()) for spec, started in zip(specs, (first, second), strict=True)]
+    ended = first.wait(), second.wait()  # both: what is repeated meets nobody
+    return [until_done(stage, spec, one) for spec, one in zip(specs, ended, strict=True)]
 
 
 @pytest.mark.parametrize("held", HELD_BACK)
