@@ -197,6 +197,7 @@ async def _grow(job: Job) -> None:
     await _fail_if_planned(job)
     if missing:
         await job.clock.sleep(job.pace.boot_s)
+        await job.cluster.kube.joined(job.pool.all_nodes())  # two sleeps side by side could end in any order
 
 
 async def _fail_if_planned(job: Job) -> None:
@@ -218,6 +219,7 @@ async def _roll(job: Job) -> None:
             await _remove(job, zone, name)
         await _add_machine(job.cluster, job.pool, job.place, zone, job.pace.boot_s)
         await job.clock.sleep(job.pace.boot_s)
+        await job.cluster.kube.joined(job.pool.all_nodes())
         if surges:
             await _remove(job, zone, name)
         job.operation.done = (at + 1, len(old))
