@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ import pytest
 
 from gpukube.sandbox import daemon
 from gpukube.sandbox.environment import env, names_to_unset
+from tests.sandbox.kube.clients import run_client
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
@@ -81,5 +81,5 @@ def test_kubectl_when_installed_then_lists_the_nodes(variables: dict[str, str]) 
         pytest.skip("kubectl is not on PATH")
     command = [kubectl, "get", "nodes", "--context", "other-serve", "-o", "name"]
     environment = {**os.environ, **variables}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    done = run_client(command, environment)
     assert (done.stderr, done.stdout.startswith("node/aks-nodepool1-")) == ("", True)

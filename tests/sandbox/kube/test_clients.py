@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import ssl
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
 from gpukube.sandbox.kube.repository import CHART, VERSIONS, archive_name, chart_archive, repository_routes
 from tests.waiting import wait_for
 
+from .clients import run_client
 from .conftest import TOKEN, Served, serve
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ pytest.importorskip("helm_python")
 
 NAMESPACE = "gpu"
 HELM_S = 60
-"""What helm is given for what must come; a child that outlives it twice over hangs."""
+"""What helm is given for what must come."""
 SLICED = GpuShape("A100-40GB", 8, ("1g.5gb",) * 7, mig_reboot=True)
 GPU_TAINT = Taint("nvidia.com/gpu", "present")
 CONFIGS = {
@@ -56,13 +56,7 @@ except helm_python.HelmError as error:
 
 def helm(kubeconfig: Path, verb: str, *args: object, **more: object) -> dict[str, object]:
     arguments = json.dumps({"home": NAMESPACE, "args": args, **more})
-    done = subprocess.run(
-        [sys.executable, "-c", HELM, verb, str(kubeconfig), arguments],
-        capture_output=True,
-        text=True,
-        timeout=2 * HELM_S,
-        check=False,
-    )
+    done = run_client([sys.executable, "-c", HELM, verb, str(kubeconfig), arguments])
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)
     return found
@@ -86,9 +80,7 @@ def kubectl(kubeconfig: Path, *args: str, stdin: str = "") -> str:
     if not shutil.which("kubectl"):
         pytest.skip("kubectl is not installed")
     env = {**os.environ, "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
-    done = subprocess.run(
-        ["kubectl", *args], capture_output=True, text=True, timeout=120, check=False, env=env, input=stdin
-    )
+    done = run_client(["kubectl", *args], env, stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import ssl
-import subprocess
 from typing import TYPE_CHECKING
 
 import httpx
@@ -25,9 +24,11 @@ from gpukube.sandbox.kube.openapi_wire import encode_document
 from gpukube.sandbox.kube.patches import MERGE_KEYS
 from gpukube.sandbox.kube.schema import findings
 
+from .clients import run_client
 from .conftest import TOKEN, Served, serve
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -277,9 +278,7 @@ def access(before_v3: Served, tmp_path: Path) -> Path:
 
 def run(program: str, access: Path, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     env = {"PATH": os.environ["PATH"], "HOME": str(access.parent), "KUBECONFIG": str(access)}
-    return subprocess.run(
-        [program, *args], capture_output=True, text=True, timeout=120, check=False, env=env, input=stdin
-    )
+    return run_client([program, *args], env, stdin)
 
 
 @pytest.fixture
@@ -386,4 +385,4 @@ def test_kubectl_when_a_container_is_taken_out_then_apply_takes_it_out(access: P
     left = run(kubectl, access, "get", "deploy", "x", "-o", "jsonpath={.spec.template.spec.containers[*].name}")
 
     assert [(each.returncode, each.stderr) for each in done] == [(0, ""), (0, "")]
-    assert left.stdout == "a"
+    assert (left.stdout, left.stderr) == ("a", "")
