@@ -1,0 +1,63 @@
+"""A cluster that answers late is asked again; one that does not answer, or refuses, is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from gpukube.cluster.helm import HelmAnswer, HelmJob
+from gpukube.cluster.helm_failures import explain_helm, words_of
+from gpukube.cluster.helm_reach import upgrade_reached
+from gpukube.errors import GpukubeError, Where
+
+if TYPE_CHECKING:
+    from gpukube.cluster.helm import Engine
+
+GET = 'kubernetes cluster unreachable: Get "https://127.0.0.1:1/version": '
+LATE = f"{GET}net/http: TLS handshake timeout"
+JOB = HelmJob(Path("kubeconfig"), "name", "namespace", Path("chart"), {}, installed=False, dry_run=False)
+DONE = HelmAnswer(1, "deployed", "")
+WORDS = words_of("gpukube-nvidia-device-plugin")
+
+
+@dataclass
+class FakeEngine:
+    """Says these things, one after the other, and then does what it is asked."""
+
+    says: list[str]
+    asked: int = 0
+    pauses: list[float] = field(default_factory=list)
+
+    def upgrade(self, _job: HelmJob) -> HelmAnswer:
+        self.asked += 1
+        if self.says:
+            raise explain_helm(self.says.pop(0), Where("helm upgrade"), WORDS)
+        return DONE
+
+    def run(self) -> HelmAnswer:
+        return upgrade_reached(cast("Engine", self), JOB, self.pauses.append)
+
+
+@pytest.mark.parametrize("often", [0, 1, 2])
+def test_upgrade_when_the_cluster_answers_late_then_asked_again_after_a_pause(often: int) -> None:
+    engine = FakeEngine([LATE] * often)
+    assert engine.run() == DONE
+    assert (engine.asked, len(engine.pauses)) == (often + 1, often)
+
+
+def test_upgrade_when_the_cluster_is_late_each_time_then_its_error() -> None:
+    engine = FakeEngine([LATE] * 9)
+    with pytest.raises(GpukubeError, match="cannot reach"):
+        engine.run()
+    assert engine.asked == 3
+
+
+@pytest.mark.parametrize("said", [f"{GET}dial tcp: connect: connection refused", "timed out waiting", LATE[len(GET) :]])
+def test_upgrade_when_it_fails_otherwise_then_not_asked_again(said: str) -> None:
+    engine = FakeEngine([said])
+    with pytest.raises(GpukubeError):
+        engine.run()
+    assert (engine.asked, engine.pauses) == (1, [])
