@@ -8,6 +8,7 @@ import time
 import pytest
 
 from gpukube.sandbox.clock import ManualClock, ScaledClock, timestamp
+from gpukube.sandbox.pacing import PacedClock
 
 
 def test_scaled_clock_when_wall_time_passes_then_sandbox_time_passes_faster() -> None:
@@ -47,6 +48,20 @@ def test_manual_clock_when_advanced_then_sleepers_wake_in_order_at_their_time() 
         return woken
 
     assert asyncio.run(story()) == [("early", 10.0), ("late", 30.0)]
+
+
+def test_paced_clock_when_a_sleeper_is_cancelled_as_the_speed_changes_then_it_ends() -> None:
+    async def story() -> bool:
+        clock = PacedClock(1.0)
+        sleeper = asyncio.ensure_future(clock.sleep(10_000))
+        for turn in range(20):
+            if turn == 10:
+                clock.set_speed(2.0)
+                sleeper.cancel()
+            await asyncio.sleep(0)
+        return sleeper.cancelled()
+
+    assert asyncio.run(story())
 
 
 def test_timestamp_when_written_then_rfc_3339_in_utc() -> None:
