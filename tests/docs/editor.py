@@ -10,12 +10,13 @@ import select
 import subprocess
 from typing import TYPE_CHECKING, Any, Self
 
+from tests.waiting import PATIENCE_S
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["Editor"]
 
-PATIENCE_S = 60.0
 Message = dict[str, Any]  # LSP; each test looks at a few keys
 SETTINGS = {"completion": True, "hover": True, "validate": True, "schemaStore": {"enable": False}}
 
