@@ -21,7 +21,7 @@ from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
 from gpukube.sandbox.kube.controlplane import ControlPlane, find_assets
 from tests.waiting import PATIENCE_S, wait_for
 
-from .conftest import TOKEN, Served
+from .conftest import TOKEN, Served, hang_up
 from .test_clients import (
     GPU_TAINT,
     HELM_S,
@@ -63,6 +63,7 @@ def real() -> Iterator[Served]:
     served.run(cluster.add_node(NodeShape("sku", taints=(Taint("sku", "gpu"),), gpu=GpuShape("T4", 1), boot_s=5)))
     yield served
     served.run(cluster.stop())
+    served.run(hang_up())
     loop.call_soon_threadsafe(loop.stop)
     thread.join(PATIENCE_S)
     loop.close()
@@ -187,6 +188,7 @@ def test_control_plane_when_a_port_was_taken_meanwhile_then_started_on_others(mo
         async def story() -> str:
             await plane.start()
             await plane.stop()
+            await hang_up()
             return plane.url
 
         assert asyncio.run(story())
