@@ -12,9 +12,9 @@ from gpukube.errors import ClusterError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpukube.cluster.helm import Engine, HelmAnswer, HelmJob
+    from gpukube.cluster.helm import HelmAnswer
 
-__all__ = ["upgrade_reached"]
+__all__ = ["ask_reached"]
 
 _LATE: Final = "TLS handshake timeout"
 """Somebody has taken the connection, and was busy for ten seconds: Go's limit, which Helm does not let us set."""
@@ -22,18 +22,22 @@ _TRIES: Final = 3
 _PAUSE_S: Final = 1.0
 
 
-def upgrade_reached(engine: Engine, job: HelmJob, pause: Callable[[float], None]) -> HelmAnswer:
-    """Upgrade; again where Helm gave up on reaching a cluster that only answers late.
+def ask_reached(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -> HelmAnswer:
+    """Ask Helm for a change; again where it gave up on reaching a cluster that only answers late.
+
+    Args:
+        ask: Runs Helm once, with a kubeconfig of that run's own: Helm's process takes it away in the end.
+        pause: Waits some seconds.
 
     Raises:
-        HelmError: As the engine; ClusterError: the cluster is out of reach.
+        HelmError: As Helm; ClusterError: the cluster is out of reach.
     """
     for _ in range(_TRIES - 1):
         try:
-            return engine.upgrade(job)
+            return ask()
         except ClusterError as error:
             found = error.diagnostics[0]
             if found.code != "cluster-unreachable" or _LATE not in found.why:
                 raise
             pause(_PAUSE_S)
-    return engine.upgrade(job)
+    return ask()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.chart import ChartSource, chart_digest
 from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
-from gpukube.cluster.helm_reach import upgrade_reached
+from gpukube.cluster.helm_reach import ask_reached
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.reach_plan import require_reach
 from gpukube.cluster.reclaim import reclaim_objects
@@ -285,21 +285,24 @@ class ReleaseKeeper:
     def _run(
         self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False
     ) -> HelmAnswer:
+        def ask() -> HelmAnswer:
+            return self._run_once(plan, chart, installed=installed, dry_run=dry_run, offline=offline)
+
+        return ask_reached(ask, self._clock.pause)
+
+    def _run_once(self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool) -> HelmAnswer:
         with kubeconfig_file(self._cluster.access) as path, self._stoppable():
             job = HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
             if dry_run:  # the operator's first: the cluster does not know its ClusterPolicy yet
                 offline = offline or (plan.kind is GPU_OPERATOR and not installed)
-                return self._upgrade(replace(job, offline=offline))
+                return self._engine.upgrade(replace(job, offline=offline))
             with self._runs.run() as mark:
                 try:
-                    return self._upgrade(replace(job, mark=mark))
+                    return self._engine.upgrade(replace(job, mark=mark))
                 except HelmError as error:
                     if _is_overdue(error):
                         self._forget_cut_off(plan, mark)
                     raise
-
-    def _upgrade(self, job: HelmJob) -> HelmAnswer:
-        return upgrade_reached(self._engine, job, self._clock.pause)
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:

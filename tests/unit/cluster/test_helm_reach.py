@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gpukube.cluster.helm import HelmAnswer, HelmJob
+from gpukube.cluster.helm import HelmAnswer
 from gpukube.cluster.helm_failures import explain_helm, words_of
-from gpukube.cluster.helm_reach import upgrade_reached
+from gpukube.cluster.helm_reach import ask_reached
 from gpukube.errors import GpukubeError, Where
-
-if TYPE_CHECKING:
-    from gpukube.cluster.helm import Engine
 
 GET = 'kubernetes cluster unreachable: Get "https://127.0.0.1:1/version": '
 LATE = f"{GET}net/http: TLS handshake timeout"
-JOB = HelmJob(Path("kubeconfig"), "name", "namespace", Path("chart"), {}, installed=False, dry_run=False)
 DONE = HelmAnswer(1, "deployed", "")
 WORDS = words_of("gpukube-nvidia-device-plugin")
 
@@ -31,14 +25,14 @@ class FakeEngine:
     asked: int = 0
     pauses: list[float] = field(default_factory=list)
 
-    def upgrade(self, _job: HelmJob) -> HelmAnswer:
+    def upgrade(self) -> HelmAnswer:
         self.asked += 1
         if self.says:
             raise explain_helm(self.says.pop(0), Where("helm upgrade"), WORDS)
         return DONE
 
     def run(self) -> HelmAnswer:
-        return upgrade_reached(cast("Engine", self), JOB, self.pauses.append)
+        return ask_reached(self.upgrade, self.pauses.append)
 
 
 @pytest.mark.parametrize("often", [0, 1, 2])
