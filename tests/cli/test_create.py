@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.helm_failures import explain_helm, words_of
+from gpukube.cluster.helm_sdk import HelmSdk
+from gpukube.errors import Where
 from gpukube.sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import EXAMPLES, Cluster, Document, Gpukube, edited_spec, pool_states
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gpukube.cluster.helm import HelmAnswer, HelmJob
 
 SINGLE = EXAMPLES / "aks-mig-single.yaml"
 SLICED = EXAMPLES / "aks-timeslicing.yaml"
@@ -194,3 +199,19 @@ def test_create_when_a_cluster_fails_then_the_other_is_done_and_three(gpukube: G
     assert outcomes == {"other-aks": "not-attempted", "train-aks": "done"}
     assert list(pool_states(gpukube.info, "other")) == ["nodepool1"]
     assert not [line for line in gpukube.writes() if "/ml/other/" in line]
+
+
+def test_create_when_helm_is_answered_late_then_asked_again_with_all_it_needs(
+    gpukube: Gpukube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("helm_python", reason="the embedded Helm is not installed (gpukube[helm])")
+    upgrade, late = HelmSdk.upgrade, ["kubernetes cluster unreachable: net/http: TLS handshake timeout"]
+
+    def first_late(engine: HelmSdk, job: HelmJob) -> HelmAnswer:
+        if not late:
+            return upgrade(engine, job)
+        job.kubeconfig.unlink()  # as Helm's process does in the end
+        raise explain_helm(late.pop(), Where("helm upgrade"), words_of(job.name))
+
+    monkeypatch.setattr(HelmSdk, "upgrade", first_late)
+    gpukube.made("-f", CUSTOM)
