@@ -19,9 +19,10 @@ from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube import controlplane
 from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
 from gpukube.sandbox.kube.controlplane import ControlPlane, find_assets
+from tests.serving import hang_up
 from tests.waiting import PATIENCE_S, wait_for
 
-from .conftest import TOKEN, Served, hang_up
+from .conftest import TOKEN, Served
 from .test_clients import (
     GPU_TAINT,
     HELM_S,

@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import socket
 import tempfile
-import threading
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 
 from gpukube.cluster.chart import ChartSource
@@ -29,7 +25,8 @@ from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.kube.kinds import CORE
-from gpukube.sandbox.tls import TlsFiles, make_tls
+from gpukube.sandbox.tls import make_tls
+from tests.serving import serving
 from tests.waiting import PATIENCE_S, wait_for
 from tests.wire.cluster.real_charts import chart_routes, named_place
 
@@ -73,47 +70,6 @@ class Live:
         return KubeAccess(text.replace(TOKEN, token))
 
 
-@contextmanager
-def serving(
-    app: Starlette, tls: TlsFiles | None, cluster: KubeCluster | None
-) -> Iterator[tuple[str, asyncio.AbstractEventLoop]]:
-    """Serve an application from a thread; gives its address and its event loop."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else 40 ms an answer
-    config = uvicorn.Config(
-        app,
-        log_level="critical",
-        lifespan="off",
-        timeout_graceful_shutdown=0,
-        timeout_keep_alive=600,  # longer than any client's pool keeps a connection: none is closed under its hands
-        ws="none",
-    )
-    if tls:
-        config.ssl_certfile, config.ssl_keyfile = tls.certificate, str(tls.key)
-    server = uvicorn.Server(config)
-    loops: list[asyncio.AbstractEventLoop] = []
-    ready = threading.Event()
-
-    async def main() -> None:
-        loops.append(asyncio.get_running_loop())
-        if cluster:
-            await cluster.start()
-        ready.set()
-        await server.serve(sockets=[listener])
-        if cluster:
-            await cluster.stop()
-
-    thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
-    thread.start()
-    assert ready.wait(PATIENCE_S)
-    try:
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}", loops[0]
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE_S)
-        listener.close()
-
-
 def settled_proof(pool: Desired, kube: LightKube) -> PoolProof:
     """Look until a pool is proven, or stays broken: while nodes change, one look may see parts of two states."""
     seen: list[PoolProof] = []
@@ -154,7 +110,7 @@ def charts() -> Iterator[ChartSource]:
     if place := named_place():
         yield ChartSource(place)
         return
-    with serving(Starlette(routes=[chart_routes("/charts")]), None, None) as (url, _loop):
+    with serving(Starlette(routes=[chart_routes("/charts")])) as (url, _loop):
         yield ChartSource(f"{url}/charts")
 
 

@@ -20,8 +20,8 @@ from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting, look
 from gpukube.errors import HelmError, StalePlan
 from gpukube.sandbox.kube.repository import chart_archive
+from tests.serving import serving
 from tests.unit.cluster.builders import SINGLE, desire
-from tests.wire.cluster.conftest import serving
 from tests.wire.cluster.registry import PASSWORD, USER, ChartServer
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def place(request: pytest.FixtureRequest, engine: Engine) -> Iterator[Place]:
     if request.param == "oci" and isinstance(engine, HelmCli) and not engine._is_at_least((3, 13)):
         pytest.skip("helm before 3.13 pulls from no registry on loopback")
     server = ChartServer(DEVICE_PLUGIN.chart, FRESH.version, ARCHIVE)
-    with serving(server.app(), None, None) as (url, _loop):
+    with serving(server.app()) as (url, _loop):
         yield Place(server, url.removeprefix("http://"), request.param)
 
 

@@ -32,8 +32,9 @@ from gpukube.sandbox import charts as chart_sources
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
 from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
 from gpukube.sandbox.tls import make_tls
+from tests.serving import serving
 from tests.unit.cluster.builders import GPU_TAINT, PLUGIN_NAME, RELEASE_NAME, SINGLE, SLICED, VISION_TAINT, desire
-from tests.wire.cluster.conftest import serving, settled_proof
+from tests.wire.cluster.conftest import settled_proof
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -273,7 +274,7 @@ def test_install_when_the_cluster_never_answers_then_stopped_at_the_deadline(
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     tls = make_tls(tmp_path)
-    with serving(Starlette(routes=[Mount("/", _never)]), tls, None) as (url, _loop):
+    with serving(Starlette(routes=[Mount("/", _never)]), tls) as (url, _loop):
         kubeconfig.write_text(live.cluster.kubeconfig(url, tls.ca.read_text()))
         job = HelmJob(kubeconfig, RELEASE_NAME, NAMESPACE, chart, FRESH.values, installed=False, dry_run=False)
         with pytest.raises(HelmError) as caught:

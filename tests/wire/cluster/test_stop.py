@@ -22,9 +22,10 @@ from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.tls import make_tls
+from tests.serving import serving
 from tests.unit.cluster.builders import SINGLE, SLICED, desire
 from tests.waiting import PATIENCE_S
-from tests.wire.cluster.conftest import TOKEN, Live, serving
+from tests.wire.cluster.conftest import TOKEN, Live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
