@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from gpukube.sandbox.kube.migmanager import layout_of
 from gpukube.sandbox.kube.operands import operands
 from gpukube.sandbox.kube.shapes import GpuShape
 from tests.sandbox.eks.aws import NAME, Aws
+from tests.sandbox.kube.clients import run_client
 from tests.sandbox.watches import Nodes
 from tests.waiting import PATIENCE_S, wait_for
 
@@ -76,7 +76,7 @@ class Plane:
     def helm(self, verb: str, *args: object, **more: object) -> str:
         """Run Helm's SDK in a child process; gives the error's text, "" when all went well."""
         command = [sys.executable, "-c", HELM, str(self._kubeconfig), verb, json.dumps(args), json.dumps(more)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = run_client(command)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
