@@ -183,7 +183,7 @@ class KubeCalls:
     def _find(self, doing: str, call: Callable[[], _T]) -> _T | None:
         """Call; None when what we ask for does not exist."""
         try:
-            return call()
+            return _once_more(call)
         except httpx2.HTTPStatusError as error:
             if error.response.status_code == _NOT_FOUND:
                 return None
@@ -205,9 +205,22 @@ class KubeCalls:
 
     def _call(self, doing: str, call: Callable[[], _T]) -> _T:
         try:
-            return call()
+            return _once_more(call)
         except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
             raise self._explained(doing, error) from error
 
     def _explained(self, doing: str, error: Exception) -> AccessError | ClusterError:
         return explain(Where(self._server), doing, error)
+
+
+def _once_more(call: Callable[[], _T]) -> _T:
+    """Repeat a read whose connection broke: a load balancer may close an idle one as the next request goes out.
+
+    Go's clients do so too, for what changes nothing (golang/go: net/http, Request.isReplayable).
+    """
+    try:
+        return call()
+    except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
+        if error.request.method != "GET":
+            raise
+        return call()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-from contextlib import closing
+from contextlib import closing, contextmanager
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +20,7 @@ from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gpukube.cluster.kube import Kube, LightKube
     from tests.wire.cluster.conftest import Live
@@ -122,6 +123,65 @@ def test_call_when_the_server_is_silent_then_ended_in_time(live: Live) -> None:
         with closing(connect_kube(access, 0.3)) as kube, pytest.raises(ClusterError) as caught:
             kube.version()
     assert caught.value.diagnostics[0].code == "cluster-timeout"
+
+
+VERSION = b'{"major": "1", "minor": "34", "gitVersion": "v1.34.2"}'
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(VERSION) + VERSION
+
+
+@contextmanager
+def hanging_up(answers: list[int]) -> Iterator[tuple[str, list[bytes]]]:
+    """Serve one connection after the other: so many answers, then the next request is read and the line cut.
+
+    Gives the address, and the first line of each request that came.
+    """
+    came: list[bytes] = []
+
+    def serve(listener: socket.socket) -> None:
+        for count in answers:
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rb") as lines:
+                for number in range(count + 1):
+                    came.append(lines.readline())
+                    length = 0
+                    while (line := lines.readline()) not in (b"\r\n", b""):
+                        name, _, value = line.partition(b":")
+                        length = int(value) if name.lower() == b"content-length" else length
+                    lines.read(length)
+                    if number < count:
+                        connection.sendall(ANSWER)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", came
+        thread.join(PATIENCE_S)
+
+
+def test_read_when_an_idle_connection_was_closed_then_done_once_more(live: Live) -> None:
+    with hanging_up([1, 1]) as (url, came), closing(connect_kube(live.access(url=url), PATIENCE_S)) as kube:
+        assert [kube.version(), kube.version()] == ["1.34.2"] * 2
+    assert came == [b"GET /version HTTP/1.1\r\n"] * 3 + [b""]
+
+
+def test_read_when_the_connection_breaks_twice_then_cluster_error(live: Live) -> None:
+    with (
+        hanging_up([0, 0]) as (url, came),
+        closing(connect_kube(live.access(url=url), PATIENCE_S)) as kube,
+        pytest.raises(ClusterError),
+    ):
+        kube.version()
+    assert len(came) == 2
+
+
+def test_write_when_the_connection_breaks_then_it_is_not_sent_again(live: Live) -> None:
+    with (
+        hanging_up([0]) as (url, came),
+        closing(connect_kube(live.access(url=url), PATIENCE_S)) as kube,
+        pytest.raises(ClusterError),
+    ):
+        kube.may("create", "secrets")
+    assert [line.split()[0] for line in came] == [b"POST"]
 
 
 def test_call_when_the_authority_is_another_then_cluster_error(live: Live) -> None:
