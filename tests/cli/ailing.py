@@ -29,6 +29,7 @@ __all__ = ["FAULTS", "MIG", "SLICED", "Fault", "spec_of_ward"]
 
 MIG, SLICED = "a100mig", "t4shared"
 CONFIG = "nvidia.com/device-plugin.config"
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 OTHER_TAINT = {"key": "dedicated", "value": "other", "effect": "NoSchedule"}
 
 
@@ -253,6 +254,7 @@ FAULTS: dict[str, Fault] = {
         lambda cluster: cluster.patch_daemonset({"spec": {"template": {"spec": {"nodeSelector": None}}}}),
     ),
     "foreign taint": Fault("plugin-not-tolerating", _taint(SLICED, GPU_TAINT, OTHER_TAINT), _taint(SLICED, GPU_TAINT)),
+    "cordoned": Fault("node-cordoned", _taint(SLICED, GPU_TAINT, CORDON), _taint(SLICED, GPU_TAINT), "warning"),
     "no taint": Fault("gpu-node-untainted", _taint(SLICED), _taint(SLICED, GPU_TAINT), "warning"),
     "static manifest": Fault("two-advertisers", _create(STATIC_PLUGIN), _remove_static),
     "second NFD": _made("two-nfds", SECOND_NFD),
