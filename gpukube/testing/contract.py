@@ -54,7 +54,7 @@ __all__ = ["Fault", "Harness", "ProviderContract"]
 
 Fault = Literal["throttle", "drop-before", "drop-after", "capacity", "quota", "permission", "busy"]
 
-LOOKS = 2000
+LOOKS = 6000
 """Polls until a test gives an operation up; the harness makes its cloud fast."""
 CALLS = 10
 """Calls that an update may take."""

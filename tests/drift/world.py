@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from httpx2 import Timeout
 from lightkube import Client, KubeConfig
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import ConfigMap, Node, Secret
@@ -22,6 +23,7 @@ from gpukube import api
 from gpukube.cli.sandbox import Shelter
 from gpukube.sandbox import daemon
 from gpukube.sandbox.environment import kubeconfig
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,7 +216,8 @@ def _client(info: SandboxInfo, name: str) -> Client:
     document = kubeconfig(info)["kubeconfig"]
     assert isinstance(document, dict)
     contexts = [entry["name"] for entry in document["contexts"] if str(entry["name"]).endswith(name)]
-    return Client(KubeConfig.from_dict({**document, "current-context": contexts[0]}), trust_env=False)
+    config = KubeConfig.from_dict({**document, "current-context": contexts[0]})
+    return Client(config, timeout=Timeout(PATIENCE_S), trust_env=False)
 
 
 def _changeable(cloud: str, native: object) -> Wire:

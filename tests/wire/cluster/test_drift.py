@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from httpx2 import Timeout
 from lightkube import Client, KubeConfig
 from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.core_v1 import ConfigMap, ServiceAccount
@@ -20,6 +21,7 @@ from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import has_entry, look
 from tests.unit.cluster.builders import PLUGIN_NAME, SINGLE, SLICED, VISION_TAINT, desire, operated
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,7 +47,7 @@ MASTER = f"{PLUGIN_NAME}-node-feature-discovery-master"
 def hand(live: Live) -> Iterator[Client]:
     """Somebody with kubectl."""
     config = KubeConfig.from_dict(json.loads(live.access().kubeconfig))
-    client = Client(config, trust_env=False, field_manager="kubectl-edit")
+    client = Client(config, timeout=Timeout(PATIENCE_S), trust_env=False, field_manager="kubectl-edit")
     yield client
     client.close()
 
