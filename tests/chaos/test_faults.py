@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,9 +66,11 @@ def test_create_when_a_call_of_the_pool_api_fails_then_converges(
 def test_create_when_every_call_before_helm_fails_in_a_row_then_nothing_was_changed(
     stage: Stage, undisturbed: Undisturbed
 ) -> None:
-    for nth in range(1, BEFORE_HELM + 1):
+    for nth, (method, path) in enumerate(undisturbed.kube[:BEFORE_HELM]):
         parts = dict(FAULTS[KINDS[nth % len(KINDS)]])
-        daemon.add_fault(stage.info, str(parts.pop("action")), service="kube", nth=nth, **parts)
+        # Each time: a read whose connection broke is made once more, and others are made beside it.
+        where = {"service": "kube", "method": method, "path": rf"{re.escape(path)}(\?|$)", "times": 0}
+        daemon.add_fault(stage.info, str(parts.pop("action")), **where, **parts)
         ended = stage.create()
         stage.require_polite(ended)
         assert ended.code == 1, ended.said
