@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -30,7 +31,11 @@ _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def _take_terminal() -> None:
-    """Make standard input the controlling terminal, so that its Ctrl-C reaches the process."""
+    """Make standard input the controlling terminal, so that its Ctrl-C reaches the process, and counts.
+
+    Tests that were started in the background of a script have inherited that it does not.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
