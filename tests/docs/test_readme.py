@@ -68,8 +68,8 @@ def test_readme_when_listed_then_every_block_is_covered_here() -> None:
 
 
 def test_main_line_when_gpukube_is_installed_then_56_devices_are_proven_on_each_cloud(shell: dict[str, str]) -> None:
-    loop = readme_line("main").partition("&& for ")[2]
-    done = run(f"for {loop}", shell, ROOT)
+    loop = readme_line("main").partition("&& (for ")[2]
+    done = run(f"(for {loop}", shell, ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("nvidia.com/gpu: 56 verified on 1 node") == 6, "three clouds, created and verified"
 
