@@ -120,6 +120,7 @@ async def run_note(job: Job) -> None:
 async def _run(job: Job) -> None:
     try:
         await job.begin()
+        await job.cluster.kube.joined(job.pool.all_nodes())  # what a cancelled upgrade left booting would miss it
         await _retouch(job)
         await _shrink(job)
         await (_roll(job) if job.rolls else _grow(job))
