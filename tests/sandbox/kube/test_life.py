@@ -257,6 +257,23 @@ def test_plugin_when_label_changes_while_running_then_reloads_and_old_name_stays
     life(story)
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_plugin_when_label_changes_and_nothing_else_happens_then_reloads_in_any_order_of_containers(turn: int) -> None:
+    async def story(bench: Bench) -> None:
+        configs(bench)
+        made = plugin()
+        containers = made["spec"]["template"]["spec"]["containers"]
+        containers[:] = containers[::turn]
+        bench.put("daemonsets", made)
+        await bench.node(SLICED, **{CONFIG_LABEL: "single"})
+        await bench.wait(200)
+        bench.change("nodes", "n1", {"metadata": {"labels": {CONFIG_LABEL: "mixed"}}})
+        await bench.cluster._kubelets.reconcile()  # one turn: no other need come
+        assert bench.gpus() == {"nvidia.com/gpu": "0", "nvidia.com/mig-1g.5gb": "56"}
+
+    life(story)
+
+
 def test_plugin_when_label_becomes_unknown_while_running_then_old_config_stays_and_sidecar_crash_loops() -> None:
     async def story(bench: Bench) -> None:
         configs(bench)
