@@ -125,7 +125,7 @@ class Kubelets:
         for item in run.mains:
             await self._tend(item, self._process(machine, node, pod, run, item))
         for item in run.mains:  # a signal that one has sent arrives now: nothing else may bring another turn
-            if item.state == "running" and _is_signalled(item, run):
+            if item.state == "running" and item.role in _RELOADING and item.seen != run.reloads:
                 await self._try(item, self._process(machine, node, pod, run, item), again=True)
 
     async def _volumes_there(self, pod: JsonObject) -> bool:
@@ -218,13 +218,7 @@ def _admit(machine: Machine, run: PodRun, pod: JsonObject) -> None:
 def _must_reload(item: ContainerRun, run: PodRun, node: JsonObject, now: float) -> bool:
     if item.role == "config-manager":
         return run.label != config_label(node)
-    if _is_signalled(item, run):
-        return True
     return 0 < item.retry_at <= now
-
-
-def _is_signalled(item: ContainerRun, run: PodRun) -> bool:
-    return item.role in _RELOADING and item.seen != run.reloads
 
 
 def _next_steps(run: PodRun, now: float) -> list[float]:
