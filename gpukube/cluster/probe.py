@@ -201,15 +201,12 @@ def free_devices(resource: str, nodes: Iterable[NodeView], pods: Mapping[str, It
     """
     free = 0
     for node in nodes:
-        if not node.ready or any(taint.key == _CORDON for taint in node.taints):
+        if not node.ready or node.cordoned:
             continue
         living = [pod for pod in pods.get(node.name, ()) if pod.phase not in ("Succeeded", "Failed")]
         held = sum(pod.devices.get(resource, 0) for pod in living if PROBE_LABEL not in pod.labels)
         free += max(0, node.devices.get(resource, 0) - held)
     return free
-
-
-_CORDON: Final = "node.kubernetes.io/unschedulable"
 
 
 def read_attempt(pods: Sequence[Tree]) -> Attempt:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.jsontree import at, items, text, tree
-from gpukube.cluster.views import Toleration
+from gpukube.cluster.views import CORDON, Toleration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ DAEMON_TOLERATIONS: Final = (
     Toleration("node.kubernetes.io/disk-pressure", "Exists", effect="NoSchedule"),
     Toleration("node.kubernetes.io/memory-pressure", "Exists", effect="NoSchedule"),
     Toleration("node.kubernetes.io/pid-pressure", "Exists", effect="NoSchedule"),
-    Toleration("node.kubernetes.io/unschedulable", "Exists", effect="NoSchedule"),
+    Toleration(CORDON, "Exists", effect="NoSchedule"),
 )
 """What the DaemonSet controller adds to its pods (Kubernetes documentation, "DaemonSet")."""
 _SOFT: Final = "PreferNoSchedule"

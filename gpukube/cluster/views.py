@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "CORDON",
     "DEVICE_PREFIX",
     "ContainerState",
     "ContainerView",
@@ -31,6 +32,8 @@ __all__ = [
     "workload_view",
 ]
 
+CORDON: Final = "node.kubernetes.io/unschedulable"
+"""Taint of a node that was cordoned (Kubernetes documentation, "Taints and Tolerations")."""
 DEVICE_PREFIX: Final = "nvidia.com/"
 """Domain of all extended resources of the NVIDIA stack (NVIDIA/k8s-device-plugin internal/rm, v0.20.0)."""
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -79,6 +82,11 @@ class NodeView:
     def ready(self) -> bool:
         """Whether the kubelet reports Ready."""
         return self.conditions.get("Ready") == "True"
+
+    @property
+    def cordoned(self) -> bool:
+        """Whether it takes no new pods: by hand, by a drain or by an upgrade."""
+        return any(taint.key == CORDON for taint in self.taints)
 
     @property
     def devices(self) -> dict[str, int]:

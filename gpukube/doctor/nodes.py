@@ -21,8 +21,6 @@ __all__ = ["CHECKS"]
 
 _HARD: Final = ("NoSchedule", "NoExecute")
 _MOST_NAMED: Final = 5
-_CORDON: Final = "node.kubernetes.io/unschedulable"
-"""Taint that Kubernetes gives a node that was cordoned, by hand, by a drain or by an upgrade."""
 
 
 def _untainted(evidence: Evidence) -> Iterator[Ailment]:
@@ -80,7 +78,7 @@ def _not_ready(evidence: Evidence) -> Iterator[Ailment]:
 
 def _cordoned(evidence: Evidence) -> Iterator[Ailment]:
     for node in gpu_nodes(evidence):
-        if any(taint.key == _CORDON for taint in node.taints):
+        if node.cordoned:
             yield Ailment(
                 f"node {node.name}",
                 "it is cordoned",
