@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.chart import ChartSource, chart_digest
 from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
 from gpukube.cluster.helm_reach import ask_reached
+from gpukube.cluster.merging import put
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.reach_plan import require_reach
 from gpukube.cluster.reclaim import reclaim_objects
@@ -195,13 +196,14 @@ class ReleaseKeeper:
         self._cluster.kube.version()
         chart = self._chart(plan)
         installed = plan.revision > 0 and not plan.pending
+        trial = _trial_of(plan)
         try:
-            answer = self._run(plan, chart, installed=installed, dry_run=True)
+            answer = self._run(trial, chart, installed=installed, dry_run=True)
         except HelmError as error:
             if not _is_contested(error):
                 raise
             self._contested = True  # taken back before the real run; what the chart renders can be seen without
-            answer = self._run(plan, chart, installed=installed, dry_run=True, offline=True)
+            answer = self._run(trial, chart, installed=installed, dry_run=True, offline=True)
         require_rendered(answer.manifest, plan)
         require_reach(read_manifest(answer.manifest, plan), plan, pools)
         return chart_digest(chart)
@@ -357,6 +359,19 @@ class ReleaseKeeper:
             return (self._clock.now() - since).total_seconds()
         except (ValueError, TypeError):
             return math.inf
+
+
+def _trial_of(plan: ReleasePlan) -> ReleasePlan:
+    """Rename, for the dry run, the account that the bundled NFD has in both charts while the other release stands.
+
+    Its name is fixed (nfd.master.serviceAccount.name in both values.yaml), both releases are in our namespace, and Helm
+    refuses objects of another release. Everything else of the chart is tried as it will be installed.
+    """
+    if not any(item.there for item in plan.leaves):
+        return plan
+    values = dict(plan.values)
+    put(values, (plan.kind.nfd, "master", "serviceAccount", "name"), f"{plan.name}-trial")
+    return replace(plan, values=values)
 
 
 def _is_overdue(error: HelmError) -> bool:
