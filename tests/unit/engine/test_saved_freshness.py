@@ -71,7 +71,6 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
         BARE.with_live(effective_taints=(Taint("a", "b", "NoExecute"),)),
         ['train-aks/a100mig: taints ["nvidia.com/gpu=present:NoSchedule"] -> ["a=b:NoExecute"]'],
     ),
-    "the etag alone": (UPDATING, UPDATING.with_live(etag="2"), ["train-aks/a100mig: etag 1 -> 2"]),
     "a pool to create is there": (
         CREATING,
         IDLE,
@@ -110,7 +109,11 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
         IDLE,
         ["train-aks/a100mig: state failed -> ready", "train-aks/a100mig: action create -> no-op"],
     ),
-    "a pool to delete changed": (PRUNING, PRUNING.with_live(1, etag="7"), ["train-aks/old: etag 1 -> 7"]),
+    "a pool to delete changed": (
+        PRUNING,
+        PRUNING.with_live(1, etag="7", labels={**STRAY.labels, "x": "y"}),
+        ["train-aks/old: labels[x] none -> y"],
+    ),
     "a pool to delete is gone": (PRUNING, replace(PRUNING, live=(MATCHING,)), ["train-aks/old: the pool is gone"]),
     "one of two pools to delete that carry one mark": (
         replace(PRUNING, live=(MATCHING, replace(STRAY, name="old2"), STRAY)),
@@ -186,6 +189,8 @@ BY_NATURE: dict[str, tuple[World, World]] = {
     "nothing": (UPDATING, UPDATING),
     "the cloud's word": (UPDATING, UPDATING.with_live(status="Succeeded, and how")),
     "nodes of an autoscaled pool": (UPDATING_AUTOSCALED, UPDATING_AUTOSCALED.with_live(nodes=4, etag="9")),
+    "the etag alone, as after a change that was taken back": (UPDATING, UPDATING.with_live(etag="2")),
+    "the etag alone of a pool to delete": (PRUNING, PRUNING.with_live(1, etag="7")),
     "an operation ended": (UPDATING.with_live(state="busy"), UPDATING.with_live(state="ready", etag="2")),
     "a busy pool that matches": (IDLE, IDLE.with_live(state="busy", etag="2")),
     "the etag of a pool that matches": (IDLE, IDLE.with_live(etag="2")),
