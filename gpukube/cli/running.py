@@ -247,8 +247,11 @@ def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], run: 
 def _named(pool: PoolPlan) -> str:
     """Name a pool with what goes with it."""
     loss = pool.loss
+    of = f" of {loss.of}" if loss and loss.of is not None else ""
     pods = f", {len(loss.pods)} running pods" if loss and loss.pods else ""
-    nodes = f", {loss.nodes} nodes{pods}" if loss and loss.nodes else ""
+    if pods and of:
+        pods = ", with the pods on them"
+    nodes = f", {loss.nodes}{of} nodes{pods}" if loss and loss.nodes else ""
     return f"{pool.cluster.key}/{pool.name} ({pool.observed.instance_type if pool.observed else ''}{nodes})"
 
 

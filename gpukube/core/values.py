@@ -413,15 +413,17 @@ class Loss:
     """What goes away with a pool that is replaced or deleted, or suffers from a disruptive change.
 
     Attributes:
-        nodes: Live nodes; None when neither the cloud nor the cluster says.
+        nodes: Nodes that go or suffer; None when neither the cloud nor the cluster says how many there are.
         gpus: Physical GPUs on them; None when the machine is not in the catalogue.
         pods: Running pods that a drain would move, "namespace/name", those of DaemonSets left out; None when the
             inside of the cluster is not known.
+        of: Live nodes among which the cloud chooses those that go, when not all do; the pods are those of all.
     """
 
     nodes: int | None
     gpus: float | None
     pods: tuple[str, ...] | None
+    of: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

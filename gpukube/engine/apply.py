@@ -112,6 +112,8 @@ def _cost(plan: PoolPlan) -> str:
     nodes = f"{loss.nodes} node{'' if loss.nodes == 1 else 's'}{gpus}"
     if loss.pods is None:
         return f"{nodes} and an unknown number of pods"
+    if loss.of is not None:
+        return f"{loss.nodes} of {loss.of} nodes{gpus} and the pods on them"
     more = len(loss.pods) - SHOWN_PODS
     named = ", ".join(loss.pods[:SHOWN_PODS]) + (f" and {more} more" if more > 0 else "")
     return (

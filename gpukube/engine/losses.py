@@ -53,11 +53,22 @@ def _with_cost(plan: PoolPlan, seen: Sighting | None, pods: Mapping[str, Sequenc
     capacity = _allocatable(nodes) if seen else None
     if not costs_something(plan):
         return replace(plan, capacity=capacity)
-    count = len(nodes) if seen else plan.observed.nodes
+    live = len(nodes) if seen else plan.observed.nodes
+    count = _going(plan, live)
     machine = live_machine(plan.cluster.provider, plan.observed)
     gpus = machine.gpus * count if machine and count is not None else None
     named = None if pods is None else tuple(sorted(pod for node in nodes for pod in pods.get(node.name, ())))
-    return replace(plan, capacity=capacity, loss=Loss(count, gpus, named))
+    return replace(plan, capacity=capacity, loss=Loss(count, gpus, named, None if count == live else live))
+
+
+def _going(plan: PoolPlan, live: int | None) -> int | None:
+    """Count the live nodes that the plan takes away or disturbs: of a pool that only gets smaller, those beyond it."""
+    smaller = plan.action == "update" and all(c.change.field.startswith("nodes.") for c in plan.disruptive)
+    if not smaller or live is None:
+        return live
+    sizes = [c.change.new for c in plan.changes if c.change.field in ("nodes.count", "nodes.autoscaling.max")]
+    most = plan.desired.target.nodes.maximum if plan.desired else next((n for n in sizes if isinstance(n, int)), live)
+    return max(0, live - most)
 
 
 def _allocatable(nodes: Sequence[NodeView]) -> dict[str, int]:

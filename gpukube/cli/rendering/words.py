@@ -45,7 +45,7 @@ def repair_words(repair: NodeRepair) -> str:
 def cost_words(loss: Loss, *, whole: bool = False) -> str:
     """Say what goes away: nodes, GPUs, pods (the first few by name, all if `whole`)."""
     parts = [
-        "an unknown number of nodes" if loss["nodes"] is None else plural(loss["nodes"], "node"),
+        "an unknown number of nodes" if loss["nodes"] is None else _node_count(loss["nodes"], loss["of"]),
         "an unknown number of GPUs" if loss["gpus"] is None else plural(loss["gpus"], "GPU"),
     ]
     if loss["pods"] is None:
@@ -54,7 +54,13 @@ def cost_words(loss: Loss, *, whole: bool = False) -> str:
     more = len(loss["pods"]) - len(shown)
     names = ", ".join(shown) + (f" and {more} more" if more else "")
     pods = plural(len(loss["pods"]), "running pod") if loss["pods"] else "no running pods"
+    if loss["pods"] and loss["of"] is not None:
+        pods = f"those on them of {pods}"
     return ", ".join([*parts, pods]) + (f": {names}" if names else "")
+
+
+def _node_count(nodes: int, of: int | None) -> str:
+    return plural(nodes, "node") if of is None else f"{nodes} of {plural(of, 'node')}"
 
 
 def device_change(pool: PoolPart) -> str:

@@ -259,7 +259,7 @@ def _loss(plan: PoolPlan) -> Loss | None:
     if plan.loss is None:
         return None
     pods = None if plan.loss.pods is None else list(plan.loss.pods)
-    return {"nodes": plan.loss.nodes, "gpus": plan.loss.gpus, "pods": pods}
+    return {"nodes": plan.loss.nodes, "of": plan.loss.of, "gpus": plan.loss.gpus, "pods": pods}
 
 
 def _health(plan: PoolPlan, seen: Sighting | None) -> Health | None:

@@ -190,6 +190,7 @@ def test_apply_when_a_change_disrupts_then_refused_unless_allowed(stage: Stage) 
 COSTS: dict[str, tuple[Loss | None, str]] = {
     "unknown": (None, "an unknown number of nodes"),
     "pods unknown": (Loss(2, 16, None), "2 nodes with 16 GPUs and an unknown number of pods"),
+    "some nodes": (Loss(1, 8, ("ml/train",), 3), "1 of 3 nodes with 8 GPUs and the pods on them"),
     "none": (Loss(1, 0.5, ()), "1 node with 0.5 GPUs and 0 running pods"),
     "named": (Loss(1, 8, ("ml/train",)), "1 node with 8 GPUs and 1 running pod: ml/train"),
     "many": (Loss(1, 8, tuple(f"ml/p{n:02}" for n in range(12))), "12 running pods: ml/p00, "),

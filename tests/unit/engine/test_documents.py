@@ -164,7 +164,7 @@ def test_plan_document_when_something_is_lost_then_what_it_costs_and_the_flags_i
     declared = replace(WANTED, fields={**WANTED.fields, "disk.sizeGiB": 200})
     plan = replace(plan_pool(PROVIDER, declared, (live,)), loss=Loss(1, 8.0, ("ml/train-0",)), capacity={"a": 1})
     (pool,) = plan_document([ClusterPlan(CLUSTER, facts=FACTS, pools=(plan,))], [])["clusters"][0]["pools"]
-    assert pool["loss"] == {"nodes": 1, "gpus": 8.0, "pods": ["ml/train-0"]}
+    assert pool["loss"] == {"nodes": 1, "of": None, "gpus": 8.0, "pods": ["ml/train-0"]}
     assert (pool["needs"], pool["devices"]["now"]) == (["--allow-disruption"], {"a": 1})
 
 

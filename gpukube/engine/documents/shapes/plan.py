@@ -38,11 +38,14 @@ class Loss(TypedDict):
     """What goes away with a pool that is replaced or deleted, or suffers from a disruptive change."""
 
     nodes: int | None
-    """Live nodes; null when neither the cloud nor the cluster says."""
+    """Live nodes that go or suffer; null when neither the cloud nor the cluster says how many there are."""
+    of: int | None
+    """Live nodes among which the cloud chooses those; null when all are meant, or their number is not known."""
     gpus: float | None
     """Physical GPUs on them; null when the machine is not in the catalogue."""
     pods: list[str] | None
-    """Running pods that would be moved, namespace/name, those of DaemonSets left out; null when not known."""
+    """Running pods that would be moved, namespace/name, those of DaemonSets left out; with `of` those of all nodes,
+    some of which stay. null when not known."""
 
 
 class Devices(TypedDict):
