@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cli.rendering.lines import value_words
+from gpukube.cli.rendering.lines import difference_lines
 from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, repair_words
 from gpukube.engine.documents.summary import plan_summary, validation_summary
 from gpukube.rule_ids import rule_label
@@ -129,7 +129,8 @@ def _pool(key: str, pool: PoolPart) -> Iterator[_Note]:
 
 
 def _change(title: str, change: Change, costs: str) -> _Note:
-    text = f"{change['field']}: {value_words(change['old'])} -> {value_words(change['new'])} [{change['kind']}]"
+    first, *items = difference_lines(change["field"], change["old"], change["new"])
+    text = "\n".join([f"{first} [{change['kind']}]", *items])
     level = _CHANGE_LEVELS.get(change["kind"], "warning")
     return _Note(level, title, f"{text}\n{change['sentence']}{costs}", change["declared"])
 

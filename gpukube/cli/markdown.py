@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.cli.rendering.doctor import doctor_words
-from gpukube.cli.rendering.lines import gpu_words, node_words, value_words
+from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, value_words
 from gpukube.cli.rendering.listing import LIST_COLUMNS, list_rows
 from gpukube.cli.rendering.report import outcome_words
 from gpukube.cli.rendering.words import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument
     from gpukube.engine.documents.shapes.listing import ListDocument
-    from gpukube.engine.documents.shapes.parts import Diagnostic
+    from gpukube.engine.documents.shapes.parts import Change, Diagnostic
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
     from gpukube.engine.documents.shapes.report import NodeProof, PoolOutcome, Proof, ReportDocument
 
@@ -216,6 +216,16 @@ def _html(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "@\u200b")
 
 
+def _values(change: Change) -> tuple[str, str]:
+    """Write both values as cells; of long lists only the items that differ."""
+    _, *items = difference_lines(change["field"], change["old"], change["new"])
+    if not items:
+        return code(value_words(change["old"]), cell=True), code(value_words(change["new"]), cell=True)
+    sides = ([code(item[2:], cell=True) for item in items if item.startswith(sign)] for sign in "-+")
+    removed, added = ("<br>".join(["of its items:", *side]) if side else "" for side in sides)
+    return removed, added
+
+
 def _pool_details(pool: PoolPart) -> Iterator[str]:
     if pool["changes"]:
         yield from _table(
@@ -223,8 +233,7 @@ def _pool_details(pool: PoolPart) -> Iterator[str]:
             (
                 (
                     code(change["field"], cell=True),
-                    code(value_words(change["old"]), cell=True),
-                    code(value_words(change["new"]), cell=True),
+                    *_values(change),
                     change["kind"],
                     prose(change["sentence"]),
                 )

@@ -5,6 +5,9 @@ Must not live here: what a document holds (the modules beside this one), streams
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +17,7 @@ from rich.text import Text
 from gpukube.rule_ids import rule_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpukube.engine.documents.shapes.parts import Change, Diagnostic, GpuModel, NodeRange
 
@@ -29,6 +32,7 @@ __all__ = [
     "change_lines",
     "clean",
     "device_words",
+    "difference_lines",
     "fact",
     "finding_lines",
     "gpu_words",
@@ -65,6 +69,11 @@ _SEVERITY_STYLES: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}
 _CHANGE_STYLES: Final = {"replace": "red", "refused": "red"}
 _CONTROL: Final = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 """Control characters, which a hostile value could move the cursor with."""
+_PLAIN: Final = re.compile(r"[A-Za-z_/][\w./@=+-]*(:[\w./@=+-]+)*")
+_NOT_TEXT: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+"""What plain text inside a flow collection may look like, and the words that YAML would not take for text."""
+_LINE: Final = 100
+"""Characters of a difference beyond which long lists are told by their items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +122,9 @@ def fact(name: str, value: str, style: str = "", *, indent: str = INDENT) -> Lin
 def change_lines(change: Change, *, indent: str = INDENT) -> Iterator[Line]:
     """Show a changed field and what that does."""
     style = _CHANGE_STYLES.get(change["kind"], "yellow")
-    text = f"{change['field']}: {value_words(change['old'])} -> {value_words(change['new'])}"
-    yield Hung(Text.assemble(indent, ("~ ", style)), Text.assemble(text, (f"  [{change['kind']}]", style)))
+    first, *items = difference_lines(change["field"], change["old"], change["new"])
+    yield Hung(Text.assemble(indent, ("~ ", style)), Text.assemble(first, (f"  [{change['kind']}]", style)))
+    yield from (Hung(Text(f"{indent}    {item[:2]}"), Text(item[2:])) for item in items)
     yield Hung(Text(f"{indent}  "), Text(change["sentence"], style="dim"))
 
 
@@ -176,9 +186,38 @@ def device_words(devices: Mapping[str, int] | None) -> str:
 
 
 def value_words(value: object) -> str:
-    """Write a value of a field on one line."""
+    """Write a value of a field on one line, collections as YAML in flow style; None is a field that is not there."""
     if value is None:
         return "(absent)"
-    if isinstance(value, list):
-        return "[" + ", ".join(str(item) for item in value) + "]"
-    return f'"{" ".join(value.split())}"' if isinstance(value, str) else str(value)
+    return f'"{" ".join(value.split())}"' if isinstance(value, str) else _flow(value)
+
+
+def difference_lines(field: str, old: object, new: object) -> list[str]:
+    """Write what differs in a field: one line, or for long lists a count, then "- item" and "+ item" of each that does.
+
+    A list whose items are the same in another order is written whole: its order is what differs.
+    """
+    whole = f"{field}: {value_words(old)} -> {value_words(new)}"
+    removed, added = _without(old, new), _without(new, old)
+    if len(whole) <= _LINE or not (removed or added):
+        return [whole]
+    counts = [f"{len(items)} {word}" for items, word in ((removed, "removed"), (added, "added")) if items]
+    items = [*(f"- {_flow(item)}" for item in removed), *(f"+ {_flow(item)}" for item in added)]
+    return [f"{field}: {', '.join(counts)}", *items]
+
+
+def _without(items: object, others: object) -> list[object]:
+    """List the items of a list that another does not have; None is an empty list, anything else has none."""
+    if not isinstance(items, list) or not isinstance(others, list | None):
+        return []
+    return [item for item in items if item not in (others or [])]
+
+
+def _flow(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -14,13 +14,13 @@ from gpukube.cli.rendering.lines import (
     Hung,
     add_row,
     change_lines,
+    difference_lines,
     fact,
     finding_lines,
     gpu_words,
     headline,
     node_words,
     table_of,
-    value_words,
 )
 from gpukube.cli.rendering.words import (
     cost_words,
@@ -196,8 +196,9 @@ def _release(release: Release, view: View) -> Iterator[Line]:
         yield Hung(Text(f"{INDENT}~ "), Text(drift_words(drift)))
     if view.verbose or release["action"] == "upgrade":
         for change in release["changes"]:
-            text = f"{change['path']}: {value_words(change['old'])} -> {value_words(change['new'])}"
-            yield Hung(Text(f"{INDENT}~ "), Text(text))
+            first, *items = difference_lines(change["path"], change["old"], change["new"])
+            yield Hung(Text(f"{INDENT}~ "), Text(first))
+            yield from (Hung(Text(f"{INDENT}    {item[:2]}"), Text(item[2:])) for item in items)
 
 
 def _differences(cluster: ClusterPart, view: View) -> Iterator[Line]:

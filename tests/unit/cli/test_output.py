@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gpukube.cli.output import FORMATS, RENDERERS, require_format, show, show_on_stderr, write_lines
-from gpukube.cli.rendering.lines import Hung, add_row, clean, number, plural, table_of, value_words
+from gpukube.cli.rendering.lines import Hung, add_row, clean, difference_lines, number, plural, table_of, value_words
 from gpukube.engine.documents import SCHEMA_NAMES, list_document, plan_document
 from gpukube.errors import ExitCode, SpecError
 
@@ -110,3 +110,39 @@ def test_cell_when_it_looks_like_markup_then_it_is_kept() -> None:
 def test_words_when_counted_then_plain() -> None:
     assert (plural(1, "node"), plural(0, "node"), number(8.0), number(0.125)) == ("1 node", "0 nodes", "8", "0.125")
     assert [value_words(v) for v in (None, "a\n b", ["x", 1], 3)] == ["(absent)", '"a b"', "[x, 1]", "3"]
+
+
+VALUES: dict[str, tuple[object, str]] = {
+    "true": (True, "true"),
+    "mapping": ({"name": "FOO", "value": "bar baz", "on": None}, '{name: FOO, value: "bar baz", "on": null}'),
+    "nested": (
+        [{"key": "nvidia.com/gpu", "tolerationSeconds": 1.5}],
+        "[{key: nvidia.com/gpu, tolerationSeconds: 1.5}]",
+    ),
+    "text that YAML reads otherwise": (["true", "1", "a: b", ""], '["true", "1", "a: b", ""]'),
+    "taints": (["nvidia.com/gpu=present:NoSchedule"], "[nvidia.com/gpu=present:NoSchedule]"),
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_value_when_written_then_yaml_reads_it_back(case: str) -> None:
+    value, words = VALUES[case]
+    assert value_words(value) == words
+    assert yaml.safe_load(words) == value
+
+
+def test_difference_when_the_list_is_long_then_only_the_items_that_differ() -> None:
+    kept = [{"key": f"taint-{number}", "operator": "Exists", "effect": "NoSchedule"} for number in range(9)]
+    gone, come = {"key": "old", "operator": "Exists"}, {"key": "new", "operator": "Exists"}
+    assert difference_lines("tolerations", [*kept, gone], [*kept, come]) == [
+        "tolerations: 1 removed, 1 added",
+        "- {key: old, operator: Exists}",
+        "+ {key: new, operator: Exists}",
+    ]
+    assert difference_lines("tolerations", None, kept)[:2] == [
+        "tolerations: 9 added",
+        "+ {key: taint-0, operator: Exists, effect: NoSchedule}",
+    ]
+    assert difference_lines("zones", ["a"], ["b"]) == ["zones: [a] -> [b]"]
+    (ordered,) = difference_lines("env", kept, kept[::-1])
+    assert ordered.startswith("env: [{key: taint-0, ")
