@@ -28,6 +28,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from gpukube.rule_ids import rule_label
+from gpukube.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -119,9 +120,9 @@ class Diagnostic:
 
     def render(self) -> str:
         """Render as `where: severity[number code]: message`, then indented why and fix lines."""
-        lines = [f"{self.where}: {self.severity}[{rule_label(self.code)}]: {self.message}"]
-        lines += [f"    why: {self.why}"] if self.why else []
-        lines += [f"    fix: {self.fix}"] if self.fix else []
+        lines = [f"{visible(str(self.where))}: {self.severity}[{rule_label(self.code)}]: {visible(self.message)}"]
+        lines += [f"    why: {visible(self.why)}"] if self.why else []
+        lines += [f"    fix: {visible(self.fix)}"] if self.fix else []
         return "\n".join(lines)
 
 

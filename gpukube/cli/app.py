@@ -5,6 +5,7 @@ Start-up matters here: this module and the command modules import typer and the 
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import sys
@@ -17,6 +18,7 @@ from gpukube import __version__
 from gpukube.cli import catalog, doctor, explain, init, pool, schema, spec
 from gpukube.cli import sandbox as sandbox_commands
 from gpukube.cli.options import Common
+from gpukube.cli.stderr import tell
 from gpukube.errors import ExitCode, GpukubeError
 
 if TYPE_CHECKING:
@@ -106,17 +108,19 @@ def _complete_plainly() -> None:
 def _usage(error: typer.TyperException) -> int:
     show = getattr(error, "show", None)
     if callable(show):
-        show()
+        text = io.StringIO()
+        show(file=text)
+        tell(text.getvalue())
     else:
-        sys.stderr.write(f"{error}\n")
+        tell(str(error))
     return ExitCode.BAD_INPUT
 
 
 def _blame(error: Exception, *, verbose: bool) -> None:
     """Tell whose fault it is: the machine's (a full disk, a directory that may not be written), or ours."""
-    sys.stderr.write(_of_machine(error) if isinstance(error, OSError) else _of_ours(error))
+    tell(_of_machine(error) if isinstance(error, OSError) else _of_ours(error))
     if verbose:
-        traceback.print_exception(error)
+        tell("".join(traceback.format_exception(error)))
 
 
 def _of_machine(error: OSError) -> str:
@@ -138,6 +142,6 @@ def _of_ours(error: Exception) -> str:
 
 
 def _say(error: GpukubeError, *, verbose: bool) -> None:
-    sys.stderr.write(error.render() + "\n")
+    tell(error.render())
     if verbose and error.__cause__ is not None:
-        sys.stderr.write("caused by:\n" + "".join(traceback.format_exception(error.__cause__)))
+        tell("caused by:\n" + "".join(traceback.format_exception(error.__cause__)))

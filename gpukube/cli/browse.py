@@ -19,6 +19,7 @@ from gpukube.catalog.refreshing import choose_inquiries, joined, refresh, refres
 from gpukube.catalog.types import find_type
 from gpukube.cli import output as out
 from gpukube.cli.endpoints import endpoints
+from gpukube.cli.stderr import tell
 from gpukube.core.cloud_catalogue import Account
 from gpukube.core.values import Settings
 from gpukube.endpoint import is_loopback
@@ -125,7 +126,7 @@ def _find_slices(choices: Choices, search: Search) -> None:
         document = {**document, "slices": document["slices"][: search.limit]}
     out.show(document, choices.output, verbose=choices.verbose)
     if len(document["slices"]) < total:
-        sys.stderr.write(f"{total - len(document['slices'])} more: --limit 0 shows all\n")
+        tell(f"{total - len(document['slices'])} more: --limit 0 shows all")
 
 
 def show_type(choices: Choices, name: str, region: str) -> None:
@@ -151,7 +152,7 @@ def refresh_catalogue(
         inquiries = tuple(replace(inquiry, settings=emulated) for inquiry in inquiries)
     file = _file(choices)
     if sys.stderr.isatty():  # real price lists take a while
-        sys.stderr.write(f"asking {', '.join(f'{i.provider} {i.region}' for i in inquiries)}\n")
+        tell(f"asking {', '.join(f'{i.provider} {i.region}' for i in inquiries)}")
     outcomes = refresh(inquiries, _read(file).stocks, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
     if any(outcome.error is None for outcome in outcomes):
         write_cache(file, joined(read_cache(file).stocks, outcomes))  # read again: another run may have ended meanwhile

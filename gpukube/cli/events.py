@@ -6,14 +6,15 @@ a line (engine/documents).
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from gpukube.cli.stderr import tell
 from gpukube.engine.documents import event_document
+from gpukube.visible import quoted_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ class EventLog:
 
     def __call__(self, event: Event) -> None:
         """Write one event."""
-        line = json.dumps(event_document(event), ensure_ascii=False) + "\n"
+        line = quoted_json(event_document(event)) + "\n"
         with self._lock:
             if self.broken:
                 return
@@ -93,9 +94,9 @@ def _opened(place: str) -> Iterator[TextIO]:
         try:
             stream.close()
         except OSError as error:  # what a full disk did not take; the run is over and was reported
-            sys.stderr.write(f"the event log ends early: {str(error).lower()}\n")
+            tell(f"the event log ends early: {str(error).lower()}")
 
 
 def _tell(log: EventLog) -> None:
     if log.broken:
-        sys.stderr.write(f"the event log ends early: {log.broken}\n")
+        tell(f"the event log ends early: {log.broken}")

@@ -194,16 +194,12 @@ def _require_format(choices: Choices, kind: str) -> None:
 
 def _is_data(document: Mapping[str, object], choices: Choices) -> bool:
     """Write a document for programs where that is asked for."""
-    import json
-    import sys
+    if choices.output not in ("json", "yaml"):
+        return False
+    from gpukube.cli import output as out
 
-    if choices.output == "json":
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
-    elif choices.output == "yaml":
-        import yaml
-
-        yaml.safe_dump(json.loads(json.dumps(document)), sys.stdout, sort_keys=False, allow_unicode=True)
-    return choices.output in ("json", "yaml")
+    out.write_data(document, choices.output)
+    return True
 
 
 def _write(lines: Iterable[Line]) -> None:

@@ -1,19 +1,19 @@
 """Reports as JUnit XML, which CI systems show test by test: a suite per cluster, a case per pool, node and probe.
 
 The dialect is the one that Jenkins and GitLab read: testsuites, testsuite, testcase with failure, error or skipped, and
-system-out. Must not live here: what a report says (engine.documents).
+system-out. Must not live here: what a report says (engine.documents),
+or cleaning: the document has no character that XML cannot hold (gpukube.visible).
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
 from gpukube.rule_ids import rule_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from gpukube.engine.documents.shapes.parts import Diagnostic
     from gpukube.engine.documents.shapes.report import (
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["junit_lines"]
 
-_FORBIDDEN: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot hold, not even escaped; answers of clouds and clusters may have them."""
 _RESULTS: Final = ("failure", "error", "skipped")
 
 
@@ -38,7 +36,7 @@ def junit_lines(document: ReportDocument) -> Iterator[str]:
     command = f"gpukube {document['kind'].lower()}"
     root = ET.Element("testsuites", {"name": command})
     for cluster in document["clusters"]:
-        suite = ET.SubElement(root, "testsuite", {"name": f"{command} {_clean(cluster['cluster'])}"})
+        suite = ET.SubElement(root, "testsuite", {"name": f"{command} {cluster['cluster']}"})
         suite.extend(_cases(cluster))
         _count(suite, list(suite))
     _count(root, [case for suite in root for case in suite])
@@ -121,16 +119,16 @@ def _probe(pool: str, probe: Probe) -> ET.Element:
 
 
 def _case(group: str, name: str) -> ET.Element:
-    return ET.Element("testcase", _cleaned({"classname": group, "name": name}))
+    return ET.Element("testcase", {"classname": group, "name": name})
 
 
 def _result(case: ET.Element, result: str, message: str, kind: str = "", text: str = "") -> None:
-    found = ET.SubElement(case, result, _cleaned({"message": message} | ({"type": kind} if kind else {})))
-    found.text = _clean(text) or None
+    found = ET.SubElement(case, result, {"message": message} | ({"type": kind} if kind else {}))
+    found.text = text or None
 
 
 def _output(case: ET.Element, lines: Iterable[str]) -> None:
-    ET.SubElement(case, "system-out").text = _clean("\n".join(lines))
+    ET.SubElement(case, "system-out").text = "\n".join(lines)
 
 
 def _told(found: Iterable[Diagnostic]) -> str:
@@ -153,11 +151,3 @@ def _found(findings: Iterable[Finding]) -> str:
             *(f"    {word}: {text}" for word, text in (("why", item["means"]), ("fix", item["fix"])) if text),
         )
     )
-
-
-def _cleaned(attributes: Mapping[str, str]) -> dict[str, str]:
-    return {key: _clean(value) for key, value in attributes.items()}
-
-
-def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("\ufffd", text)

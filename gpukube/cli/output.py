@@ -28,7 +28,9 @@ from gpukube.cli.rendering.plan import render_diff, render_plan
 from gpukube.cli.rendering.report import render_report, render_validation
 from gpukube.cli.rendering.sandbox import render_sandbox
 from gpukube.cli.sarif import sarif_lines
+from gpukube.cli.stderr import tell
 from gpukube.errors import SpecError, Where, render_diagnostics
+from gpukube.visible import quoted_json, visible, visible_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,6 +47,7 @@ __all__ = [
     "show_on_stderr",
     "stderr_console",
     "warn",
+    "write_data",
     "write_lines",
 ]
 
@@ -147,26 +150,48 @@ def show(document: Document, output: str, *, verbose: bool = False) -> None:
     """
     kind = str(document["kind"])
     if output == "line":
-        sys.stdout.write(json.dumps(document, default=str) + "\n")
+        sys.stdout.write(quoted_json(document) + "\n")
         sys.stdout.flush()
         return
     require_format(output, kind)
-    if output == "json":
-        sys.stdout.write(json.dumps(document, indent=2, default=str) + "\n")
-    elif output == "yaml":
-        yaml.safe_dump(json.loads(json.dumps(document, default=str)), sys.stdout, sort_keys=False, allow_unicode=True)
+    if output in ("json", "yaml"):
+        write_data(document, output)
     elif output in _TEXTS:
-        sys.stdout.writelines(f"{line}\n" for line in _TEXTS[output](document))
+        shown = document if output == "sarif" else visible_tree(document)  # SARIF is JSON, which quotes by itself
+        sys.stdout.writelines(f"{line}\n" for line in _TEXTS[output](shown))
     else:
         view = View(verbose, _width(sys.stdout), wide=output == "wide")
-        write_lines(RENDERERS[kind](document, view), _console(sys.stdout), wrap=sys.stdout.isatty())
+        lines = RENDERERS[kind](visible_tree(document), view)
+        write_lines(lines, _console(sys.stdout), wrap=sys.stdout.isatty())
     sys.stdout.flush()
+
+
+def write_data(document: Document, output: str) -> None:
+    """Write a document for programs on stdout: "json" or "yaml"."""
+    if output == "json":
+        sys.stdout.write(quoted_json(document, indent=2) + "\n")
+        return
+    plain = json.loads(json.dumps(document, default=str))
+    # Never folded: the rest of a folded text would begin a line, where CI systems look for commands.
+    text = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, width=sys.maxsize)
+    sys.stdout.write(text.replace("##[", "\\x23#[").replace("##vso[", "\\x23#vso["))  # between double quotes only
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML in which what cannot be seen, and what CI systems act on, stands escaped between double quotes."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """Represent a text; the value that a reader gets is always the text itself."""
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if visible(data) == data else '"')
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
     """Print a document for people on stderr: what a question is about, while stdout is for the result."""
     view = View(verbose, _width(sys.stderr))
-    lines = RENDERERS[str(document["kind"])](document, view)
+    lines = RENDERERS[str(document["kind"])](visible_tree(document), view)
     write_lines(lines, _console(sys.stderr), wrap=sys.stderr.isatty())
     sys.stderr.flush()
 
@@ -175,9 +200,9 @@ def warn(diagnostics: Iterable[Diagnostic], *, silenced: int = 0) -> None:
     """Print findings on stderr, and how many others the spec accepts."""
     text = render_diagnostics(diagnostics)
     if text:
-        sys.stderr.write(text + "\n")
+        tell(text)
     if silenced:
-        sys.stderr.write(f"{plural(silenced, 'finding')} silenced\n")
+        tell(f"{plural(silenced, 'finding')} silenced")
 
 
 def stderr_console() -> Console:

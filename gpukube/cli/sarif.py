@@ -8,7 +8,6 @@ file that is not there) is no result, which would need a location, but a notific
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections import Counter
@@ -19,6 +18,7 @@ from urllib.parse import quote
 from gpukube import __version__
 from gpukube.engine.documents.rules import rule_sentence
 from gpukube.errors import ExitCode
+from gpukube.visible import quoted_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ _PRINT: Final = "gpukubeFinding/v1"
 
 def sarif_lines(document: ValidationDocument) -> Iterator[str]:
     """Write the log as JSON."""
-    yield from json.dumps(sarif_log(document), indent=2).splitlines()
+    yield from quoted_json(sarif_log(document), indent=2).splitlines()
 
 
 def sarif_log(document: ValidationDocument) -> dict[str, object]:

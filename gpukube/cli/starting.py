@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sys
-import textwrap
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from gpukube.cli.stderr import tell
 from gpukube.engine.starter import (
     cheapest_gpu,
     check_answers,
@@ -159,7 +158,7 @@ def _with_name(provider: str, answers: Answers, text: str) -> Answers:
 def _ask_gpu(answers: Answers) -> Answers:
     if not answers.gpu:
         known = tuple(gpus_for(answers))
-        _tell(f"GPUs on {', '.join(answers.providers)}: {', '.join(known)}")
+        tell(f"GPUs on {', '.join(answers.providers)}: {', '.join(known)}")
         cheapest = cheapest_gpu(known, answers.providers)
         answers = _question("GPU model", cheapest, answers, lambda a, text: replace(a, gpu=text))
     counts = offered_counts(answers.gpu, answers.providers)
@@ -176,7 +175,7 @@ def _ask_sharing(answers: Answers) -> Answers:
     while way not in ways:
         way = _read(f"Sharing ({', '.join(ways)})", "none")
     if way == "mig":
-        _tell(f"profiles of {answers.gpu}: {', '.join(profiles)}")
+        tell(f"profiles of {answers.gpu}: {', '.join(profiles)}")
         return _question("MIG profile", profiles[0], answers, lambda a, text: replace(a, mig=text))
     if way == "time-slicing":
         return _question("Shares of each GPU", "2", answers, lambda a, text: replace(a, replicas=int(text)))
@@ -190,12 +189,12 @@ def _question(text: str, default: str, answers: Answers, take: Callable[[Answers
         try:
             taken = take(answers, written)
         except ValueError:
-            _tell(f'"{written}" is not what is asked for')
+            tell(f'"{written}" is not what is asked for')
             continue
         problems = check_answers(taken, os.environ)
         if not problems:
             return taken
-        sys.stderr.write(render_diagnostics(problems) + "\n")
+        tell(render_diagnostics(problems))
 
 
 def _read(text: str, default: str) -> str:
@@ -226,10 +225,6 @@ def _is_yes(text: str) -> bool:
     return text.casefold() in ("y", "yes")
 
 
-def _tell(text: str) -> None:
-    sys.stderr.write(textwrap.fill(text, shutil.get_terminal_size().columns, subsequent_indent="  ") + "\n")
-
-
 def _write(text: str, out: str) -> None:
     if out == STDOUT:
         sys.stdout.write(text)
@@ -241,4 +236,4 @@ def _write(text: str, out: str) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
-    sys.stderr.write(f"wrote {out}; next:\n  gpukube validate -f {out}\n  gpukube pool plan -f {out}\n")
+    tell(f"wrote {out}; next:\n  gpukube validate -f {out}\n  gpukube pool plan -f {out}")

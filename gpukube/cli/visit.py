@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from gpukube import api
 from gpukube.cli import output as out
 from gpukube.cli.stage import confirm, open_job
+from gpukube.cli.stderr import tell
 from gpukube.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ def visit(choices: Choices, *, fix: bool) -> None:
 
         def ask(offered: Sequence[str]) -> None:
             with job.progress.paused():
-                sys.stderr.writelines(f"would {line}\n" for line in offered)
+                tell("\n".join(f"would {line}" for line in offered))
             confirm(choices, job, "mend", [f"{len(offered)} thing{'' if len(offered) == 1 else 's'}"])
 
         found = api.diagnose(job.prepared, job.run, mend=ask if fix else None)
     out.show(api.doctor_document(found), choices.output, verbose=choices.verbose)
     if job.run.clock.stopped:
-        sys.stderr.write(f"stopped; to go on: {job.run.resume}\n")
+        tell(f"stopped; to go on: {job.run.resume}")
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(api.doctor_exit_code(found))

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpukube.rule_ids import rule_label
+from gpukube.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -67,8 +68,6 @@ ACTION_STYLES: Final = {
 }
 _SEVERITY_STYLES: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}
 _CHANGE_STYLES: Final = {"replace": "red", "refused": "red"}
-_CONTROL: Final = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
-"""Control characters, which a hostile value could move the cursor with."""
 _PLAIN: Final = re.compile(r"[A-Za-z_/][\w./@=+-]*(:[\w./@=+-]+)*")
 _NOT_TEXT: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 """What plain text inside a flow collection may look like, and the words that YAML would not take for text."""
@@ -103,8 +102,10 @@ Line = str | Text | Table | Hung
 
 
 def clean(text: Text) -> Text:
-    """Replace control characters; what clouds and clusters answer must not steer the terminal."""
-    text.plain = text.plain.translate(_CONTROL)
+    """Make a line safe to show: what is in no document (progress, questions) was not cleaned before."""
+    cleaned = "\n".join(map(visible, text.plain.split("\n")))
+    if cleaned != text.plain:
+        text.plain = cleaned
     return text
 
 

@@ -11,6 +11,7 @@ from gpukube.core.values import Nodes
 from gpukube.engine.documents import report_document
 from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import CloudError, ClusterError, Diagnostic, Where
+from gpukube.visible import visible_tree
 from tests.builders import CLUSTER
 
 GPU = "nvidia.com/gpu"
@@ -60,7 +61,7 @@ REPORTS = (
 
 
 def written() -> ET.Element:
-    text = "\n".join(junit_lines(report_document(REPORTS, kind="Verify")))
+    text = "\n".join(junit_lines(visible_tree(report_document(REPORTS, kind="Verify"))))
     assert text.startswith("<?xml")
     return ET.fromstring(text)  # noqa: S314 -- what we wrote ourselves
 
@@ -115,7 +116,7 @@ def test_junit_when_a_cluster_answers_control_characters_then_still_xml() -> Non
     (case,) = [
         c for c in written().iter("testcase") if (c.get("classname"), c.get("name")) == ("train-aks.good", "probe")
     ]
-    assert "GPU 0: \ufffd[31mA100" in (case.findtext("system-out") or "")
+    assert "GPU 0: <U+001B>[31mA100" in (case.findtext("system-out") or "")
 
 
 def test_junit_when_nothing_was_declared_then_an_empty_run() -> None:

@@ -1,0 +1,41 @@
+"""Messages for people on stderr: cleaned, and on a terminal broken at words below their beginning.
+
+Lives here: every plain line that a command writes beside its result. Must not live here: rows and tables (output,
+progress). Imports the standard library only, because errors of the command line itself come through here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from typing import Final
+
+from gpukube.visible import visible_lines
+
+__all__ = ["tell"]
+
+_LEAST_WIDTH: Final = 40
+_LABEL: Final = "    fix: "
+"""Further rows of a message stand below its text, not below its label."""
+
+
+def tell(text: str) -> None:
+    """Write lines of text and flush; in a pipe a line is a record and kept whole."""
+    text = visible_lines(text)
+    if sys.stderr.isatty():
+        width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns)
+        text = "".join(f"{_wrapped(line, width)}\n" for line in text.splitlines())
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _wrapped(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()))
+    hanging = " " * len(_LABEL) if indent else "    "
+    # Paths and options are broken nowhere: half of one is another one.
+    return textwrap.fill(
+        line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+    )

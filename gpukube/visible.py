@@ -1,0 +1,71 @@
+"""Text from outside, made safe to show: answers of clouds and clusters, labels, file names, arguments.
+
+The one place where such text is cleaned. Everything that a person, a log, a pull request or a CI annotation reads goes
+through here; JSON and YAML, which quote, go through `quoted_json` and `gpukube.cli.output`.
+
+What it takes away: control characters (which steer a terminal), bidirectional and zero-width characters (which make a
+name look like another one), line breaks (which forge a line of a log), and the markers that CI systems take for
+commands wherever they stand in a log:
+
+- `::name::` where a line begins, blanks before it ignored, and `##[name]` anywhere
+  (actions/runner, src/Runner.Common/ActionCommand.cs: TryParseV2, TryParse);
+- `##vso[name]` anywhere (microsoft/azure-pipelines-agent, src/Microsoft.VisualStudio.Services.Agent/Command.cs).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TypeVar, cast
+
+__all__ = ["quoted_json", "visible", "visible_lines", "visible_tree"]
+
+_T = TypeVar("_T")
+
+_BREAKS = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
+# A text may come to stand at the beginning of a line, alone or after it was wrapped; so a blank before it counts too.
+_COMMANDS = re.compile(r"(?<!\S):(?=:[A-Za-z])|#(?=#(?:vso)?\[)")
+
+
+def visible(text: str) -> str:
+    """Return the text on one line, with what cannot be seen spelled out: `<U+202E>`.
+
+    Non-ASCII blanks and hyphens that pass for ASCII ones are left to the rules of each field: only what has no
+    appearance of its own is replaced here.
+    """
+    if not text.isprintable():
+        text = "".join(map(_shown, _BREAKS.sub(" ", text)))
+    # "::" may be half of an IPv6 address or a C++ name: only where a command could begin is it broken.
+    return _COMMANDS.sub(lambda found: f"{found[0]} ", text) if "::" in text or "##" in text else text
+
+
+def visible_lines(text: str) -> str:
+    """Clean each line by itself: for text of several lines that is ours, such as a trace."""
+    return "".join(f"{visible(line)}\n" for line in text.splitlines())
+
+
+def visible_tree(node: _T) -> _T:
+    """Clean every string of a document, keys too; other values stay as they are."""
+    return cast("_T", _cleaned(node))
+
+
+def quoted_json(value: object, *, indent: int | None = None) -> str:
+    """Write JSON that no terminal and no CI system acts on: all but printable ASCII is escaped.
+
+    A marker can stand inside a string only, where a number sign may be written as an escape: readers get the same text.
+    """
+    text = json.dumps(value, indent=indent, default=str)
+    return text.replace("##", "\\u0023#").replace("\x7f", "\\u007f")
+
+
+def _shown(char: str) -> str:
+    return char if char.isprintable() else f"<U+{ord(char):04X}>"
+
+
+def _cleaned(node: object) -> object:
+    if isinstance(node, str):
+        return visible(node)
+    if isinstance(node, Mapping):
+        return {_cleaned(key): _cleaned(value) for key, value in node.items()}
+    return [_cleaned(item) for item in node] if isinstance(node, list | tuple) else node
