@@ -1,7 +1,7 @@
 """Text from outside, made safe to show: answers of clouds and clusters, labels, file names, arguments.
 
 The one place where such text is cleaned. Everything that a person, a log, a pull request or a CI annotation reads goes
-through here; JSON and YAML, which quote, go through `quoted_json` and `gpukube.cli.output`.
+through here; JSON and YAML, which quote, are written by `gpukube.cli.data`.
 
 What it takes away: control characters (which steer a terminal), bidirectional and zero-width characters (which make a
 name look like another one), line breaks (which forge a line of a log), and the markers that CI systems take for
@@ -14,12 +14,11 @@ commands wherever they stand in a log:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import TypeVar, cast
 
-__all__ = ["quoted_json", "visible", "visible_lines", "visible_tree"]
+__all__ = ["visible", "visible_lines", "visible_tree"]
 
 _T = TypeVar("_T")
 
@@ -48,15 +47,6 @@ def visible_lines(text: str) -> str:
 def visible_tree(node: _T) -> _T:
     """Clean every string of a document, keys too; other values stay as they are."""
     return cast("_T", _cleaned(node))
-
-
-def quoted_json(value: object, *, indent: int | None = None) -> str:
-    """Write JSON that no terminal and no CI system acts on: all but printable ASCII is escaped.
-
-    A marker can stand inside a string only, where a number sign may be written as an escape: readers get the same text.
-    """
-    text = json.dumps(value, indent=indent, default=str)
-    return text.replace("##", "\\u0023#").replace("\x7f", "\\u007f")
 
 
 def _shown(char: str) -> str:

@@ -12,9 +12,9 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from gpukube.cli.data import quoted_json
 from gpukube.cli.stderr import tell
 from gpukube.engine.documents import event_document
-from gpukube.visible import quoted_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -196,9 +196,9 @@ def _is_data(document: Mapping[str, object], choices: Choices) -> bool:
     """Write a document for programs where that is asked for."""
     if choices.output not in ("json", "yaml"):
         return False
-    from gpukube.cli import output as out
+    from gpukube.cli.data import write_data
 
-    out.write_data(document, choices.output)
+    write_data(document, choices.output)
     return True
 
 

@@ -7,15 +7,14 @@ github, junit).
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-import yaml
 from rich.console import Console
 from rich.text import Text
 
+from gpukube.cli.data import quoted_json, write_data
 from gpukube.cli.github import github_lines
 from gpukube.cli.junit import junit_lines
 from gpukube.cli.markdown import markdown
@@ -30,7 +29,7 @@ from gpukube.cli.rendering.sandbox import render_sandbox
 from gpukube.cli.sarif import sarif_lines
 from gpukube.cli.stderr import tell
 from gpukube.errors import SpecError, Where, render_diagnostics
-from gpukube.visible import quoted_json, visible, visible_tree
+from gpukube.visible import visible_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,7 +46,6 @@ __all__ = [
     "show_on_stderr",
     "stderr_console",
     "warn",
-    "write_data",
     "write_lines",
 ]
 
@@ -164,28 +162,6 @@ def show(document: Document, output: str, *, verbose: bool = False) -> None:
         lines = RENDERERS[kind](visible_tree(document), view)
         write_lines(lines, _console(sys.stdout), wrap=sys.stdout.isatty())
     sys.stdout.flush()
-
-
-def write_data(document: Document, output: str) -> None:
-    """Write a document for programs on stdout: "json" or "yaml"."""
-    if output == "json":
-        sys.stdout.write(quoted_json(document, indent=2) + "\n")
-        return
-    plain = json.loads(json.dumps(document, default=str))
-    # Never folded: the rest of a folded text would begin a line, where CI systems look for commands.
-    text = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, width=sys.maxsize)
-    sys.stdout.write(text.replace("##[", "\\x23#[").replace("##vso[", "\\x23#vso["))  # between double quotes only
-
-
-class _Dumper(yaml.SafeDumper):
-    """YAML in which what cannot be seen, and what CI systems act on, stands escaped between double quotes."""
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        """Represent a text; the value that a reader gets is always the text itself."""
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if visible(data) == data else '"')
-
-
-_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def show_on_stderr(document: Document, *, verbose: bool = False) -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from gpukube import __version__
+from gpukube.cli.data import quoted_json
 from gpukube.engine.documents.rules import rule_sentence
 from gpukube.errors import ExitCode
-from gpukube.visible import quoted_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

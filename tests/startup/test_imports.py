@@ -102,7 +102,7 @@ def test_help_when_shown_then_no_spec_no_screen_no_cloud(name: str, loaded: Load
     assert not packages(modules) & (HEAVY | SERVERS)
     assert packages(of(modules, "gpukube") | of(modules, "gpukube_aks")) == {"gpukube"}
     rooms = {module.split(".")[1] for module in of(modules, "gpukube") if "." in module}
-    assert rooms == {"cli", "errors", "rule_ids"}
+    assert rooms == {"cli", "errors", "rule_ids", "visible"}
 
 
 SHELLS = {
