@@ -9,7 +9,8 @@ Load and check specs offline, then plan, create, verify or delete with a `Run` t
     reports = api.create(prepared, run)
     sys.exit(api.exit_code(reports))
 
-All functions raise `gpukube.errors.GpukubeError` and its subclasses only.
+All functions raise `gpukube.errors.GpukubeError` and its subclasses only; those that give no reports also `Stopped`,
+when the clock of the run is stopped meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from gpukube.doctor.check import Examination
 from gpukube.doctor.diagnose import doctor_exit_code, examine_clusters, mend_clusters
 from gpukube.doctor.document import doctor_document
 from gpukube.engine.apply import Consent, apply_pools, require_consent
-from gpukube.engine.clock import Clock, SystemClock
+from gpukube.engine.clock import Clock, Stopped, SystemClock
+from gpukube.engine.clusters import nothing_begun
 from gpukube.engine.create import create_pools
 from gpukube.engine.delete import Deletion, delete_pools
 from gpukube.engine.delete import plan_deletion as _plan_deletion
@@ -57,7 +59,7 @@ from gpukube.engine.saved import (
 )
 from gpukube.engine.scale import Scaling, Size, scale_pools
 from gpukube.engine.scale import plan_scaling as _plan_scaling
-from gpukube.engine.session import open_sessions
+from gpukube.engine.session import Session, open_sessions
 from gpukube.engine.waiting import wait_for_pools
 from gpukube.errors import ExitCode, GpukubeError, SpecError
 from gpukube.spec.dump import dump_spec
@@ -91,6 +93,7 @@ __all__ = [
     "Scope",
     "Settings",
     "Size",
+    "Stopped",
     "SystemClock",
     "Validation",
     "apply",
@@ -176,7 +179,7 @@ def chart_source(location: str) -> ChartSource:
 
 def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:
     """Look at all clusters and say what would happen; changes nothing."""
-    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
+    with open_sessions(prepared.clusters.values(), run) as sessions:
         return plan_clusters(prepared, sessions, run, scope)
 
 
@@ -189,7 +192,7 @@ def survey(
         The plans, and per cluster key and node the devices that pods request; clusters that could not be asked are left
         out.
     """
-    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
+    with open_sessions(prepared.clusters.values(), run) as sessions:
         plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=skip_cluster))
         asked = {plan.cluster.key: sessions[plan.cluster.key].kube().pods for plan in plans if plan.seen}
         pods = run_all(asked, run.parallelism)
@@ -199,9 +202,24 @@ def survey(
 
 def create(prepared: Prepared, run: Run, *, adopt: bool = False) -> tuple[ClusterReport, ...]:
     """Create what is missing, install the device plugin, prove the devices."""
-    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
-        plans = plan_clusters(prepared, sessions, run, Scope(adopt=adopt, retire=False))
-        return create_pools(plans, sessions, run)
+    return _carry_out(
+        prepared, run, Scope(adopt=adopt, retire=False), lambda plans, sessions: create_pools(plans, sessions, run)
+    )
+
+
+def _carry_out(
+    prepared: Prepared,
+    run: Run,
+    scope: Scope,
+    work: Callable[[tuple[ClusterPlan, ...], Mapping[str, Session]], tuple[ClusterReport, ...]],
+) -> tuple[ClusterReport, ...]:
+    """Plan, then work; a run that is stopped while it plans has a report too, in which nothing was begun."""
+    with open_sessions(prepared.clusters.values(), run) as sessions:
+        try:
+            plans = plan_clusters(prepared, sessions, run, scope)
+        except Stopped:
+            return nothing_begun(prepared, run)
+        return nothing_begun(prepared, run) if run.clock.stopped else work(plans, sessions)
 
 
 def apply(  # noqa: PLR0913 - what an apply is made of
@@ -230,13 +248,15 @@ def apply(  # noqa: PLR0913 - what an apply is made of
     """
     if saved is not None:
         require_place(saved, provenance(run))
-    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
-        plans = plan_clusters(prepared, sessions, run, scope)
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
         if saved is not None:
             require_fresh(saved, plans, provenance(run))
         require_consent(plans, consent)
         confirm(plans)
         return apply_pools(plans, sessions, run)
+
+    return _carry_out(prepared, run, scope, work)
 
 
 def wait(prepared: Prepared, run: Run, names: Sequence[str] = ()) -> tuple[ClusterReport, ...]:
@@ -245,9 +265,8 @@ def wait(prepared: Prepared, run: Run, names: Sequence[str] = ()) -> tuple[Clust
     Raises:
         SpecError: There is no pool of some name.
     """
-    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
-        plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=True))
-        return wait_for_pools(plans, sessions, run, names)
+    scope = Scope(skip_cluster=True)
+    return _carry_out(prepared, run, scope, lambda plans, sessions: wait_for_pools(plans, sessions, run, names))
 
 
 def verify(prepared: Prepared, run: Run, probing: Probing | None = None) -> tuple[ClusterReport, ...]:
@@ -258,8 +277,11 @@ def verify(prepared: Prepared, run: Run, probing: Probing | None = None) -> tupl
         run: How the clouds are reached.
         probing: Also run a pod with one device on each pool that is as promised.
     """
-    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
-        return verify_pools(prepared, sessions, run, probing)
+    with open_sessions(prepared.clusters.values(), run) as sessions:
+        try:
+            return verify_pools(prepared, sessions, run, probing)
+        except Stopped:
+            return nothing_begun(prepared, run)
 
 
 def diagnose(
@@ -272,7 +294,7 @@ def diagnose(
         run: How the clouds are reached.
         mend: Told what would be done about it, raises to stop; None to change nothing.
     """
-    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
+    with open_sessions(prepared.clusters.values(), run) as sessions:
         found = examine_clusters(prepared, sessions, run)
         return found if mend is None else mend_clusters(found, prepared, sessions, run, mend)
 
@@ -289,11 +311,13 @@ def delete(
         SpecError: There is no such pool.
         Conflict: One is not ours, or protected.
     """
-    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
-        plans = plan_clusters(prepared, sessions, run)
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
         deletion = _plan_deletion(plans, sessions, prepared.owners, names)
         confirm(deletion)
         return delete_pools(deletion, sessions, run)
+
+    return _carry_out(prepared, run, Scope(), work)
 
 
 def scale(
@@ -309,11 +333,13 @@ def scale(
         SpecError: There is no such pool, or it cannot have that size.
         Conflict: One is not ours.
     """
-    with open_sessions(prepared.clusters.values(), run.settings) as sessions:
-        plans = plan_clusters(prepared, sessions, run)
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
         scaling = _plan_scaling(plans, sessions, prepared.owners, name, size)
         confirm(scaling)
         return scale_pools(scaling, sessions, run)
+
+    return _carry_out(prepared, run, Scope(), work)
 
 
 def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:

@@ -211,10 +211,21 @@ class QuotaError(GpukubeError):
 
 
 class WaitTimeout(GpukubeError):
-    """The deadline passed while the cloud keeps working; the same command resumes."""
+    """The deadline passed while the cloud keeps working; the same command resumes.
+
+    Args:
+        message: As of every error.
+        where: As of every error.
+        fix: As of every error.
+        in_flight: A change was sent and its answer was not waited for: nobody knows whether it had an effect.
+    """
 
     exit_code = ExitCode.TIMED_OUT
     default_code = "timeout"
+
+    def __init__(self, message: str, *, where: Where | str = "gpukube", fix: str = "", in_flight: bool = False) -> None:
+        self.in_flight = in_flight
+        super().__init__(message, where=where, fix=fix)
 
 
 class Conflict(GpukubeError):

@@ -24,6 +24,7 @@ from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 from lightkube.types import PatchType
 
+from gpukube.cluster.calling import UNLIMITED
 from gpukube.cluster.jsontree import Tree, items, text, texts
 from gpukube.cluster.kube_calls import FIELD_MANAGER, KubeCalls
 from gpukube.cluster.kube_failures import brief
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from lightkube.core.client import FieldSelector, LabelSelector
 
     from gpukube.cluster.api_types import ApiType
+    from gpukube.cluster.calling import Caller
     from gpukube.core.values import KubeAccess
 
 __all__ = ["Kube", "LightKube", "connect_kube", "server_of"]
@@ -120,6 +122,9 @@ class Kube(Protocol):
     def may(self, verb: str, resource: str, *, group: str = "", namespace: str = "") -> bool:
         """Ask whether we are allowed to do something (SelfSubjectAccessReview)."""
 
+    def cleaning(self) -> Kube:
+        """Give the same cluster for the last calls of a run, which neither a stop nor its timeout keeps back."""
+
     def close(self) -> None:
         """Close the connections."""
 
@@ -133,12 +138,13 @@ def server_of(access: KubeAccess) -> str:
     return next((text(entry, "cluster", "server") for entry in items(config, "clusters")), "") or "the cluster"
 
 
-def connect_kube(access: KubeAccess, timeout_s: float) -> LightKube:
+def connect_kube(access: KubeAccess, timeout_s: float, calls: Caller = UNLIMITED) -> LightKube:
     """Make the client; no call yet.
 
     Args:
         access: A complete kubeconfig with a current context. Nothing else is read: no KUBECONFIG, no home directory.
         timeout_s: For connecting, and for each wait on the server.
+        calls: Makes the calls.
 
     Raises:
         AccessError: The kubeconfig cannot be used.
@@ -166,7 +172,7 @@ def connect_kube(access: KubeAccess, timeout_s: float) -> LightKube:
             fix="it needs a current context, a cluster with server and CA, and one user",
             code="kubeconfig",
         ) from error
-    return LightKube(client, server)
+    return LightKube(client, server, calls)
 
 
 def _is_loopback(server: str) -> bool:
@@ -178,15 +184,7 @@ def _is_loopback(server: str) -> bool:
 
 
 class LightKube(KubeCalls):
-    """Kube by lightkube.
-
-    Args:
-        client: Connected client.
-        server: Address of the API, for messages.
-    """
-
-    def __init__(self, client: Client, server: str) -> None:
-        super().__init__(client, server)
+    """Kube by lightkube."""
 
     def version(self) -> str:
         """See Kube."""
@@ -278,7 +276,9 @@ class LightKube(KubeCalls):
 
     def delete_secret(self, namespace: str, name: str) -> None:
         """See Kube."""
-        self._find(f"deleting secret {name}", lambda: self._client.delete(Secret, name, namespace=namespace))
+        self._find(
+            f"deleting secret {name}", lambda: self._client.delete(Secret, name, namespace=namespace), changes=True
+        )
 
     def ensure_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """See Kube."""
@@ -286,8 +286,9 @@ class LightKube(KubeCalls):
         doing = f"creating namespace {name}"
         if present is None:
             wanted = Namespace(metadata=ObjectMeta(name=name, labels=dict(labels)))
+            create = partial(self._client.create, wanted, field_manager=FIELD_MANAGER)
             try:
-                self._client.create(wanted, field_manager=FIELD_MANAGER)
+                self._calls(self._server, doing, create, changes=True)
             except ApiError as error:
                 if error.response.status_code != _CONFLICT:
                     raise self._explained(doing, error) from error
@@ -301,6 +302,7 @@ class LightKube(KubeCalls):
                 lambda: self._client.patch(
                     Namespace, name, patch, patch_type=PatchType.MERGE, field_manager=FIELD_MANAGER
                 ),
+                changes=True,
             )
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
@@ -314,6 +316,10 @@ class LightKube(KubeCalls):
         review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resourceAttributes=asked))
         answer = self._call("asking for permissions", lambda: self._client.create(review))
         return text(answer.to_dict(), "status", "allowed") == "true"
+
+    def cleaning(self) -> Kube:
+        """See Kube."""
+        return LightKube(self._client, self._server, self._calls.cleaning())
 
     def close(self) -> None:
         """See Kube."""

@@ -20,6 +20,7 @@ from lightkube.generic_resource import (
 from lightkube.types import CascadeType, PatchType
 
 from gpukube.cluster.api_types import ApiType
+from gpukube.cluster.calling import UNLIMITED
 from gpukube.cluster.jsontree import Tree, text, tree
 from gpukube.cluster.kube_failures import explain
 from gpukube.cluster.kube_types import prepare_type
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from lightkube import Client
     from lightkube.core.client import LabelSelector
+
+    from gpukube.cluster.calling import Caller
 
 __all__ = ["FIELD_MANAGER", "KubeCalls", "global_kind", "namespaced_kind"]
 
@@ -75,11 +78,13 @@ class KubeCalls:
     Args:
         client: Connected client.
         server: Address of the API, for messages.
+        calls: Makes the calls.
     """
 
-    def __init__(self, client: Client, server: str) -> None:
+    def __init__(self, client: Client, server: str, calls: Caller = UNLIMITED) -> None:
         self._client = client
         self._server = server
+        self._calls = calls
 
     @property
     def server(self) -> str:
@@ -131,6 +136,7 @@ class KubeCalls:
         made = self._call(
             f"creating {kind.kind} {name}",
             lambda: self._client.create(namespaced_kind(kind).from_dict(dict(obj)), field_manager=FIELD_MANAGER),
+            changes=True,
         )
         return tree(made)
 
@@ -141,6 +147,7 @@ class KubeCalls:
             lambda: self._client.delete(
                 namespaced_kind(kind), name, namespace=namespace, cascade=CascadeType.BACKGROUND
             ),
+            changes=True,
         )
 
     def pod_log(self, namespace: str, name: str, lines: int, container: str = "") -> tuple[str, ...]:
@@ -180,10 +187,10 @@ class KubeCalls:
                 return found
         return None
 
-    def _find(self, doing: str, call: Callable[[], _T]) -> _T | None:
+    def _find(self, doing: str, call: Callable[[], _T], *, changes: bool = False) -> _T | None:
         """Call; None when what we ask for does not exist."""
         try:
-            return _once_more(call)
+            return self._calls(self._server, doing, lambda: _once_more(call), changes=changes)
         except httpx2.HTTPStatusError as error:
             if error.response.status_code == _NOT_FOUND:
                 return None
@@ -194,7 +201,7 @@ class KubeCalls:
     def _guarded(self, doing: str, call: Callable[[], object]) -> bool:
         """Write; False when the object has changed since it was read, or is gone."""
         try:
-            call()
+            self._calls(self._server, doing, call, changes=True)
         except httpx2.HTTPStatusError as error:
             if error.response.status_code in (_NOT_FOUND, _CONFLICT):
                 return False
@@ -203,9 +210,9 @@ class KubeCalls:
             raise self._explained(doing, error) from error
         return True
 
-    def _call(self, doing: str, call: Callable[[], _T]) -> _T:
+    def _call(self, doing: str, call: Callable[[], _T], *, changes: bool = False) -> _T:
         try:
-            return _once_more(call)
+            return self._calls(self._server, doing, lambda: _once_more(call), changes=changes)
         except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
             raise self._explained(doing, error) from error
 

@@ -2,9 +2,10 @@
 
 Lives here: that alone. Must not live here: calls of the API.
 
-msgspec (0.22) works out a type at its first decoding and runs Python code on the way; another thread that decodes the
-same type, or one that shares a part with it (Pod and DaemonSet share the whole pod), meets it half made and the
-process dies of a segmentation fault. Whatever threads decode is therefore decoded once here, by one of them.
+msgspec (0.22) works out a type at its first decoding or conversion and runs Python code on the way; another thread that
+needs the same type, or one that shares a part with it (Pod and DaemonSet share the whole pod), meets it half made and
+the process dies of a segmentation fault. Whatever threads decode or convert is therefore made ready once here, by one
+of them: the resources, the API's own Status, and the parts of a kubeconfig.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
+from lightkube import KubeConfig
 from lightkube.core.decoders import decode_list, decode_status
 from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
@@ -31,16 +33,24 @@ DECODED: Final = (
 )
 """Every resource that our calls read or get back."""
 
+_KUBECONFIG: Final = {
+    "current-context": "c",
+    "clusters": [{"name": "c", "cluster": {"server": "https://c"}}],
+    "users": [{"name": "c", "user": {}}],
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+}
 _lock = threading.Lock()
 _prepared: set[type] = set()
 
 
 def prepare_types() -> None:
-    """Decode every type once, 17 ms in all that the first calls would take otherwise; later calls do nothing."""
+    """Use every type once, 17 ms in all that the first calls would take otherwise; later calls do next to nothing."""
     with _lock:
+        if not _prepared.issuperset(DECODED):
+            KubeConfig.from_dict(_KUBECONFIG)
+            decode_status(b"{}")
         for resource in DECODED:
             _prepare(resource)
-        decode_status(b"{}")
 
 
 def prepare_type(resource: type) -> None:

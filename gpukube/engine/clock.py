@@ -10,7 +10,16 @@ __all__ = ["Clock", "Stopped", "SystemClock"]
 
 
 class Stopped(Exception):
-    """The run was asked to stop waiting; the cloud keeps working."""
+    """The run was asked to stop waiting; the cloud keeps working.
+
+    Args:
+        in_flight: A change was sent and its answer was not waited for: nobody knows whether it had an effect. Otherwise
+            the call that was to come next was not made.
+    """
+
+    def __init__(self, *, in_flight: bool = False) -> None:
+        self.in_flight = in_flight
+        super().__init__()
 
 
 class Clock(Protocol):

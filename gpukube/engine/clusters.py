@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["prepare_cluster", "report_all"]
+__all__ = ["nothing_begun", "prepare_cluster", "report_all"]
 
 
 def report_all(
@@ -53,6 +54,21 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
     for pool in plan.pools:
         run.tell("wait", "queued", plan.cluster.key, pool.pool)
     return release
+
+
+def nothing_begun(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
+    """Report a run that was stopped while it looked at the clusters: no change was sent."""
+    message = "not attempted: stopped before it began"
+    return tuple(
+        ClusterReport(
+            cluster,
+            tuple(
+                PoolReport(wanted.target.pool, wanted.target.name, "not-attempted", message, resume=run.resume)
+                for wanted in prepared.desired.get(key, ())
+            ),
+        )
+        for key, cluster in prepared.clusters.items()
+    )
 
 
 def _guarded(

@@ -30,6 +30,7 @@ from gpukube.cluster.probe import (
 from gpukube.cluster.proof import Probe
 from gpukube.cluster.verify import nodes_of
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.engine.clock import Stopped
 from gpukube.engine.lasting import Lasting
 from gpukube.errors import AccessError, ClusterError, GpukubeError
 
@@ -179,10 +180,11 @@ def _remove_left_overs(task: _Task, ours: Tree) -> None:
 def _remove(task: _Task, name: str) -> None:
     """Delete a Job; when that fails the cluster does it later, which is no reason to lose the result."""
     try:
-        task.kube.delete_object(JOBS, name, task.namespace)
-    except GpukubeError as error:
+        task.kube.cleaning().delete_object(JOBS, name, task.namespace)
+    except (GpukubeError, Stopped) as error:
         by_hand = f"kubectl -n {task.namespace} delete job {name}"
-        task.tell(f"the probe's Job stays for now ({error}); the cluster removes it, or: {by_hand}")
+        why = str(error) or "stopped"
+        task.tell(f"the probe's Job stays for now ({why}); the cluster removes it, or: {by_hand}")
 
 
 def _follow(task: _Task, job: str) -> Attempt:
@@ -213,10 +215,12 @@ def _follow(task: _Task, job: str) -> Attempt:
 
 
 def _look(task: _Task, job: str) -> Attempt | GpukubeError:
+    kube = None
     try:
-        return read_attempt(task.kube.objects(PODS, task.namespace, {"job-name": job}) or ())
+        kube = task.kube
+        return read_attempt(kube.objects(PODS, task.namespace, {"job-name": job}) or ())
     except AccessError as error:
-        task.session.renew()
+        task.session.renew(kube)
         return error
     except ClusterError as error:
         return error

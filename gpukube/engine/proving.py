@@ -169,10 +169,12 @@ def _with_logs(desired: Desired, proof: PoolProof, seen: Sighting, session: Sess
 
 def _look(session: Session) -> Sighting | GpukubeError:
     """Look once; an expired token and an API server that restarts are answered, not raised."""
+    kube = None
     try:
-        return look(session.kube())
+        kube = session.kube()
+        return look(kube)
     except AccessError as error:
-        session.renew()
+        session.renew(kube)
         return error
     except ClusterError as error:
         return error

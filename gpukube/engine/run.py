@@ -8,6 +8,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.chart import local_chart
+from gpukube.engine.calls import Calls
 from gpukube.engine.clock import SystemClock
 from gpukube.engine.events import Event as Told
 from gpukube.engine.events import ignore
@@ -85,6 +86,16 @@ class Run:
         object.__setattr__(self, "began", self.clock.now())
 
     @property
+    def end(self) -> float:
+        """When the command's timeout is over, by the run's clock."""
+        return self.began + self.pace.timeout_s
+
+    @property
+    def calls(self) -> Calls:
+        """What makes every call of a cloud or a cluster, and ends it with the run."""
+        return Calls(self.clock, self.end, self.resume)
+
+    @property
     def given_up(self) -> bool:
         """Whether something failed and the rest shall not begin."""
         return self.fail_fast and self._failed.is_set()
@@ -106,8 +117,7 @@ class Run:
             notify: Told what happens meanwhile.
             limit_s: Seconds it may take; what is left of the command's timeout when None.
         """
-        end = self.began + self.pace.timeout_s
-        deadline = end if limit_s is None else min(end, self.clock.now() + limit_s)
+        deadline = self.end if limit_s is None else min(self.end, self.clock.now() + limit_s)
         return Wait(self.clock, deadline, self.pace.poll_s, notify, resume)
 
     def tell(self, phase: Phase, message: str, cluster: str, pool: str = "") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from lightkube.core.resource import Resource
 
 from gpukube.cluster import kube
@@ -58,6 +59,63 @@ for thread in threads:
 for thread in threads:
     thread.join()
 """
+
+
+CONNECTED_AT_ONCE = """
+import os, sys, threading
+from gpukube.cluster.kube import connect_kube
+from gpukube.cluster.kube_types import prepare_types
+from gpukube.core.values import KubeAccess
+
+THREADS, PROCESSES, TIMES = 8, int(sys.argv[1]), int(sys.argv[2])
+config = KubeAccess('''
+current-context: c
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: c, user: {token: t}}]
+contexts: [{name: c, context: {cluster: c, user: c}}]
+''')
+
+def race():
+    sys.setswitchinterval(1e-6)
+    start = threading.Barrier(THREADS)
+
+    def connect():
+        start.wait()
+        for _ in range(TIMES):
+            connect_kube(config, 1.0).close()
+
+    threads = [threading.Thread(target=connect) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+prepare_types()
+codes = []
+for _ in range(PROCESSES):
+    child = os.fork()
+    if child == 0:
+        race()
+        os._exit(0)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(codes)
+"""
+
+
+def connect_at_once(processes: int, times: int) -> str:
+    """Connect so often from each of eight threads of each of so many fresh processes; gives how they ended."""
+    command = [sys.executable, "-c", CONNECTED_AT_ONCE, str(processes), str(times)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_threads_when_they_connect_at_once_then_the_process_lives() -> None:
+    # A type is worked out at its first use, so that each process is one chance.
+    assert connect_at_once(12, 1) == str([0] * 12)
+
+
+@pytest.mark.slow
+def test_threads_when_they_connect_ten_thousand_times_then_the_process_lives() -> None:
+    assert connect_at_once(1, 1250) == "[0]"
 
 
 def test_threads_when_a_type_is_described_at_run_time_then_the_process_lives() -> None:

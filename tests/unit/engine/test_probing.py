@@ -87,6 +87,9 @@ class FakeProbeKube:
         self.deleted.append(name)
         self.jobs.pop(name, None)
 
+    def cleaning(self) -> FakeProbeKube:
+        return self
+
     def objects(self, kind: ApiType, _namespace: str, labels: dict[str, str]) -> tuple[Tree, ...]:
         if kind == JOBS:
             assert labels["gpukube.io/probe"] == "true"
