@@ -195,7 +195,7 @@ def _nodes(pool: Pool) -> Nodes:
     bounds = nodes.autoscaling
     initial = bounds.min if bounds.initial is None else bounds.initial
     factor = max(1, len(pool.zones)) if bounds.scope == "zone" else 1
-    return Nodes(initial * factor, bounds.min * factor, bounds.max * factor, autoscaled=True)
+    return Nodes(initial * factor, bounds.min * factor, bounds.max * factor, autoscaled=True, scope=bounds.scope)
 
 
 def _taints(pool: Pool) -> tuple[Taint, ...]:

@@ -93,12 +93,15 @@ class Nodes:
         minimum: Smallest size; equals count when the size is fixed.
         maximum: Largest size; equals count when the size is fixed.
         autoscaled: Whether the cloud's autoscaler owns the number.
+        scope: Whether the autoscaler keeps its bounds for the whole pool or for each zone; the numbers are totals in
+            both cases. Only clouds that have both kinds compare it.
     """
 
     count: int
     minimum: int
     maximum: int
     autoscaled: bool
+    scope: Literal["pool", "zone"] = "pool"
 
 
 @dataclass(frozen=True, slots=True)

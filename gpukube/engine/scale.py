@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gpukube.core.values import Change, ClassifiedChange, Nodes, PoolPlan
 from gpukube.engine.clusters import report_all
@@ -132,7 +132,8 @@ def _nodes(plan: ClusterPlan, observed: Observed, size: Size) -> Nodes:
     if minimum > maximum:
         fix = "give --min and --max so that min <= max"
         raise SpecError(f"min {minimum} is above max {maximum}", where=where, fix=fix, code="autoscaling-range")
-    return Nodes(max(minimum, min(observed.nodes or 0, maximum)), minimum, maximum, autoscaled=True)
+    scope: Literal["pool", "zone"] = "zone" if observed.fields.get("nodes.autoscaling.scope") == "zone" else "pool"
+    return Nodes(max(minimum, min(observed.nodes or 0, maximum)), minimum, maximum, autoscaled=True, scope=scope)
 
 
 def _scale_on_cluster(scaling: Scaling, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:

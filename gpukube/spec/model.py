@@ -141,7 +141,11 @@ class Autoscaling(SpecModel):
         default=None, ge=0, examples=[1], description="Nodes at creation; min when not given. Later changes do nothing."
     )
     scope: Literal["pool", "zone"] = Field(
-        default="pool", description="Whether the numbers are totals of the pool or apply to each zone."
+        default="pool",
+        description=(
+            "Whether the numbers are totals of the pool or apply to each zone. GKE keeps them as such; elsewhere the "
+            "numbers of a zone are multiplied by the zones."
+        ),
     )
 
 

@@ -277,7 +277,8 @@ class ProviderContract:
             assert _without(after.fields, sizes) == _without(before.fields, sizes)
             bounds = {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
             wanted = bounds if nodes.autoscaled else {"nodes.count": nodes.count}
-            assert {field: after.fields.get(field) for field in sizes} == wanted
+            kept = {field: before.fields[field] for field in ("nodes.autoscaling.scope",) if field in before.fields}
+            assert {field: after.fields.get(field) for field in sizes} == {**kept, **wanted}
 
     def test_adopt_when_nobody_owns_it_then_only_marks_change(self, harness: Harness) -> None:
         """A pool that nobody owns is adopted by its marks alone."""

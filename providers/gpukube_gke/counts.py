@@ -1,14 +1,16 @@
-"""Pool totals and numbers per zone: the spec counts the one, GKE the other.
+"""Numbers of nodes: totals of the pool in the spec, totals and numbers per zone on GKE.
 
-Lives here: the arithmetic and its error. Must not live here: which zones (`translate`, `client`).
+Lives here: the arithmetic and its errors. Must not live here: which zones (`translate`, `client`).
 
-Source: google.container.v1 NodePool.initial_node_count and NodePoolAutoscaling (per zone); SetNodePoolSize too.
+A size is per zone (google.container.v1 NodePool.initial_node_count, SetNodePoolSizeRequest.node_count). The bounds of
+the autoscaler are either of the whole pool or per zone (NodePoolAutoscaling.total_max_node_count, max_node_count). They
+are sent as the scope of the spec says: bounds per zone keep a pool from using its maximum where only one zone has
+machines.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
 
@@ -17,53 +19,69 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Nodes, Target
 
-__all__ = ["PerZone", "check_counts", "per_zone"]
+__all__ = ["MOST_PER_ZONE", "autoscaling_bounds", "check_counts", "initial_per_zone"]
 
-_MOST_PER_ZONE = 1000  # docs: kubernetes-engine/quotas
-
-
-@dataclass(frozen=True, slots=True)
-class PerZone:
-    """Numbers for each zone; minimum and maximum are those of the autoscaler."""
-
-    count: int
-    minimum: int
-    maximum: int
+MOST_PER_ZONE: Final = 1000
+"""Nodes of a pool in one zone (docs: kubernetes-engine/quotas)."""
+_WHY: Final = "GKE counts nodes per zone, the same number in each"
 
 
-def per_zone(nodes: Nodes, zones: int) -> PerZone:
-    """Share out totals that the zones divide; with no zones given the pool is in one."""
-    parts = max(1, zones)
-    return PerZone(nodes.count // parts, nodes.minimum // parts, nodes.maximum // parts)
+def initial_per_zone(nodes: Nodes, zones: int) -> int:
+    """Return the nodes that each zone gets at creation.
+
+    Where the zones do not divide the minimum of an autoscaled pool, it begins above the minimum rather than below it,
+    because the autoscaler adds no nodes for a minimum alone; but never above the maximum.
+    """
+    low, rest = divmod(nodes.count, zones)
+    return low + 1 if rest and (low + 1) * zones <= nodes.maximum else low
+
+
+def autoscaling_bounds(nodes: Nodes, zones: int) -> dict[str, object]:
+    """Return the bounds in the form of NodePoolAutoscaling; the pair that is not sent is cleared."""
+    if nodes.scope == "zone":
+        return {"minNodeCount": nodes.minimum // zones, "maxNodeCount": nodes.maximum // zones}
+    return {"totalMinNodeCount": nodes.minimum, "totalMaxNodeCount": nodes.maximum}
 
 
 def check_counts(target: Target) -> Iterator[Diagnostic]:
-    """Find totals that the zones do not divide, and more nodes than a zone may have."""
+    """Find sizes that the zones do not divide, and more nodes than a zone may have."""
     zones = max(1, len(target.zones))
-    for path, count in _totals(target).items():
-        where = target.locator.at(path)
-        if count % zones:
-            low = count - count % zones
-            yield Diagnostic(
-                "gke-zones-divide",
-                where,
-                f"{path} is {count}, which {zones} zones do not divide",
-                fix=f"write {f'{low} or ' if low else ''}{low + zones}, or other zones",
-                why="GKE counts nodes per zone, the same number in each",
-            )
-        elif count > _MOST_PER_ZONE * zones:
-            fix = f"ask for at most {_MOST_PER_ZONE} nodes in each zone, or split the pool"
-            says = f"{path} comes to {count} nodes, more than a pool of {_zones(zones)} can have"
-            yield Diagnostic("gke-node-count", where, says, fix=fix)
+    yield from _uneven(target, zones)
+    path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
+    if target.nodes.maximum > MOST_PER_ZONE * zones:
+        fix = f"ask for at most {MOST_PER_ZONE} nodes in each zone, or split the pool"
+        shown = f"{zones} zones" if zones > 1 else "one zone"
+        says = f"{path} comes to {target.nodes.maximum} nodes, more than a pool of {shown} can have"
+        yield Diagnostic("gke-node-count", target.locator.at(path), says, fix=fix)
 
 
-def _zones(count: int) -> str:
-    return f"{count} zones" if count > 1 else "one zone"
-
-
-def _totals(target: Target) -> dict[str, int]:
+def _uneven(target: Target, zones: int) -> Iterator[Diagnostic]:
     nodes = target.nodes
-    if not nodes.autoscaled:
-        return {"nodes.count": nodes.count}
-    bounds = {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
-    return bounds if nodes.count == nodes.minimum else {**bounds, "nodes.autoscaling.initial": nodes.count}
+    if nodes.count % zones == 0:
+        return
+    if nodes.autoscaled and nodes.count == nodes.minimum:
+        yield _uneven_minimum(target, zones)
+        return
+    path = "nodes.autoscaling.initial" if nodes.autoscaled else "nodes.count"
+    low = nodes.count - nodes.count % zones
+    says = f"{path} is {nodes.count}, which {zones} zones do not divide"
+    fix = f"write {f'{low} or ' if low else ''}{low + zones}, or other zones"
+    yield Diagnostic("gke-zones-divide", target.locator.at(path), says, fix=fix, why=_WHY)
+
+
+def _uneven_minimum(target: Target, zones: int) -> Diagnostic:
+    """Without `initial` a pool begins with its minimum, as nearly as its zones can have it."""
+    nodes, path = target.nodes, "nodes.autoscaling.min"
+    each = initial_per_zone(nodes, zones)
+    first = each * zones
+    begins = f"{first} nodes, {each} in each zone" if each else "no nodes"
+    return Diagnostic(
+        "gke-zones-divide",
+        target.locator.at(path),
+        f"{path} is {nodes.minimum}, which {zones} zones do not divide: the pool begins with {begins}",
+        fix=f"write initial: {first}, or other zones"
+        if first >= nodes.minimum
+        else "write another min, or other zones",
+        why=f"{_WHY}, at creation; min and max are kept for the pool as a whole",
+        severity="warning",
+    )

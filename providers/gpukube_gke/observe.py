@@ -133,15 +133,17 @@ def _gpu_fields(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def _node_fields(native: Mapping[str, object]) -> dict[str, object]:
-    """Pool totals: GKE counts per zone, or, in pools of others, in total."""
+    """Pool totals, and whether the autoscaler keeps them for the pool or for each zone."""
     scaling = _mapping(native.get("autoscaling"))
     if not scaling.get("enabled"):
         return {"nodes.count": _total(native, native.get("initialNodeCount"))}
     if scaling.get("totalMaxNodeCount"):
         low, high = _number(scaling.get("totalMinNodeCount")), _number(scaling.get("totalMaxNodeCount"))
+        scope = "pool"
     else:
         low, high = _total(native, scaling.get("minNodeCount")), _total(native, scaling.get("maxNodeCount"))
-    return {"nodes.autoscaling.min": low, "nodes.autoscaling.max": high}
+        scope = "zone"
+    return {"nodes.autoscaling.min": low, "nodes.autoscaling.max": high, "nodes.autoscaling.scope": scope}
 
 
 def _total(native: Mapping[str, object], count: object) -> int:

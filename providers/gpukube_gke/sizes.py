@@ -3,9 +3,10 @@
 Lives here: the way from pool totals to those two messages. Must not live here: other changes (`change`), checks of a
 spec (`counts`).
 
-GKE counts per zone, in SetNodePoolSize always and in SetNodePoolAutoscaling where the pool has no limits of the whole
-pool; the two pairs of limits exclude each other (terraform-google-modules/terraform-google-kubernetes-engine#1554), so
-a pool keeps the pair it has. Neither call takes an etag: the one given here is compared by the client, and never sent.
+SetNodePoolSize counts per zone. SetNodePoolAutoscaling has bounds per zone and bounds of the whole pool, which exclude
+each other (terraform-google-modules/terraform-google-kubernetes-engine#1554); its message is replaced as a whole, so
+the pair that is not sent is cleared. Neither call takes an etag: the one given here is compared by the client, and
+never sent.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import Request
 from gpukube.errors import SpecError
+from gpukube_gke.counts import MOST_PER_ZONE, autoscaling_bounds
 from gpukube_gke.observe import zones_of
 from gpukube_gke.places import pool_name
 
@@ -25,7 +27,6 @@ __all__ = ["AUTOSCALE", "RESIZE", "autoscale_request", "is_autoscaled", "live_me
 
 RESIZE: Final = "set_node_pool_size"
 AUTOSCALE: Final = "set_node_pool_autoscaling"
-_MOST_PER_ZONE: Final = 1000  # docs: kubernetes-engine/quotas
 _POLICY: Final = "locationPolicy"
 
 
@@ -70,12 +71,12 @@ def autoscale_request(
     Args:
         cluster: Where it is.
         observed: The pool.
-        nodes: Bounds as pool totals; None to turn the autoscaler off, which leaves the pool at the size it has.
+        nodes: Bounds and their scope; None to turn the autoscaler off, which leaves the pool at the size it has.
         zones: Zones that it will have; 0 for those it has.
         policy: Another location policy; None for the one it has.
 
     Raises:
-        SpecError: The zones do not divide a bound, or it is more than GKE allows.
+        SpecError: The zones do not divide a bound that is kept per zone, or it is more than GKE allows.
     """
     live = live_message(observed, "autoscaling")
     policy = policy or live.get(_POLICY)
@@ -87,15 +88,19 @@ def autoscale_request(
 
 
 def _bounds(cluster: ClusterRef, observed: Observed, nodes: Nodes, zones: int) -> dict[str, object]:
-    if live_message(observed, "autoscaling").get("totalMaxNodeCount"):
-        return {"totalMinNodeCount": nodes.minimum, "totalMaxNodeCount": nodes.maximum}
-    low, high = (_per_zone(cluster, observed, total, zones) for total in (nodes.minimum, nodes.maximum))
-    return {"minNodeCount": low, "maxNodeCount": high}
+    if nodes.scope == "zone":
+        _per_zone(cluster, observed, nodes.minimum, zones)
+    _per_zone(cluster, observed, nodes.maximum, zones, is_shared=nodes.scope == "zone")
+    return autoscaling_bounds(nodes, _parts(observed, zones))
 
 
-def _per_zone(cluster: ClusterRef, observed: Observed, total: int, zones: int) -> int:
-    parts = zones or len(zones_of(observed.native)) or 1
-    if total % parts:
+def _parts(observed: Observed, zones: int) -> int:
+    return zones or len(zones_of(observed.native)) or 1
+
+
+def _per_zone(cluster: ClusterRef, observed: Observed, total: int, zones: int, *, is_shared: bool = True) -> int:
+    parts = _parts(observed, zones)
+    if is_shared and total % parts:
         low = total - total % parts
         raise SpecError(
             f"{total} nodes cannot be shared out evenly among the {parts} zones of the pool",
@@ -104,11 +109,11 @@ def _per_zone(cluster: ClusterRef, observed: Observed, total: int, zones: int) -
             why="GKE counts nodes per zone, the same number in each",
             code="gke-zones-divide",
         )
-    if total > _MOST_PER_ZONE * parts:
+    if total > MOST_PER_ZONE * parts:
         raise SpecError(
             f"{total} nodes are more than a pool can have",
             where=f"{cluster.key}/{observed.pool or observed.name}",
-            fix=f"ask for at most {_MOST_PER_ZONE * parts}",
+            fix=f"ask for at most {MOST_PER_ZONE * parts}",
             code="gke-node-count",
         )
     return total // parts

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
 from gpukube_gke.buying import buying_fields, is_short_lived, translate_buying
-from gpukube_gke.counts import per_zone
+from gpukube_gke.counts import autoscaling_bounds, initial_per_zone
 from gpukube_gke.native import flatten_native, merge_native
 from gpukube_gke.places import cluster_name, is_zone, pool_name
 
@@ -171,10 +171,10 @@ def _pool_of(desired: Desired) -> Mapping[str, object]:
 
 def _body(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
     zones = sorted(target.zones) or _only_zone(target)
-    numbers = per_zone(target.nodes, len(zones))
+    parts = max(1, len(zones))  # a zone that is left open is one zone
     pool: dict[str, object] = {
         "name": target.name,
-        "initialNodeCount": numbers.count,
+        "initialNodeCount": initial_per_zone(target.nodes, parts),
         **({"locations": zones} if zones else {}),
         **({"version": target.kubernetes_version} if target.kubernetes_version else {}),
         "config": _config(target, labels),
@@ -185,8 +185,7 @@ def _body(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
     if target.nodes.autoscaled:
         pool["autoscaling"] = {
             "enabled": True,
-            "minNodeCount": numbers.minimum,
-            "maxNodeCount": numbers.maximum,
+            **autoscaling_bounds(target.nodes, parts),
             **({"locationPolicy": "ANY"} if is_short_lived(target) else {}),
         }
     return merge_native(merge_native(pool, translate_buying(target)), target.native)
@@ -294,5 +293,9 @@ def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
 def _node_fields(target: Target) -> dict[str, object]:
     nodes = target.nodes
     if nodes.autoscaled:
-        return {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
+        return {
+            "nodes.autoscaling.min": nodes.minimum,
+            "nodes.autoscaling.max": nodes.maximum,
+            "nodes.autoscaling.scope": nodes.scope,
+        }
     return {"nodes.count": nodes.count}

@@ -63,6 +63,13 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         )
         for bound in ("min", "max")
     ),
+    (
+        "nodes.autoscaling.scope",
+        "in-place",
+        "the autoscaler keeps the bounds of the other scope; no node goes for it",
+        _SCALING,
+        "google.container.v1 NodePoolAutoscaling.total_max_node_count",
+    ),
     ("capacity.type", "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
     ("capacity.reserved.gke", "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
     ("capacity.reserved.gke.maxRunDuration", "replace", _AT_BIRTH, "", _TERRAFORM),
@@ -303,6 +310,7 @@ BY_VALUE: Final = {
     "nodes.count": _count,
     "nodes.autoscaling.min": _bound,
     "nodes.autoscaling.max": _bound,
+    "nodes.autoscaling.scope": _bound,
     "taints": _taints,
     "zones": _zones,
 }

@@ -75,13 +75,15 @@ def _taint(key: str, effect: str = "NoSchedule") -> Pool:
     return {"key": key, "value": "x", "effect": effect}
 
 
-def _portable(plain: Pool, size: Mapping[str, UpdateKind]) -> list[Edit]:
+def _portable(plain: Pool, size: Mapping[str, UpdateKind], *, scoped: bool = False) -> list[Edit]:
     """What is alike on all clouds.
 
     Args:
         plain: A pool of one node.
         size: Classes that differ: of a smaller largest size, and of its end.
+        scoped: Whether the cloud tells bounds of the pool from bounds of each zone.
     """
+    scope: dict[str, UpdateKind] = {"nodes.autoscaling.scope": I} if scoped else {}
     two = {**plain, "nodes": {"count": 2}}
     bounds = {**plain, "nodes": {"autoscaling": {"min": 1, "max": 3}}}
     named = {**plain, "labels": {"team": "vision", "x.example.com/A_b": "1"}}
@@ -95,8 +97,8 @@ def _portable(plain: Pool, size: Mapping[str, UpdateKind]) -> list[Edit]:
         Edit(bounds, {"nodes": {"autoscaling": {"min": 1, "max": 5}}}, {high: I}),
         Edit(bounds, {"nodes": {"autoscaling": {"min": 1, "max": 2}}}, {high: size["shrunk"]}),
         Edit(bounds, {"nodes": {"autoscaling": {"min": 1, "max": 3, "initial": 3}}}, {}),
-        Edit(two, {"nodes": {"autoscaling": {"min": 1, "max": 3}}}, {"nodes.count": I, low: I, high: I}),
-        Edit(bounds, {"nodes": {"count": 2}}, {"nodes.count": size["fixed"], low: I, high: size["ended"]}),
+        Edit(two, {"nodes": {"autoscaling": {"min": 1, "max": 3}}}, {"nodes.count": I, low: I, high: I, **scope}),
+        Edit(bounds, {"nodes": {"count": 2}}, {"nodes.count": size["fixed"], low: I, high: size["ended"], **scope}),
         Edit(named, {"labels": {"team": "Audio_2.x", "x.example.com/A_b": "1"}}, {"labels[team]": I}),
         Edit(named, {"labels": {"team": "vision"}}, {"labels[x.example.com/A_b]": I}),
         Edit(named, {"labels": None}, {"labels[team]": I, "labels[x.example.com/A_b]": I}),
@@ -412,7 +414,17 @@ def _ours(name: str) -> Pool:
 
 _GKE = [
     *_to_and_from_zero(_L4),
-    *_portable(_L4, {"shrunk": I, "fixed": D, "ended": I}),
+    *_portable(_L4, {"shrunk": I, "fixed": D, "ended": I}, scoped=True),
+    Edit(
+        {**_L4, "nodes": {"autoscaling": {"min": 0, "max": 3, "scope": "zone"}}},
+        {"nodes": {"autoscaling": {"min": 0, "max": 3}}},
+        {"nodes.autoscaling.scope": I},
+    ),
+    Edit(
+        {**_L4, "nodes": {"autoscaling": {"min": 0, "max": 5}}, "zones": _BOTH},
+        {"nodes": {"autoscaling": {"min": 0, "max": 4, "scope": "zone"}}},
+        {"nodes.autoscaling.max": I, "nodes.autoscaling.scope": I},
+    ),
     Edit(_L4, {"instanceType": "g2-standard-8"}, {"instanceType": D}),
     Edit(_L4, {"instanceType": "g2-standard-24"}, {"instanceType": R, "gpu": R}),
     Edit(_N1, {"instanceType": "n1-standard-4"}, {"instanceType": D}),

@@ -147,6 +147,9 @@ GCLOUD_SPOT = ALWAYS | {
         "taints": [{"effect": "NO_SCHEDULE", "key": "dedicated", "value": "ml"}],
     },
 }
+GCLOUD_TOTAL = GCLOUD_SPOT | {
+    "autoscaling": {"enabled": True, "locationPolicy": "ANY", "totalMaxNodeCount": 8, "totalMinNodeCount": 0},
+}
 GCLOUD_OWN_PLUGIN = ALWAYS | {
     "name": "p-d",
     "initialNodeCount": 1,
@@ -175,25 +178,24 @@ GCLOUD_MPS = ALWAYS | {
 }
 
 T4 = ("T4", 1)
+SPOT = gke_target(
+    "g2-standard-8",
+    name="p-c",
+    nodes=Nodes(0, 0, 8, autoscaled=True),
+    capacity=Capacity("spot"),
+    labels={"team": "ml"},
+    taints=(Taint("dedicated", "ml", "NoSchedule"),),
+    native={"autoscaling": {"locationPolicy": "ANY"}},
+    driver_version="latest",
+)
 LIKE_POOLS: dict[str, tuple[dict[str, object], Target]] = {
     "a: MIG": (GCLOUD_MIG, gke_target(name="p-a", sharing=Sharing(MigCut("1g.5gb", "single")))),
     "b: time-sharing": (
         GCLOUD_TIMESHARING,
         gke_target("n1-standard-4", T4, name="p-b", sharing=Sharing(None, Slicing("time-slicing", 4))),
     ),
-    "c: Spot from zero": (
-        GCLOUD_SPOT,
-        gke_target(
-            "g2-standard-8",
-            name="p-c",
-            nodes=Nodes(0, 0, 5, autoscaled=True),
-            capacity=Capacity("spot"),
-            labels={"team": "ml"},
-            taints=(Taint("dedicated", "ml", "NoSchedule"),),
-            native={"autoscaling": {"locationPolicy": "ANY"}},
-            driver_version="latest",
-        ),
-    ),
+    "c: Spot from zero": (GCLOUD_SPOT, replace(SPOT, nodes=Nodes(0, 0, 5, autoscaled=True, scope="zone"))),
+    "c: Spot from zero, in total": (GCLOUD_TOTAL, SPOT),
     "d: another plugin": (
         GCLOUD_OWN_PLUGIN,
         gke_target("n1-standard-4", T4, name="p-d", plugin_owner="none", driver_owner="none"),

@@ -53,8 +53,8 @@ def test_pool_when_it_goes_to_three_clusters_then_is_wrong_on_those_where_it_is(
         ("{count: 0}", Nodes(0, 0, 0, autoscaled=False)),
         ("{autoscaling: {min: 2, max: 4}}", Nodes(2, 2, 4, autoscaled=True)),
         ("{autoscaling: {min: 0, max: 4, initial: 2}}", Nodes(2, 0, 4, autoscaled=True)),
-        ("{autoscaling: {min: 1, max: 3, scope: zone}}", Nodes(2, 2, 6, autoscaled=True)),
-        ("{autoscaling: {min: 0, max: 3, initial: 1, scope: zone}}", Nodes(2, 0, 6, autoscaled=True)),
+        ("{autoscaling: {min: 1, max: 3, scope: zone}}", Nodes(2, 2, 6, autoscaled=True, scope="zone")),
+        ("{autoscaling: {min: 0, max: 3, initial: 1, scope: zone}}", Nodes(2, 0, 6, autoscaled=True, scope="zone")),
     ],
 )
 def test_nodes_when_written_so_then_are_totals_of_the_pool(written: str, wanted: Nodes, tmp_path: Path) -> None:

@@ -108,16 +108,32 @@ INTENT: dict[str, Edit] = {
     "nodes.autoscaling.min": edit(
         "nodes.autoscaling.min",
         "in-place",
-        "autoscaling.minNodeCount",
+        "autoscaling.totalMinNodeCount",
         before={"nodes": scaled(0, 3)},
         nodes=replace(scaled(0, 3), minimum=1),
     ),
     "nodes.autoscaling.max": edit(
         "nodes.autoscaling.max",
         "in-place",
-        "autoscaling.maxNodeCount",
+        "autoscaling.totalMaxNodeCount",
         before={"nodes": scaled(0, 3)},
         nodes=scaled(0, 5),
+    ),
+    "nodes.autoscaling.scope": edit(
+        "nodes.autoscaling.scope",
+        "in-place",
+        "autoscaling.maxNodeCount",
+        "autoscaling.totalMaxNodeCount",
+        before={"nodes": replace(scaled(0, 4), scope="zone"), "zones": (A, B)},
+        nodes=scaled(0, 4),
+    ),
+    "nodes.autoscaling.scope, each zone": edit(
+        "nodes.autoscaling.scope",
+        "in-place",
+        "autoscaling.maxNodeCount",
+        "autoscaling.totalMaxNodeCount",
+        before={"nodes": scaled(0, 4), "zones": (A, B)},
+        nodes=replace(scaled(0, 4), scope="zone"),
     ),
     "capacity.type": edit("capacity.type", "replace", capacity=Capacity("spot")),
     "capacity.reserved.gke": edit(
@@ -152,7 +168,15 @@ INTENT: dict[str, Edit] = {
     ),
     "zones, another": edit("zones", "disruptive", "locations", zones=(B,)),
     "zones, of an autoscaled pool": edit(
-        "zones", "disruptive", "locations", "autoscaling.maxNodeCount", before={"nodes": scaled(0, 4)}, zones=(A, B)
+        "zones", "disruptive", "locations", before={"nodes": scaled(0, 4)}, zones=(A, B)
+    ),
+    "zones, of one autoscaled by zone": edit(
+        "zones",
+        "disruptive",
+        "locations",
+        "autoscaling.maxNodeCount",
+        before={"nodes": replace(scaled(0, 4), scope="zone")},
+        zones=(A, B),
     ),
     "disk.sizeGiB": edit(
         "disk.sizeGiB", "disruptive", "config.diskSizeGb", "config.bootDisk.sizeGb", disk=Disk(200, None)

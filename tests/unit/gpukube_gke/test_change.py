@@ -209,24 +209,34 @@ def test_bounds_when_the_zones_are_others_of_the_same_number_are_not_sent() -> N
 
 
 def test_policy_when_it_changes_keeps_the_bounds() -> None:
-    base = replace(BASE, nodes=SCALED)
-    live = {**live_of(base).native, "autoscaling": {"enabled": True, "totalMaxNodeCount": 4}}
     policy = {"autoscaling": {"locationPolicy": "ANY"}}
+    base, each = replace(BASE, nodes=SCALED), replace(BASE, nodes=replace(SCALED, scope="zone"))
 
     assert bodies(replace(base, native=policy), live_of(base)) == [
-        {"autoscaling": {"locationPolicy": "ANY", "enabled": True, "minNodeCount": 0, "maxNodeCount": 4}}
-    ]
-    assert bodies(replace(base, native=policy), observe_pool(live)) == [
         {"autoscaling": {"locationPolicy": "ANY", "enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 4}}
     ]
+    assert bodies(replace(each, native=policy), live_of(each)) == [
+        {"autoscaling": {"locationPolicy": "ANY", "enabled": True, "minNodeCount": 0, "maxNodeCount": 4}}
+    ]
+
+
+def test_scope_when_it_changes_replaces_the_other_pair_of_bounds() -> None:
+    zones = ("us-central1-a", "us-central1-b", "us-central1-c")
+    total = replace(BASE, zones=zones, nodes=Nodes(0, 0, 9, autoscaled=True))
+    each = replace(total, nodes=replace(total.nodes, scope="zone"))
+
+    assert bodies(total, live_of(each)) == [
+        {"autoscaling": {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 9}}
+    ]
+    assert bodies(each, live_of(total)) == [{"autoscaling": {"enabled": True, "minNodeCount": 0, "maxNodeCount": 3}}]
 
 
 def test_policy_when_the_bounds_change_is_sent_again() -> None:
     live = {**live_of(replace(BASE, nodes=SCALED)).native}
-    live["autoscaling"] = {"enabled": True, "maxNodeCount": 4, "locationPolicy": "ANY"}
+    live["autoscaling"] = {"enabled": True, "totalMaxNodeCount": 4, "locationPolicy": "ANY"}
 
     assert bodies(replace(BASE, nodes=Nodes(0, 0, 6, autoscaled=True)), observe_pool(live)) == [
-        {"autoscaling": {"locationPolicy": "ANY", "enabled": True, "minNodeCount": 0, "maxNodeCount": 6}}
+        {"autoscaling": {"locationPolicy": "ANY", "enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 6}}
     ]
 
 
@@ -245,7 +255,7 @@ def test_size_when_the_live_zones_do_not_divide_it_says_what_to_ask_for() -> Non
 )
 def test_scale_when_it_cannot_be_names_what_can(total: int, zones: list[str], fix: str) -> None:
     live = observe_pool({**live_of(BASE).native, "locations": zones})
-    for nodes in (Nodes(total, total, total, autoscaled=False), Nodes(0, 0, total, autoscaled=True)):
+    for nodes in (Nodes(total, total, total, autoscaled=False), Nodes(0, 0, total, autoscaled=True, scope="zone")):
         with pytest.raises(SpecError) as caught:
             PROVIDER.scale_request(CLUSTER, live, nodes)
         assert fix in caught.value.diagnostics[0].fix

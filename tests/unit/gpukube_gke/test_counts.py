@@ -43,28 +43,64 @@ def read(path: Path, nodes: str, zones: str = ZONES) -> Target:
     return target
 
 
+def of_zone(low: int, high: int) -> dict[str, object]:
+    return {"enabled": True, "minNodeCount": low, "maxNodeCount": high}
+
+
+def of_pool(low: int, high: int) -> dict[str, object]:
+    return {"enabled": True, "totalMinNodeCount": low, "totalMaxNodeCount": high}
+
+
 @pytest.mark.parametrize(
-    ("nodes", "sent"),
+    ("nodes", "initial", "scaling"),
     [
-        ("{autoscaling: {min: 1, max: 4, initial: 2, scope: zone}}", (2, 1, 4)),
-        ("{autoscaling: {min: 0, max: 1000, scope: zone}}", (0, 0, 1000)),
-        ("{autoscaling: {min: 3, max: 12, initial: 6}}", (2, 1, 4)),
+        ("{autoscaling: {min: 1, max: 4, initial: 2, scope: zone}}", 2, of_zone(1, 4)),
+        ("{autoscaling: {min: 0, max: 1000, scope: zone}}", 0, of_zone(0, 1000)),
+        ("{autoscaling: {min: 3, max: 12, initial: 6}}", 2, of_pool(3, 12)),
+        ("{autoscaling: {min: 0, max: 8}}", 0, of_pool(0, 8)),
+        ("{autoscaling: {min: 1, max: 8, initial: 3}}", 1, of_pool(1, 8)),
+        ("{autoscaling: {min: 0, max: 3000}}", 0, of_pool(0, 3000)),
     ],
 )
-def test_bounds_when_sent_are_those_of_a_zone(tmp_path: Path, nodes: str, sent: tuple[int, int, int]) -> None:
-    desired = desire(read(tmp_path, nodes))
+def test_bounds_when_sent_are_of_the_scope_that_is_written(
+    tmp_path: Path, nodes: str, initial: int, scaling: dict[str, object]
+) -> None:
+    target = read(tmp_path, nodes)
+    desired = desire(target)
     pool = cast("Mapping[str, object]", desired.create.params["nodePool"])
-    scaling = cast("Mapping[str, int]", pool["autoscaling"])
 
-    assert (pool["initialNodeCount"], scaling["minNodeCount"], scaling["maxNodeCount"]) == sent
+    assert PROVIDER.check(target) == []
+    assert (pool["initialNodeCount"], pool["autoscaling"]) == (initial, scaling)
     assert diff_fields(desired.fields, observe_pool({**pool, "status": "RUNNING"}).fields) == ()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "initial", "says"),
+    [
+        ("{autoscaling: {min: 1, max: 8}}", 1, "the pool begins with 3 nodes, 1 in each zone"),
+        ("{autoscaling: {min: 4, max: 8}}", 2, "the pool begins with 6 nodes, 2 in each zone"),
+        ("{autoscaling: {min: 1, max: 2}}", 0, "the pool begins with no nodes"),
+    ],
+)
+def test_min_when_the_zones_do_not_divide_it_is_kept_and_the_first_nodes_are_told(
+    tmp_path: Path, nodes: str, initial: int, says: str
+) -> None:
+    target = read(tmp_path, nodes)
+    (found,) = PROVIDER.check(target)
+    pool = cast("Mapping[str, object]", desire(target).create.params["nodePool"])
+
+    assert (found.code, found.severity) == ("gke-zones-divide", "warning")
+    assert says in found.message
+    assert pool["initialNodeCount"] == initial
+    assert pool["autoscaling"] == of_pool(target.nodes.minimum, target.nodes.maximum)
 
 
 @pytest.mark.parametrize(
     ("nodes", "code", "says"),
     [
         ("{autoscaling: {min: 0, max: 1001, scope: zone}}", "gke-node-count", "comes to 3003 nodes"),
-        ("{autoscaling: {min: 0, max: 4}}", "gke-zones-divide", "is 4, which 3 zones do not divide"),
+        ("{autoscaling: {min: 0, max: 3001}}", "gke-node-count", "comes to 3001 nodes"),
+        ("{autoscaling: {min: 0, max: 8, initial: 4}}", "gke-zones-divide", "is 4, which 3 zones do not divide"),
         ("{count: 5}", "gke-zones-divide", "is 5, which 3 zones do not divide"),
     ],
 )

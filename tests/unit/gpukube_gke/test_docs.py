@@ -25,6 +25,7 @@ SHADES: tuple[tuple[str, Change], ...] = (
     ("nodes.autoscaling instead of a count", Change("nodes.count", 1, None)),
     ("nodes.autoscaling.min, no longer", Change("nodes.autoscaling.min", 1, None)),
     ("nodes.autoscaling.max, no longer", Change("nodes.autoscaling.max", 1, None)),
+    ("nodes.autoscaling.scope, no longer", Change("nodes.autoscaling.scope", "pool", None)),
     ("taints, a new one with NoExecute", Change("taints", (), ("a=b:NoExecute",))),
     ("zones, one more", Change("zones", ("a",), ("a", "b"))),
 )

@@ -58,7 +58,8 @@ TARGETS: dict[str, Target] = {
     "Spot from zero": gke_target(cluster=ZONAL, capacity=Capacity("spot"), nodes=Nodes(0, 0, 3, autoscaled=True)),
     "no nodes": gke_target(cluster=ZONAL, nodes=Nodes(0, 0, 0, autoscaled=False)),
     "two zones": gke_target(zones=(B, A), nodes=Nodes(4, 4, 4, autoscaled=False)),
-    "two zones, autoscaled": gke_target(zones=(B, A), nodes=Nodes(2, 2, 8, autoscaled=True)),
+    "two zones, autoscaled": gke_target(zones=(B, A), nodes=Nodes(2, 2, 7, autoscaled=True)),
+    "two zones, autoscaled each": gke_target(zones=(B, A), nodes=Nodes(2, 2, 8, autoscaled=True, scope="zone")),
     "a zone left open": gke_target(),
     "taints, labels, tags": gke_target(
         cluster=ZONAL,
@@ -143,7 +144,7 @@ def gpu(**more: object) -> list[dict[str, object]]:
         ({**changed(), "locations": [A, B]}, {"nodes.count"}),
         (
             {**changed(), "autoscaling": {"enabled": True, "maxNodeCount": 2}},
-            {"nodes.count", "nodes.autoscaling.min", "nodes.autoscaling.max"},
+            {"nodes.count", "nodes.autoscaling.min", "nodes.autoscaling.max", "nodes.autoscaling.scope"},
         ),
     ],
 )
@@ -182,17 +183,18 @@ def test_failure_when_the_pool_has_a_condition_is_its_code_and_text() -> None:
 @pytest.mark.parametrize(
     ("scaling", "bounds"),
     [
-        ({"enabled": True, "minNodeCount": 1, "maxNodeCount": 3}, (2, 6)),
-        ({"enabled": True, "maxNodeCount": 3}, (0, 6)),
-        ({"enabled": True, "totalMinNodeCount": 1, "totalMaxNodeCount": 5}, (1, 5)),
+        ({"enabled": True, "minNodeCount": 1, "maxNodeCount": 3}, (2, 6, "zone")),
+        ({"enabled": True, "maxNodeCount": 3}, (0, 6, "zone")),
+        ({"enabled": True, "totalMinNodeCount": 1, "totalMaxNodeCount": 5}, (1, 5, "pool")),
+        ({"enabled": True, "totalMaxNodeCount": 9}, (0, 9, "pool")),
     ],
 )
-def test_bounds_when_per_zone_or_in_total_are_read_in_total(
-    scaling: dict[str, object], bounds: tuple[int, int]
+def test_bounds_when_per_zone_or_in_total_are_read_in_total_with_their_scope(
+    scaling: dict[str, object], bounds: tuple[int, int, str]
 ) -> None:
     fields = observe_pool({"name": "p", "locations": [A, B], "autoscaling": scaling, "initialNodeCount": 9}).fields
 
-    assert (fields["nodes.autoscaling.min"], fields["nodes.autoscaling.max"]) == bounds
+    assert tuple(fields[f"nodes.autoscaling.{name}"] for name in ("min", "max", "scope")) == bounds
     assert "nodes.count" not in fields
 
 

@@ -113,12 +113,6 @@ BAD = {
     "a region": (gke_target(zones=("us-central1",)), "gke-zone", "zones[0]"),
     "zone of another region": (gke_target(zones=(A, "europe-west4-a"), nodes=fixed(2)), "gke-zone", "zones[1]"),
     "odd count": (gke_target(zones=(A, B), nodes=fixed(3)), "gke-zones-divide", "nodes.count"),
-    "odd min": (
-        gke_target(zones=(A, B), nodes=Nodes(1, 1, 4, autoscaled=True)), "gke-zones-divide", "nodes.autoscaling.min",
-    ),
-    "odd max": (
-        gke_target(zones=(A, B), nodes=Nodes(0, 0, 5, autoscaled=True)), "gke-zones-divide", "nodes.autoscaling.max",
-    ),
     "odd initial": (
         gke_target(zones=(A, B), nodes=Nodes(3, 0, 4, autoscaled=True)),
         "gke-zones-divide",

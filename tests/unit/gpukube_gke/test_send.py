@@ -52,7 +52,7 @@ SIZES = [
     (
         "set_node_pool_autoscaling",
         Nodes(0, 0, 3, autoscaled=True),
-        {"autoscaling": {"enabled": True, "maxNodeCount": 3}},
+        {"autoscaling": {"enabled": True, "totalMaxNodeCount": 3}},
     ),
 ]
 

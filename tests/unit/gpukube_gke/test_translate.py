@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 from google.cloud import container_v1 as wire
@@ -140,14 +140,25 @@ def test_count_when_sent_is_per_zone(changes: dict[str, object], zones: list[str
     assert desire(target).fields["nodes.count"] == 4
 
 
-def test_bounds_when_sent_are_per_zone_and_compared_in_total() -> None:
-    target = gke_target(zones=(A, B), nodes=Nodes(2, 0, 6, autoscaled=True))
+@pytest.mark.parametrize(
+    ("scope", "sent"),
+    [
+        ("pool", {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 6}),
+        ("zone", {"enabled": True, "minNodeCount": 0, "maxNodeCount": 3}),
+    ],
+)
+def test_bounds_when_sent_are_of_their_scope_and_compared_in_total(
+    scope: Literal["pool", "zone"], sent: dict[str, object]
+) -> None:
+    target = gke_target(zones=(A, B), nodes=Nodes(2, 0, 6, autoscaled=True, scope=scope))
 
-    assert pool_of(target)["autoscaling"] == {"enabled": True, "minNodeCount": 0, "maxNodeCount": 3}
+    assert pool_of(target)["autoscaling"] == sent
     assert pool_of(target)["initialNodeCount"] == 1
-    fields = desire(target).fields
-    assert (fields["nodes.autoscaling.min"], fields["nodes.autoscaling.max"]) == (0, 6)
-    assert "nodes.count" not in fields
+    assert {name: value for name, value in desire(target).fields.items() if name.startswith("nodes.")} == {
+        "nodes.autoscaling.min": 0,
+        "nodes.autoscaling.max": 6,
+        "nodes.autoscaling.scope": scope,
+    }
 
 
 def test_zone_when_left_open_on_a_regional_cluster_is_for_the_live_half() -> None:
@@ -246,7 +257,7 @@ def test_native_when_written_is_merged_last() -> None:
 
 NOT_RESERVED = {"consumeReservationType": "NO_RESERVATION"}
 FROM_ZERO = Nodes(0, 0, 4, autoscaled=True)
-AUTOSCALING = {"enabled": True, "minNodeCount": 0, "maxNodeCount": 4}
+AUTOSCALING = {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 4}
 ASKED: dict[str, tuple[Target, dict[str, object]]] = {
     "reservation": (
         gke_target(zones=("us-central1-a",), capacity=reserved("reservation", "ours")),

@@ -197,14 +197,22 @@ def test_sharing_when_its_kind_changes_takes_one_call(living: GkeCloud) -> None:
     assert find(living).fields["sharing.mps.replicas"] == 8
 
 
-def test_bounds_when_they_are_of_the_whole_pool_stay_so(living: GkeCloud, other: wire.ClusterManagerClient) -> None:
+def test_bounds_when_somebody_makes_them_those_of_each_zone_show_it_and_are_put_right(
+    living: GkeCloud, other: wire.ClusterManagerClient
+) -> None:
     base = replace(BASE, nodes=Nodes(0, 0, 4, autoscaled=True), zones=("us-central1-a", "us-central1-b"))
     create(living, base)
-    scaling = {"enabled": True, "total_max_node_count": 3}
+    scaling = {"enabled": True, "max_node_count": 2}
     started = other.set_node_pool_autoscaling(request={"name": POOL, "autoscaling": scaling}, timeout=60)
     finish(living, Operation("edited", "update", started.name))
-    finish(living, living.send(PROVIDER.scale_request(CLUSTER, find(living), Nodes(1, 1, 5, autoscaled=True))))
+    plan = plan_pool(PROVIDER, desire(base), living.pools())
 
+    assert [(one.change.field, one.change.old, one.change.new) for one in plan.changes] == [
+        ("nodes.autoscaling.scope", "zone", "pool")
+    ]
+    assert [call.operation for call in bring_about(living, desire(base))] == ["set_node_pool_autoscaling"]
+    assert find(living).native["autoscaling"] == {"enabled": True, "totalMaxNodeCount": 4}
+    finish(living, living.send(PROVIDER.scale_request(CLUSTER, find(living), Nodes(1, 1, 5, autoscaled=True))))
     assert find(living).native["autoscaling"] == {"enabled": True, "totalMinNodeCount": 1, "totalMaxNodeCount": 5}
 
 
@@ -228,7 +236,8 @@ TARGETS = st.builds(
     ).map(lambda own: (GPU_TAINT, *own)),
     nodes=st.one_of(
         st.sampled_from([0, 2, 4]).map(lambda count: Nodes(count, count, count, autoscaled=False)),
-        st.sampled_from([2, 4]).map(lambda high: Nodes(0, 0, high, autoscaled=True)),
+        st.sampled_from([2, 3]).map(lambda high: Nodes(0, 0, high, autoscaled=True)),
+        st.sampled_from([2, 4]).map(lambda high: Nodes(0, 0, high, autoscaled=True, scope="zone")),
     ),
     zones=st.sampled_from([("us-central1-a",), ("us-central1-b",), ("us-central1-a", "us-central1-b")]),
     sharing=st.sampled_from([Sharing(), Sharing(None, Slicing("time-slicing", 4)), Sharing(None, Slicing("mps", 8))]),
