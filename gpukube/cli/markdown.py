@@ -54,6 +54,7 @@ _OUTCOMES: Final = {
     "done": "✅",
     "unchanged": "✅",
     "started": "⏳",
+    "unknown": "❔",
     "differs": "✏️",
     "failed": "❌",
     "not-attempted": "⏸️",

@@ -17,15 +17,16 @@ from gpukube.cluster.refreshing import refresh_plugin
 from gpukube.cluster.repairing import repair_nodes
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.plan import plan_pool
+from gpukube.engine.clock import Stopped
 from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.create import bring_up
 from gpukube.engine.delete import delete_pool
 from gpukube.engine.fanout import run_all
 from gpukube.engine.pools import attempt, make_pool, remove_pool, settle, started, update_pool
 from gpukube.engine.proving import prove
-from gpukube.engine.release import restore_entry, retire_entries
-from gpukube.engine.report import GOOD, ClusterReport, PoolReport
-from gpukube.errors import Conflict, Diagnostic, Where
+from gpukube.engine.release import STOPPED_TIDYING, restore_entry, retire_entries
+from gpukube.engine.report import ClusterReport, PoolReport
+from gpukube.errors import Conflict, Diagnostic, GpukubeError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -135,8 +136,16 @@ def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterR
     others = [pool for pool in plan.pools if pool.action != "delete"]
     work = partial(_apply_pool, plan)
     reports = [*_work_on(others, session, run, work), *_work_on(deleted, session, run, delete_pool)]
-    if all(report.outcome in GOOD for report in reports) and not run.no_wait:
+    if not all(report.is_settled for report in reports):
+        return ClusterReport(plan.cluster, tuple(reports), release)
+    try:
         release = retire_entries(plan, session, run, left=_unneeded(plan)) or release
+    except Stopped:
+        return ClusterReport(plan.cluster, tuple(reports), STOPPED_TIDYING)
+    except GpukubeError as error:
+        run.note_failure()
+        run.tell("failed", str(error), plan.cluster.key)
+        return ClusterReport(plan.cluster, tuple(reports), release, error)
     return ClusterReport(plan.cluster, tuple(reports), release)
 
 

@@ -7,13 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.core.plan import plan_removal
+from gpukube.engine.clock import Stopped
 from gpukube.engine.clusters import report_all
 from gpukube.engine.fanout import run_all
 from gpukube.engine.lookup import absent_pools, find_pools
 from gpukube.engine.losses import with_costs
 from gpukube.engine.pools import attempt, remove_pool, started
-from gpukube.engine.release import retire_entries
-from gpukube.engine.report import GOOD, ClusterReport, PoolReport
+from gpukube.engine.release import STOPPED_TIDYING, retire_entries
+from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, GpukubeError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
     absent = deletion.absent[plan.cluster.key]
     reports += [PoolReport(name, name, "unchanged", "is not there") for name in absent]
     release = ""
-    if plan.seen is not None and not run.no_wait and all(report.outcome in GOOD for report in reports):
+    if plan.seen is not None and all(report.is_settled for report in reports):
         release = _tidied(plan, absent, session, run)
     return ClusterReport(plan.cluster, tuple(reports), release)
 
@@ -113,5 +114,7 @@ def _tidied(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run
     staying = tuple(d for d in plan.desired if d.target.pool not in absent)
     try:
         return retire_entries(replace(plan, desired=staying), session, run, left=left)
+    except Stopped:
+        return STOPPED_TIDYING
     except GpukubeError as error:
         return f"release: not tidied, the next apply does it: {error}"

@@ -8,6 +8,8 @@ look says how far things are.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.core.plan import plan_pool
@@ -15,7 +17,7 @@ from gpukube.core.values import Operation
 from gpukube.engine.clock import Stopped
 from gpukube.engine.proving import summarise
 from gpukube.engine.report import PoolReport
-from gpukube.errors import CloudError, Conflict, GpukubeError
+from gpukube.errors import CloudError, Conflict, GpukubeError, WaitTimeout
 from gpukube.provider import MOVED
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan
     from gpukube.engine.events import Phase
+    from gpukube.engine.report import Outcome
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
     from gpukube.engine.wait import Wait
@@ -44,15 +47,20 @@ def attempt(
         run.tell("failed", "not attempted: another pool failed", key, plan.pool)
         message = "not attempted: another pool failed (--fail-fast)"
         return PoolReport(plan.pool, plan.name, "not-attempted", message, resume=run.resume)
+    if run.clock.stopped:  # pools that queue: a call made now would not be waited for
+        return _cut_short(plan, run)
     try:
         report = work(plan, session, run)
     except GpukubeError as error:
         run.note_failure()
         run.tell("failed", str(error), key, plan.pool)
+        cut = _cut_short(plan, run)
+        if isinstance(error, WaitTimeout) and not (plan.action == "no-op" and cut.outcome == "not-attempted"):
+            return replace(cut, error=error)
         return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=run.resume)
     except Stopped:
         run.tell("failed", "stopped waiting", key, plan.pool)
-        return PoolReport(plan.pool, plan.name, "not-attempted", "stopped waiting for it", resume=run.resume)
+        return _cut_short(plan, run)
     said = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
     run.tell("failed" if report.outcome == "differs" else "done", said, key, plan.pool)
     return report
@@ -60,6 +68,25 @@ def attempt(
 
 def _unfinished(plan: PoolPlan) -> str:
     return "was not proven" if plan.action == "no-op" else f"{plan.action} was not finished"
+
+
+def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
+    """Report a pool whose work was stopped, or ran out of time, by what is known of its calls."""
+    outcome: Outcome
+    match run.sent.state(plan.cluster.key, plan.name):
+        case "in-flight":
+            outcome = "unknown"
+            message = f"{plan.action}: a call was in flight, and the cloud may have taken it or not; the next run looks"
+        case "taken":
+            outcome, message = "started", f"{plan.action} has begun and the cloud goes on; not waited for any longer"
+        case _ if plan.observed is not None and plan.observed.state in ("busy", "deleting"):
+            outcome = "started"
+            message = f"the cloud was at work on it before ({plan.observed.status}); not waited for any longer"
+        case _ if plan.action == "no-op":
+            outcome, message = "not-attempted", "nothing had to be changed; not proven"
+        case _:
+            outcome, message = "not-attempted", "no request was sent"
+    return PoolReport(plan.pool, plan.name, outcome, message, resume=run.resume)
 
 
 def started(plan: PoolPlan, run: Run, said: str) -> PoolReport:
@@ -94,6 +121,7 @@ def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
         except (Conflict, CloudError):
             if not _is_there_now(plan, session):
                 raise
+            run.sent.found_taken(plan.cluster.key, plan.name)
             break
         if number + 1 < len(plan.requests) or not run.no_wait:
             wait.for_operation(session.cloud, operation)
@@ -154,6 +182,7 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
             begun = True
             if _look_again(plan, session, planned, begun=begun).changes == now.changes:
                 raise
+            run.sent.found_taken(plan.cluster.key, plan.name)
             continue
         begun = True
         if run.no_wait and len(now.requests) == 1:
@@ -216,7 +245,8 @@ def _wanted(plan: PoolPlan) -> Desired:
 
 
 def _wait(plan: PoolPlan, run: Run, phase: Phase) -> Wait:
-    return run.wait(run.resume, lambda message: run.tell(phase, message, plan.cluster.key, plan.pool))
+    wait = run.wait(run.resume, lambda message: run.tell(phase, message, plan.cluster.key, plan.pool))
+    return replace(wait, sending=partial(run.sent.sending, plan.cluster.key, plan.name))
 
 
 def _is_there_now(plan: PoolPlan, session: Session) -> bool:

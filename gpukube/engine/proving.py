@@ -94,7 +94,8 @@ def _verify_pool(desired: Desired, session: Session, run: Run, probing: Probing 
     except GpukubeError as error:
         return PoolReport(target.pool, target.name, "failed", "could not be looked at", error=error)
     except Stopped:
-        return PoolReport(target.pool, target.name, "not-attempted", "stopped waiting for it", resume=run.resume)
+        message = "not proven: the run was stopped"
+        return PoolReport(target.pool, target.name, "not-attempted", message, resume=run.resume)
     if proof.status in GOOD:
         run.tell("done", summarise(proof), target.cluster.key, target.pool)
         return PoolReport(target.pool, target.name, "unchanged", "as promised", proof=proof)

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["ensure_release", "pin_chart", "restore_entry", "retire_entries"]
+__all__ = ["STOPPED_TIDYING", "ensure_release", "pin_chart", "restore_entry", "retire_entries"]
+
+STOPPED_TIDYING = "release: stopped before entries that nothing names any more were dropped; run it again"
 
 NEEDED = (
     ("create", "secrets", ""),

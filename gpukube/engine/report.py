@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterReport", "Outcome", "PoolReport", "exit_code"]
 
-Outcome = Literal["done", "unchanged", "started", "differs", "failed", "not-attempted"]
-"""done: changed as asked; unchanged: was right already; started: the cloud took the call and was not waited for;
-differs: is ours but unlike the spec, left alone."""
+Outcome = Literal["done", "unchanged", "started", "unknown", "differs", "failed", "not-attempted"]
+"""done: changed as asked; unchanged: was right already; started: the cloud took the call and goes on, and the run did
+not wait for its end: as asked (--no-wait), stopped, or out of time; unknown: the run ended while a call was in flight,
+so the cloud may have taken it or not; differs: is ours but unlike the spec, left alone; not-attempted: no request that
+changes it was sent."""
 
 GOOD: frozenset[Outcome] = frozenset({"done", "unchanged", "started"})
 
@@ -34,7 +36,7 @@ class PoolReport:
         message: One line.
         changes: The differences: brought about, or (outcome differs) left alone.
         proof: What the nodes show; None when it was not looked at.
-        error: Why it failed.
+        error: Why it failed, or was not waited for any longer.
         resume: Command that takes it up again; "" when there is nothing to resume.
     """
 
@@ -47,6 +49,16 @@ class PoolReport:
     error: GpukubeError | None = None
     resume: str = ""
 
+    @property
+    def is_good(self) -> bool:
+        """Whether all is well with it so far."""
+        return self.outcome in GOOD and self.error is None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is as asked, and nothing of it is under way."""
+        return self.outcome in ("done", "unchanged")
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
@@ -56,7 +68,7 @@ class ClusterReport:
         cluster: Which.
         pools: In the order of the spec.
         release: One line on the device-plugin release; "" when it was not looked at.
-        error: What stopped the whole cluster before any pool was touched.
+        error: What stopped the work on the cluster: before any pool was touched, or after all were done.
     """
 
     cluster: ClusterRef
@@ -67,11 +79,11 @@ class ClusterReport:
 
 def exit_code(reports: Sequence[ClusterReport]) -> ExitCode:
     """Choose the exit code: 0 all well, 3 some well, else the cause's own code when all share one, else 1."""
-    outcomes = [pool.outcome for report in reports for pool in report.pools]
+    good = [pool.is_good for report in reports for pool in report.pools]
     clusters_failed = any(report.error is not None for report in reports)
-    if not clusters_failed and all(outcome in GOOD for outcome in outcomes):
+    if not clusters_failed and all(good):
         return ExitCode.DONE
-    if any(outcome in GOOD for outcome in outcomes):
+    if any(good):
         return ExitCode.PARTLY_DONE
     codes = set(_codes(reports))
     return codes.pop() if len(codes) == 1 else ExitCode.ERROR
@@ -83,5 +95,7 @@ def _codes(reports: Iterable[ClusterReport]) -> Iterable[ExitCode]:
             yield report.error.exit_code
             continue
         for pool in report.pools:
-            if pool.outcome not in GOOD and pool.outcome != "not-attempted":
-                yield pool.error.exit_code if pool.error else ExitCode.ERROR
+            if pool.error is not None:
+                yield pool.error.exit_code
+            elif not pool.is_good and pool.outcome != "not-attempted":
+                yield ExitCode.ERROR

@@ -12,6 +12,7 @@ from gpukube.engine.calls import Calls
 from gpukube.engine.clock import SystemClock
 from gpukube.engine.events import Event as Told
 from gpukube.engine.events import ignore
+from gpukube.engine.sent import SentCalls
 from gpukube.engine.wait import Wait
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Run:
         parallelism: Clusters at once.
         no_wait: Return when the clouds have taken the calls; `pool wait` waits and proves.
         fail_fast: After the first failure begin nothing more; what has begun is finished.
+        sent: What is known of the calls that this run has sent.
         began: When the run was made, by its clock; the command's timeout counts from here, whatever the stage.
     """
 
@@ -78,6 +80,7 @@ class Run:
     fail_fast: bool = False
     clock: Clock = field(default_factory=SystemClock)
     listen: Listener = ignore
+    sent: SentCalls = field(default_factory=SentCalls, init=False)
     began: float = field(init=False)
     _failed: Event = field(default_factory=Event, init=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from gpukube.provider import BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from gpukube.core.values import Operation, Request
     from gpukube.engine.clock import Clock
@@ -32,6 +34,7 @@ class Wait:
         notify: Told the cloud's own word whenever it changes.
         resume: The command that takes up the wait again.
         ceiling_s: Never pause longer than this between looks, whatever the cloud says.
+        sending: Entered around each call that is sent, so that one which is abandoned is known to be in flight.
     """
 
     clock: Clock
@@ -40,6 +43,7 @@ class Wait:
     notify: Callable[[str], None]
     resume: str
     ceiling_s: float = 120.0
+    sending: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def for_operation(self, cloud: Cloud, operation: Operation) -> None:
         """Poll an operation until it ended well.
@@ -82,7 +86,8 @@ class Wait:
         """
         while True:
             try:
-                return cloud.send(request)
+                with self.sending():
+                    return cloud.send(request)
             except Conflict as error:
                 if error.diagnostics[0].code != BUSY:
                     raise

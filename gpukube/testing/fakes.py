@@ -55,19 +55,22 @@ class FakeWorld:
     requests: list[Request] = field(default_factory=list)
     ready: bool = True
     polls_to_finish: int = 1
-    _faults: list[tuple[GpukubeError, bool]] = field(default_factory=list)
+    _faults: list[tuple[Exception, bool]] = field(default_factory=list)
     _fate: dict[str, GpukubeError] = field(default_factory=dict)
     _looks: dict[str, int] = field(default_factory=dict)
 
-    def fail_next(self, error: GpukubeError, *, after: bool = False) -> None:
-        """Make the next send fail, before it does anything or (`after`) when it is done: a lost answer."""
+    def fail_next(self, error: Exception, *, after: bool = False) -> None:
+        """Make the next send fail, before it does anything or (`after`) when it is done: a lost answer.
+
+        What is raised may also be what ends a call that a stopped run abandons.
+        """
         self._faults.append((error, after))
 
     def fail_operation(self, name: str, error: GpukubeError) -> None:
         """Make the next creation of this pool end badly; the pool stays, as clouds do."""
         self._fate[name] = error
 
-    def take_fault(self) -> tuple[GpukubeError | None, bool]:
+    def take_fault(self) -> tuple[Exception | None, bool]:
         """Take the next queued fault, or (None, False)."""
         return self._faults.pop(0) if self._faults else (None, False)
 

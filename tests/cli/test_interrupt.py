@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.cli.harness import EXAMPLES, LONGEST_S, Cluster, Gpukube, pool_states, start_process
+from tests.cli.harness import EXAMPLES, LONGEST_S, Cluster, Gpukube, edited_spec, pool_states, start_process
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
+    from tests.cli.harness import Document
 
 CUSTOM = EXAMPLES / "aks-custom-taint.yaml"
 FOR_EVER = 1e6  # sandbox seconds
@@ -24,6 +25,12 @@ def slow_cloud(sandbox: SandboxInfo) -> SandboxInfo:
     """A cloud that takes its time over the next pool."""
     daemon.add_fault(sandbox, "operation", seconds=FOR_EVER)
     return sandbox
+
+
+def _queue_another(document: Document) -> None:
+    """Declare a second pool, which waits for the first: AKS takes one at a time."""
+    (pool,) = document["pools"]
+    document["pools"].append({**pool, "name": "t4queued"})
 
 
 def naps_of(pid: int) -> int:
@@ -66,16 +73,19 @@ def test_create_when_resumed_then_it_waits_for_the_same_pool_and_proves_it(
     assert cluster.devices("t4custom") == [{"gpu": 1}]
 
 
-def test_create_when_interrupted_then_130_and_the_cloud_keeps_working(
-    slow_cloud: SandboxInfo, gpukube: Gpukube
+def test_create_when_interrupted_then_130_and_each_pool_says_whether_the_cloud_works_on_it(
+    slow_cloud: SandboxInfo, tmp_path: Path
 ) -> None:
-    with start_process(slow_cloud, "pool", "create", "-f", CUSTOM) as process:
+    spec = edited_spec("aks-custom-taint", tmp_path, _queue_another)
+    with start_process(slow_cloud, "pool", "create", "-f", spec) as process:
         wait_for(lambda: "t4custom" in pool_states(slow_cloud))
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 130, err
-    assert "not-attempted train-aks/t4custom  stopped waiting for it" in out
-    resume = f"gpukube --sandbox pool create -f {CUSTOM}"
+    assert "started       train-aks/t4custom  create has begun and the cloud goes on; not waited for any" in out
+    assert "not-attempted train-aks/t4queued  no request was sent" in out
+    assert "t4queued" not in pool_states(slow_cloud)
+    resume = f"gpukube --sandbox pool create -f {spec}"
     assert f"stopped waiting; the cloud keeps working. To resume: {resume}\n" in err
     assert "Traceback" not in err
     assert pool_states(slow_cloud)["t4custom"] == "Creating"

@@ -28,6 +28,7 @@ OUTCOME_STYLES: Final = {
     "done": "green",
     "unchanged": "green",
     "started": "cyan",
+    "unknown": "yellow",
     "differs": "yellow",
     "failed": "red",
     "not-attempted": "yellow",

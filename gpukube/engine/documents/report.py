@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from gpukube.engine.documents.parts import change_part, counted, diagnostic_document, error_part, silenced_part
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
+from gpukube.engine.documents.shapes.report import REPORT_VERSION
 from gpukube.engine.proving import summarise
 from gpukube.engine.report import exit_code
 from gpukube.errors import SEVERITIES
@@ -44,7 +45,7 @@ def report_document(reports: Sequence[ClusterReport], *, kind: str) -> ReportDoc
         kind: One of ReportKind.
     """
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": REPORT_VERSION,
         "kind": cast("ReportKind", kind),
         "exitCode": int(exit_code(reports)),
         "summary": counted(pool.outcome for report in reports for pool in report.pools),

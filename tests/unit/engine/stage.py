@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from gpukube.cluster.chart import ChartSource
@@ -115,6 +115,7 @@ class Stage:
         create_pools([self.plan()], {CLUSTER.key: self.session}, self.run)
         self.world.requests.clear()
         self.said.clear()
+        self.run = replace(self.run)  # another one: what it has sent counts from here
 
     def apply(self, consent: Consent = Consent(), **scope: bool) -> ClusterReport:
         """Plan and apply."""

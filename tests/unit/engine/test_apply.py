@@ -280,7 +280,7 @@ def test_apply_when_stopped_while_the_cloud_works_then_the_way_to_resume() -> No
     stage = Stage([CUT], ManualClock(stop_at=20))
     stage.world.polls_to_finish = 10_000
     (pool,) = stage.apply().pools
-    assert (pool.outcome, pool.resume) == ("not-attempted", RESUME)
+    assert (pool.outcome, pool.resume) == ("started", RESUME)
 
 
 def test_apply_when_a_config_label_moves_then_its_old_entry_is_what_is_freed(stage: Stage) -> None:

@@ -119,7 +119,8 @@ def test_create_when_stopped_while_the_cloud_works_then_the_way_to_resume() -> N
     stage = Stage([CUT], ManualClock(stop_at=20))
     stage.world.polls_to_finish = 10_000
     report = create_one(stage)
-    assert (report.outcome, report.message, report.resume) == ("not-attempted", "stopped waiting for it", RESUME)
+    assert (report.outcome, report.resume) == ("started", RESUME)
+    assert report.message == "create has begun and the cloud goes on; not waited for any longer"
     assert list(stage.world.pools) == [CUT.target.name]
 
 

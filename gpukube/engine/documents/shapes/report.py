@@ -11,6 +11,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
 )
 
 __all__ = [
+    "REPORT_VERSION",
     "Check",
     "ClusterOutcome",
     "EventDocument",
@@ -23,6 +24,8 @@ __all__ = [
     "ReportKind",
     "ValidationDocument",
 ]
+
+REPORT_VERSION: Literal[2] = 2
 
 ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Wait", "Verify"]
 
@@ -117,8 +120,10 @@ class PoolOutcome(TypedDict):
     """Name in the spec."""
     name: str
     """The cloud's name."""
-    outcome: Literal["done", "unchanged", "started", "differs", "failed", "not-attempted"]
-    """started: asked for and not waited for; differs: is ours, unlike the spec, and was left alone."""
+    outcome: Literal["done", "unchanged", "started", "unknown", "differs", "failed", "not-attempted"]
+    """started: the cloud has taken it and goes on, and its end was not waited for; unknown: the run ended while a call
+    was in flight, which the cloud may have taken or not; differs: is ours, unlike the spec, and was left alone;
+    not-attempted: no request that changes it was sent."""
     message: str
     """One line."""
     changes: list[Change]
@@ -126,7 +131,7 @@ class PoolOutcome(TypedDict):
     proof: Proof | None
     """What the nodes show; null when it was not looked at."""
     error: list[Diagnostic] | None
-    """Why it failed, with the remedy."""
+    """Why it failed, or is not waited for any longer, with the remedy."""
     resume: str
     """Command that takes it up again; empty when there is nothing to resume."""
 
@@ -139,7 +144,7 @@ class ClusterOutcome(TypedDict):
     release: str
     """One line on the Helm release; empty when it was not looked at."""
     error: list[Diagnostic] | None
-    """What stopped the whole cluster before any pool was touched."""
+    """What stopped the work on the cluster: before any pool was touched, or after all were done."""
     pools: list[PoolOutcome]
     """In the order of the spec."""
 
@@ -147,8 +152,8 @@ class ClusterOutcome(TypedDict):
 class ReportDocument(TypedDict):
     """What a command did."""
 
-    schemaVersion: Literal[1]
-    """The meaning of a key never changes within a version; new keys may come."""
+    schemaVersion: Literal[2]
+    """The meaning of a key never changes within a version; new keys may come. 2 since outcomes can be unknown."""
     kind: ReportKind
     """The command."""
     exitCode: int
