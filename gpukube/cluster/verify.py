@@ -174,7 +174,7 @@ def _steps_before_count(desired: Desired, node: NodeView, seen: Sighting, kind: 
         *_part_findings(desired, node, seen),
         *(taken_up_findings(node) if operated else ()),
         *(_placement_findings(node, plugin) if plugin else ()),
-        *pod_findings(desired, node, seen.pods, kind),
+        *pod_findings(desired, node, seen, kind),
         *(finding for finding in cut if finding not in begun),
     ]
 

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.proof import Finding
+from gpukube.cluster.views import GENERATION
 from gpukube.core.owners import CONFIG_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from gpukube.cluster.names import ReleaseKind
-    from gpukube.cluster.views import ContainerState, NodeView, PodView
+    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.views import ContainerState, NodeView, PodView, WorkloadView
     from gpukube.core.values import Desired
 
 __all__ = ["pod_findings"]
@@ -80,9 +82,9 @@ _ROWS: Final[tuple[_Row, ...]] = (
 """The first row that matches explains a container that does not run (#478, #1011; NVIDIA/gpu-operator#460, #603)."""
 
 
-def pod_findings(desired: Desired, node: NodeView, pods: Sequence[PodView], kind: ReleaseKind) -> list[Finding]:
+def pod_findings(desired: Desired, node: NodeView, seen: Sighting, kind: ReleaseKind) -> list[Finding]:
     """Say what keeps the plugin's pod on a node from serving; empty when it does."""
-    here = [pod for pod in pods if pod.node == node.name and _is_plugin(pod, kind)]
+    here = [pod for pod in seen.pods if pod.node == node.name and _is_plugin(pod, kind)]
     if not here:
         return [Finding(node.name, "plugin-pod", "waiting", "no plugin pod on this node yet")]
     pod = here[-1]
@@ -98,7 +100,18 @@ def pod_findings(desired: Desired, node: NodeView, pods: Sequence[PodView], kind
     if not pod.ready:
         reasons = ", ".join(sorted({state.waiting for state in pod.containers if state.waiting})) or pod.phase
         return [Finding(node.name, "plugin-pod", "waiting", f"pod {pod.name} is not ready: {reasons}")]
-    return _mps_findings(desired, node)
+    return _former_findings(node, pod, seen.plugin_of(kind)) or _mps_findings(desired, node)
+
+
+def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) -> list[Finding]:
+    """Find a pod that is about to be replaced: what it shows ends with it, and its successor may show another count."""
+    made_of = pod.labels.get(GENERATION, "")
+    if plugin is None or plugin.rolled_out or not made_of or made_of == plugin.generation:
+        return []
+    said = f"pod {pod.name} is of a former template of DaemonSet {plugin.name}"
+    means = "the release was changed, and the roll-out has not reached this node"
+    fix = f"kubectl -n {NAMESPACE} rollout status daemonset {plugin.name}"
+    return [Finding(node.name, "plugin-pod", "waiting", said, means, fix)]
 
 
 def _is_plugin(pod: PodView, kind: ReleaseKind) -> bool:

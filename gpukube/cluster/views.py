@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CORDON",
     "DEVICE_PREFIX",
+    "GENERATION",
     "ContainerState",
     "ContainerView",
     "NodeView",
@@ -36,6 +37,12 @@ CORDON: Final = "node.kubernetes.io/unschedulable"
 """Taint of a node that was cordoned (Kubernetes documentation, "Taints and Tolerations")."""
 DEVICE_PREFIX: Final = "nvidia.com/"
 """Domain of all extended resources of the NVIDIA stack (NVIDIA/k8s-device-plugin internal/rm, v0.20.0)."""
+GENERATION: Final = "pod-template-generation"
+"""Label of a DaemonSet's pod: which of its templates it was made of (kubernetes pkg/controller/daemon/util)."""
+_GENERATION_NOW: Final = "deprecated.daemonset.template.generation"
+"""Annotation of a DaemonSet: of its template as it is now, raised with the template's change itself (apps/v1
+DeprecatedTemplateGeneration). A roll-out back to a former template leaves pods of that one alone, whose number is then
+lower: the status tells that they are up to date."""
 _MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a pod that the kubelet runs from a file (k8s.io/api core/v1 MirrorPodAnnotationKey)."""
 _EFFECTS: Final[dict[str, TaintEffect]] = {name: name for name in get_args(TaintEffect)}
@@ -109,6 +116,8 @@ class WorkloadView:
 
     Attributes:
         desired, ready: Pods, from the status.
+        generation: Of a DaemonSet's template, as its pods carry it (GENERATION); "" where it is not told.
+        rolled_out: Whether no pod is about to be replaced by one of a newer template.
     """
 
     kind: str
@@ -120,6 +129,8 @@ class WorkloadView:
     containers: tuple[ContainerView, ...]
     desired: int
     ready: int
+    generation: str = ""
+    rolled_out: bool = True
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -230,7 +241,17 @@ def workload_view(obj: Tree, kind: str) -> WorkloadView:
         containers=tuple(_container(item) for item in items(obj, "spec", "template", "spec", "containers")),
         desired=number(obj, "status", "desiredNumberScheduled" if daemon else "replicas"),
         ready=number(obj, "status", "numberReady" if daemon else "readyReplicas"),
+        generation=text(obj, "metadata", "annotations", _GENERATION_NOW) if daemon else "",
+        rolled_out=not daemon or _is_rolled_out(obj),
     )
+
+
+def _is_rolled_out(daemonset: Tree) -> bool:
+    if text(daemonset, "spec", "updateStrategy", "type") == "OnDelete":
+        return True
+    seen = number(daemonset, "status", "observedGeneration") >= number(daemonset, "metadata", "generation")
+    desired = number(daemonset, "status", "desiredNumberScheduled")
+    return seen and number(daemonset, "status", "updatedNumberScheduled") >= desired
 
 
 def _container(item: object) -> ContainerView:

@@ -182,14 +182,28 @@ def apply_config(live: JsonObject | None, config: JsonObject, manager: str, *, f
     )
     merged: JsonObject = strategic_merge(live or {}, _without_nulls(config))
     merged = copy.deepcopy(merged)
-    held = frozenset(wanted).union(*(owner.fields for owner in others)) if others else frozenset(wanted)
-    # Whole list items first: without their key fields they could not be found any more.
-    for path in sorted(previous - held, key=lambda path: (path[-1] != ".", -len(path))):
+    # metadata always stays: its name is part of every configuration, and not in the book.
+    held = _with_structs(frozenset(wanted).union(*(owner.fields for owner in others))) | {("f:metadata",)}
+    # Whole list items first: without their key fields they could not be found any more. A struct before its fields.
+    for path in sorted(_with_structs(previous) - held, key=lambda path: (path[-1] != ".", len(path))):
         _remove(merged, path)
     _write_owners(merged, [*others, _Owner(manager, "Apply", version, time, frozenset(wanted))])
     if live is not None and _same_but_times(live, merged):
         merged["metadata"]["managedFields"] = live["metadata"]["managedFields"]
     return merged
+
+
+def _with_structs(paths: Iterable[FieldPath]) -> frozenset[FieldPath]:
+    """Add the structs above the fields: one that its manager sends no more, and nobody else has a field of, goes whole.
+
+    What the API server has filled in below it goes with it: livenessProbe.grpc leaves no `{}` when httpGet comes.
+
+    Source:
+        sigs.k8s.io/structured-merge-diff merge/update.go, prune; fieldpath/set.go, EnsureNamedFieldsAreMembers.
+    """
+    given = frozenset(paths)
+    above = {path[:size] for path in given for size in range(1, len(path)) if path[size - 1].startswith("f:")}
+    return given | above
 
 
 def _same_but_times(live: JsonObject, merged: JsonObject) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.kube.objects import labels, meta, name_of, namespace_of, owner_uids, spec, status
+from gpukube.sandbox.kube.defaults import TEMPLATE_GENERATION
+from gpukube.sandbox.kube.objects import annotations_of, labels, meta, name_of, namespace_of, owner_uids, spec, status
 from gpukube.sandbox.kube.replicas import is_available, new_pod, template_hash
 from gpukube.sandbox.kube.scheduling import is_terminal, matches_node, untolerated
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["DaemonSets", "should_run"]
 
 _HASH = "controller-revision-hash"
+_ROLLS_AFTER_S = 2.0
+"""Sandbox seconds from a template's change to the first pod that goes for it: pods of the old one still run and serve
+when whoever made the change looks."""
 _PRESSURES = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 AUTOMATIC_TOLERATIONS: tuple[dict[str, str], ...] = (
     {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
@@ -48,19 +52,32 @@ class DaemonSets:
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
+        self._changed: dict[str, tuple[str, float]] = {}
 
     async def reconcile(self) -> float | None:
-        """Bring every DaemonSet in line."""
+        """Bring every DaemonSet in line; gives the time at which the next roll-out begins."""
         nodes = await self._api.list("nodes")
         pods = await self._api.list("pods")
+        due: list[float] = []
         for daemonset in await self._api.list("daemonsets"):
             if not meta(daemonset).get("deletionTimestamp"):
-                await self._one(daemonset, nodes, [pod for pod in pods if meta(daemonset)["uid"] in owner_uids(pod)])
-        return None
+                own = [pod for pod in pods if meta(daemonset)["uid"] in owner_uids(pod)]
+                due += await self._one(daemonset, nodes, own)
+        return min(due, default=None)
 
-    async def _one(self, daemonset: JsonObject, nodes: list[JsonObject], pods: list[JsonObject]) -> None:
+    def _begins(self, daemonset: JsonObject, revision: str) -> float:
+        """Tell from when on pods of older templates are replaced."""
+        uid, now = meta(daemonset)["uid"], self._clock.now()
+        known, since = self._changed.get(uid, ("", now))
+        if known != revision:
+            since = now
+            self._changed[uid] = (revision, now)
+        return since + _ROLLS_AFTER_S
+
+    async def _one(self, daemonset: JsonObject, nodes: list[JsonObject], pods: list[JsonObject]) -> list[float]:
         template = spec(daemonset)["template"]
         revision = template_hash(template)
+        begins = self._begins(daemonset, revision)
         verdicts = {name_of(node): should_run(template.get("spec") or {}, node) for node in nodes}
         by_node: dict[str, list[JsonObject]] = {}
         for pod in pods:
@@ -72,8 +89,11 @@ class DaemonSets:
                     await self._api.delete("pods", pod)
             if may_start and not present:
                 await self._api.create("pods", _daemon_pod(daemonset, name, revision))
-        await self._roll(daemonset, pods, revision, sum(may_start for may_start, _ in verdicts.values()))
+        rolls = self._clock.now() >= begins
+        if rolls:
+            await self._roll(daemonset, pods, revision, sum(may_start for may_start, _ in verdicts.values()))
         await self._report(daemonset, verdicts, by_node, revision)
+        return [] if rolls else [begins]
 
     async def _roll(self, daemonset: JsonObject, pods: list[JsonObject], revision: str, wanted: int) -> None:
         strategy = spec(daemonset).get("updateStrategy") or {}
@@ -115,7 +135,8 @@ class DaemonSets:
 
 
 def _daemon_pod(daemonset: JsonObject, node: str, revision: str) -> JsonObject:
-    pod = new_pod("DaemonSet", daemonset, {_HASH: revision, "pod-template-generation": "1"})
+    generation = annotations_of(daemonset)[TEMPLATE_GENERATION]
+    pod = new_pod("DaemonSet", daemonset, {_HASH: revision, "pod-template-generation": generation})
     pod["spec"]["nodeName"] = node
     pod["spec"]["tolerations"] = [*(pod["spec"].get("tolerations") or ()), *AUTOMATIC_TOLERATIONS]
     pod["metadata"]["namespace"] = namespace_of(daemonset)

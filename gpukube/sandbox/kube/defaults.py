@@ -19,12 +19,23 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.kinds import Kind
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["check_change", "check_values", "fill_defaults", "tolerate_extended_resources"]
+__all__ = [
+    "TEMPLATE_GENERATION",
+    "check_change",
+    "check_values",
+    "count_template",
+    "fill_defaults",
+    "tolerate_extended_resources",
+]
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.:]*[a-z0-9])?")
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[mkMGTPE]|[eE][+-]?\d+)?")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 253
 
@@ -47,8 +58,21 @@ def _pod_spec(spec: JsonObject) -> None:
         tag = str(container.get("image", "")).rpartition(":")[2]
         container.setdefault("imagePullPolicy", "Always" if tag == "latest" else "IfNotPresent")
         container.setdefault("terminationMessagePath", "/dev/termination-log")
+        for probe in (container.get(name) for name in _PROBES):
+            if probe:
+                _fill_probe(probe)
         for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
             container["resources"].setdefault("requests", {}).setdefault(name, limit)
+
+
+def _fill_probe(probe: JsonObject) -> None:
+    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        probe.setdefault(key, value)
+    if probe.get("grpc") is not None:
+        probe["grpc"].setdefault("service", "")
+    if probe.get("httpGet") is not None:
+        probe["httpGet"].setdefault("path", "/")
+        probe["httpGet"].setdefault("scheme", "HTTP")
 
 
 def tolerate_extended_resources(pod: JsonObject) -> None:
@@ -204,6 +228,18 @@ def _check_template(kind: Kind, name: str, spec: JsonObject) -> None:
     if not (template.get("spec") or {}).get("containers"):
         raise invalid(kind.kind, name, "spec.template.spec.containers: Required value", kind.group)
     _check_quantities(kind, name, template["spec"])
+    _check_probes(kind, name, template["spec"])
+
+
+def _check_probes(kind: Kind, name: str, pod: JsonObject) -> None:
+    for at, container in enumerate(pod["containers"]):
+        for probe in _PROBES:
+            given = [handler for handler in _HANDLERS if (container.get(probe) or {}).get(handler) is not None]
+            if len(given) > 1:
+                place = f"spec.template.spec.containers[{at}].{probe}.{given[1]}"
+                raise invalid(
+                    kind.kind, name, f"{place}: Forbidden: may not specify more than 1 handler type", kind.group
+                )
 
 
 def _check_quantities(kind: Kind, name: str, pod: JsonObject) -> None:
@@ -229,6 +265,22 @@ def check_change(kind: Kind, old: JsonObject, new: JsonObject) -> None:
         raise invalid(kind.kind, name, "data: Forbidden: field is immutable when `immutable` is set", kind.group)
     if kind.kind in {"ClusterRoleBinding", "RoleBinding"} and old.get("roleRef") != new.get("roleRef"):
         raise invalid(kind.kind, name, "roleRef: Invalid value: cannot change roleRef", kind.group)
+
+
+def count_template(kind: Kind, old: JsonObject | None, new: JsonObject) -> None:
+    """Number a DaemonSet's template, in place; what a client writes there does not count.
+
+    Source:
+        kubernetes pkg/registry/apps/daemonset/strategy.go and pkg/apis/apps/v1/conversion.go.
+    """
+    if kind.kind != "DaemonSet":
+        return
+    number = 1
+    if old is not None:
+        number = int((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "1"))
+        number += old["spec"]["template"] != new["spec"]["template"]
+    notes = new["metadata"].get("annotations") or {}
+    new["metadata"]["annotations"] = {**notes, TEMPLATE_GENERATION: str(number)}
 
 
 def refuse_pod(message: str, name: str) -> ApiProblem:

@@ -32,7 +32,6 @@ MERGE_KEYS: dict[str, tuple[str, ...]] = {
     "ownerReferences": ("uid",),
     "hostAliases": ("ip",),
     "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-    "taints": ("key",),
 }
 """List field -> the keys its items are matched by (x-kubernetes-patch-merge-key of the OpenAPI document)."""
 

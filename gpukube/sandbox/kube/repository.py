@@ -32,12 +32,14 @@ __all__ = ["CHART", "OPERATOR", "VERSIONS", "archive_name", "chart_archive", "re
 
 CHART = "nvidia-device-plugin"
 VERSIONS = ("0.20.0", "0.19.3")
-"""Newest first. The older one differs in its version only; it is there to upgrade from."""
+"""Newest first. The older one is there to upgrade from: its discovery is of another version, whose templates differ."""
 OPERATOR = "gpu-operator"
 
 _CHARTS: dict[str, tuple[str, ...]] = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}
 _BORROWED = "charts/node-feature-discovery"
 """Where the plugin's chart has a copy of what the operator's has too."""
+_FORMER_NFD = (b'"0.19.0"', b'"0.17.3"'), (b"v0.19.0", b"v0.17.3")
+"""What charts of NVIDIA's below 0.20 carry instead (NVIDIA/k8s-device-plugin v0.19.3, Chart.yaml)."""
 _CREATED = "2026-08-19T00:00:00Z"
 
 
@@ -66,8 +68,13 @@ def _chart_files(chart: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _with_version(content: bytes, chart: str, version: str) -> bytes:
+    """Write a version into the Chart.yaml of a chart, or of the discovery in it."""
     newest = _CHARTS[chart][0]
-    return content.replace(f'ersion: "{newest}"'.encode(), f'ersion: "{version}"'.encode())
+    if version == newest:
+        return content
+    for now, then in ((f'ersion: "{newest}"'.encode(), f'ersion: "{version}"'.encode()), *_FORMER_NFD):
+        content = content.replace(now, then)
+    return content
 
 
 @functools.cache
@@ -86,7 +93,7 @@ def chart_archive(version: str, chart: str = CHART) -> bytes:
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.USTAR_FORMAT) as archive,
     ):
         for path, content in _chart_files(chart):
-            body = _with_version(content, chart, version) if path == f"{chart}/Chart.yaml" else content
+            body = _with_version(content, chart, version) if path.endswith("/Chart.yaml") else content
             entry = tarfile.TarInfo(path)
             entry.size, entry.mode = len(body), 0o644
             archive.addfile(entry, io.BytesIO(body))

@@ -159,6 +159,7 @@ class Store:
             new.pop("status", None)
         defaults.fill_defaults(kind, new)
         defaults.check_values(kind, new)
+        defaults.count_template(kind, None, new)
         if kind.kind == "Pod":
             self._admit_pod(new)
             if self.tolerates_extended_resources:
@@ -233,6 +234,7 @@ class Store:
         defaults.fill_defaults(kind, new)
         defaults.check_values(kind, new)
         defaults.check_change(kind, old, new)
+        defaults.count_template(kind, old, new)
         if "spec" in new and new["spec"] != old.get("spec"):
             new["metadata"]["generation"] = int(old["metadata"].get("generation", 0)) + 1
         return new

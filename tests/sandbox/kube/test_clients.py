@@ -238,16 +238,19 @@ def test_repository_when_helm_upgrades_from_the_older_version_then_newer_runs(
     charts_url: str, kubeconfig: Path
 ) -> None:
     versions = {"old": VERSIONS[1], "new": VERSIONS[0]}
-    common = {"chart_repo_url": charts_url, "namespace": NAMESPACE, "timeout": HELM_S}
+    values = {"gfd": {"enabled": True}}
+    common = {"chart_repo_url": charts_url, "namespace": NAMESPACE, "timeout": HELM_S, "values": values}
     old = helm(kubeconfig, "install", CHART, "nvdp", create_namespace=True, chart_version=versions["old"], **common)
     new = helm(kubeconfig, "upgrade", CHART, "nvdp", chart_version=versions["new"], **common)
-    labels = json.loads(kubectl(kubeconfig, "get", "ds", "-n", NAMESPACE, "-o", "json"))["items"][0]["metadata"][
-        "labels"
-    ]
+    items = json.loads(kubectl(kubeconfig, "get", "ds", "-n", NAMESPACE, "-o", "json"))["items"]
+    made = {item["metadata"]["name"]: item for item in items}
 
     assert "ok" in old, old
     assert "ok" in new, new
-    assert labels["helm.sh/chart"] == f"{CHART}-{versions['new']}"
+    assert made["nvdp-nvidia-device-plugin"]["metadata"]["labels"]["helm.sh/chart"] == f"{CHART}-{versions['new']}"
+    (worker,) = made["nvdp-node-feature-discovery-worker"]["spec"]["template"]["spec"]["containers"]
+    assert worker["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert "grpc" not in worker["livenessProbe"]
 
 
 # kubectl
@@ -273,6 +276,9 @@ def test_kubectl_when_labelling_tainting_and_cordoning_then_node_changes(fleet: 
     assert {"key": "dedicated", "value": "x", "effect": "NoSchedule"} in node["spec"]["taints"]
     assert node["spec"]["unschedulable"] is True
     assert "dedicated=x:NoSchedule" in kubectl(kubeconfig, "describe", "node", "system")
+    kubectl(kubeconfig, "taint", "node", "system", "dedicated=x:NoSchedule-")
+    after = json.loads(kubectl(kubeconfig, "get", "node", "system", "-o", "json"))
+    assert "dedicated" not in [taint["key"] for taint in after["spec"].get("taints", [])]
 
 
 def test_kubectl_when_applying_twice_then_changes_are_merged(served: Served, kubeconfig: Path) -> None:

@@ -21,10 +21,10 @@ from gpukube.cluster.kube import LightKube, connect_kube
 from gpukube.cluster.sighting import look
 from gpukube.cluster.verify import prove_pool
 from gpukube.core.values import KubeAccess
-from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.kube.kinds import CORE
+from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.tls import make_tls
 from tests.serving import serving
 from tests.waiting import PATIENCE_S, wait_for
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TOKEN = "sandbox-token"
+FAST = 200.0
+"""Sandbox seconds per second."""
 MOMENT_S = 0.3
 """In place of each pause: the emulated pods end sooner, and as many pauses as the product makes are a minute."""
 
@@ -53,9 +55,18 @@ class Live:
     url: str
     ca_pem: str
     loop: asyncio.AbstractEventLoop
+    clock: PacedClock
 
     def run(self, work: Coroutine[None, None, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
+
+    def pace(self, speed: float) -> None:
+        """Let the cluster's time go on at another speed."""
+
+        async def change() -> None:
+            self.clock.set_speed(speed)
+
+        self.run(change())
 
     def history(self, plural: str) -> list[Change]:
         """Give every write of a type's objects, in order: what looking from time to time would miss is there too."""
@@ -92,10 +103,11 @@ def own_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Live]:
-    cluster = KubeCluster("train", ScaledClock(200.0), TOKEN)
+    clock = PacedClock(FAST)
+    cluster = KubeCluster("train", clock, TOKEN)
     tls = make_tls(tmp_path)
     with serving(make_app(cluster), tls, cluster) as (url, loop):
-        yield Live(cluster, url, tls.ca.read_text(), loop)
+        yield Live(cluster, url, tls.ca.read_text(), loop, clock)
 
 
 @pytest.fixture

@@ -18,14 +18,14 @@ from gpukube.cluster.keeper import Clock, Cluster, ReleaseKeeper
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting, look
 from gpukube.engine.clock import Stopped, SystemClock
-from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.tls import make_tls
 from tests.serving import serving
 from tests.unit.cluster.builders import SINGLE, SLICED, desire
 from tests.waiting import PATIENCE_S
-from tests.wire.cluster.conftest import TOKEN, Live
+from tests.wire.cluster.conftest import FAST, TOKEN, Live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,10 +73,11 @@ def gate() -> Gate:
 
 @pytest.fixture
 def live(tmp_path: Path, gate: Gate) -> Iterator[Live]:
-    cluster = KubeCluster("train", ScaledClock(200.0), TOKEN)
+    clock = PacedClock(FAST)
+    cluster = KubeCluster("train", clock, TOKEN)
     tls = make_tls(tmp_path)
     with serving(gate.around(make_app(cluster)), tls, cluster) as (url, loop):
-        yield Live(cluster, url, tls.ca.read_text(), loop)
+        yield Live(cluster, url, tls.ca.read_text(), loop, clock)
 
 
 @dataclass

@@ -70,3 +70,39 @@ tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
+
+{{/* "yes" for the discovery that NVIDIA's chart brought up to 0.19: probed by gRPC, with metrics on a port of their own. */}}
+{{- define "nfdstandin.former" -}}
+{{ ternary "yes" "" (semverCompare "<0.18.0-0" .Chart.Version) }}
+{{- end }}
+
+{{/* Ports and probes of a role. Called with (dict "top" $ "role" "worker"). */}}
+{{- define "nfdstandin.health" -}}
+{{- $former := include "nfdstandin.former" .top -}}
+{{- $probe := ternary (dict "grpc" (dict "port" 8082)) (dict "httpGet" (dict "path" "/healthz" "port" "http")) (eq $former "yes") -}}
+{{- $late := dict "initialDelaySeconds" 10 -}}
+{{- $soon := dict "initialDelaySeconds" 5 -}}
+{{- if $former }}
+ports:
+  - {containerPort: 8081, name: metrics}
+  {{- if ne .role "gc" }}
+  - {containerPort: 8082, name: health}
+  {{- end }}
+{{- else }}
+ports:
+  - {containerPort: 8080, name: http}
+{{- end }}
+{{- if eq .role "master" }}
+startupProbe:
+  {{- toYaml (merge (dict "failureThreshold" 30) $probe) | nindent 2 }}
+livenessProbe:
+  {{- toYaml $probe | nindent 2 }}
+readinessProbe:
+  {{- toYaml (merge (dict "failureThreshold" 10) $probe) | nindent 2 }}
+{{- else if or (eq .role "worker") (not $former) }}
+livenessProbe:
+  {{- toYaml (merge $late $probe) | nindent 2 }}
+readinessProbe:
+  {{- toYaml (merge $soon (ternary (dict "failureThreshold" 10) dict (eq .role "worker")) $probe) | nindent 2 }}
+{{- end }}
+{{- end }}
