@@ -1,9 +1,11 @@
 """Which endpoint of a cloud is talked to, and whether real credentials may go there.
 
-Lives here: that decision, from settings alone, for every provider. Must not live here: credentials, an SDK.
+Lives here: that decision, for every provider and wherever the address comes from: gpukube's settings, or an SDK's own
+environment and configuration files. Must not live here: credentials, an SDK.
 
 Three rules: nothing that real credentials give goes to plain http, to a loopback port, or anywhere at all in sandbox
-mode.
+mode. They hold for requests that a service is to act on. They do not hold for where an SDK's chain gets its credentials
+(instance metadata, container credentials, managed identity: plain http on link-local or loopback addresses by design).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from gpukube.errors import AccessError
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
 
-__all__ = ["Endpoint", "choose_endpoint", "is_loopback", "not_loopback"]
+__all__ = ["Endpoint", "choose_endpoint", "host_of", "is_loopback", "not_loopback", "require_safe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +53,51 @@ def choose_endpoint(provider: str, settings: Settings, where: str, *, carries: s
         return Endpoint(url, is_emulated=True)
     if settings.sandbox:
         raise not_loopback(f'the endpoint of {provider} is "{url or "the public cloud"}"', where, "gpukube sandbox up")
-    if url and urlsplit(url).scheme != "https":
+    if url:
+        require_safe(url, where, source=f"GPUKUBE_{provider.upper()}_ENDPOINT", carries=carries)
+    return Endpoint(url)
+
+
+def require_safe(url: str, where: str, *, source: str, carries: str = "a token") -> None:
+    """Refuse an address that real credentials must not go to.
+
+    Args:
+        url: Where the next request goes.
+        where: The cluster, for messages.
+        source: The variable or file setting that the address comes from.
+        carries: What would go over the wire.
+
+    Raises:
+        AccessError: It is not https, or leads to this machine.
+    """
+    address = url.partition("?")[0]
+    if urlsplit(url).scheme != "https":
         raise AccessError(
-            f'the endpoint "{url}" is not https',
+            f'the endpoint "{address}" is not https',
             where=where,
-            fix="write an https:// endpoint, or leave it out",
+            fix=f"write an https:// address in {source}, or remove it",
             why=f"{carries} that goes out over plain http can be read by anyone on the way",
             code="plain-http",
         )
-    return Endpoint(url)
+    if is_loopback(url):
+        raise AccessError(
+            f'the endpoint "{address}" leads to this machine',
+            where=where,
+            fix=f"remove {source}; the emulated clouds are reached with --sandbox",
+            why=f"any program of this machine can listen there for {carries}",
+            code="loopback-endpoint",
+        )
 
 
 def not_loopback(what: str, where: str, fix: str) -> AccessError:
     """Make the refusal of sandbox mode to leave this machine."""
     said = f"sandbox mode reaches loopback only, and {what}"
     return AccessError(said, where=where, fix=fix, code="sandbox-endpoint")
+
+
+def host_of(url: str) -> str:
+    """Return host and port of an address, without a name or password that may stand in it."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def is_loopback(url: str) -> bool:

@@ -481,12 +481,14 @@ class ClusterFacts:
         kubernetes_version: Control plane version, "1.34.2".
         ready: Whether the control plane accepts work.
         status: The cloud's own word.
+        endpoints: Service -> host that it was asked at; empty for an emulated cloud, whose ports change.
     """
 
     location: str
     kubernetes_version: str
     ready: bool
     status: str
+    endpoints: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

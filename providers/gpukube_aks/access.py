@@ -9,6 +9,7 @@ No cloud command line tool is run, and no plugin of a kubeconfig that came from 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from azure.core.exceptions import AzureError
 from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 
-from gpukube.endpoint import is_loopback
+from gpukube.endpoint import is_loopback, require_safe
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import KubeconfigError, parse_kubeconfig
 from gpukube_aks.failures import explain, explained
@@ -61,6 +62,11 @@ class AzureCredential:
     def __init__(self, tenant: str, authority: str) -> None:
         self._tenant = tenant
         others = [tenant] if tenant else []
+        elsewhere = os.environ.get("AZURE_AUTHORITY_HOST", "")
+        if not authority and elsewhere:
+            # azure-identity adds https:// to a bare host, and answers http:// with a ValueError without saying where.
+            url = elsewhere if "://" in elsewhere else f"https://{elsewhere}"
+            require_safe(url, "AKS", source="AZURE_AUTHORITY_HOST", carries="a client secret")
         self._chain = DefaultAzureCredential(
             authority=authority or None,
             exclude_interactive_browser_credential=True,

@@ -24,7 +24,7 @@ from azure.mgmt.core.tools import get_arm_endpoints
 
 from gpukube import __version__
 from gpukube.core.values import ClusterFacts, Operation, Progress
-from gpukube.endpoint import Endpoint, choose_endpoint
+from gpukube.endpoint import Endpoint, choose_endpoint, host_of
 from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.kubeconfig import file_access
 from gpukube_aks.access import EmulatedIdentity, cloud_access, shared_credential
@@ -202,6 +202,7 @@ class AksCloud:
             kubernetes_version=self._state.version,
             ready=power == "Running" and state not in _NOT_READY,
             status=state if power == "Running" else power,
+            endpoints={} if isinstance(self._credential, EmulatedIdentity) else {"arm": host_of(self._base)},
         )
 
     def pools(self) -> tuple[Observed, ...]:

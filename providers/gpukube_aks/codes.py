@@ -80,6 +80,7 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "not-registered": "The subscription is not registered for AKS.",
     "sandbox-endpoint": "Sandbox mode would leave loopback.",
     "plain-http": "A token would go out over plain http.",
+    "loopback-endpoint": "Credentials would go to a port of this machine.",
     "loopback-server": "A real token would go to a port of this machine.",
     "kubeconfig": "A kubeconfig cannot be read or has no such context.",
     "capacity": "No such machine is free.",

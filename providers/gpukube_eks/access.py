@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import boto3
 from botocore.config import Config
@@ -31,7 +31,7 @@ from botocore.session import Session
 from botocore.signers import RequestSigner
 
 from gpukube import __version__
-from gpukube.endpoint import is_loopback
+from gpukube.endpoint import host_of, is_loopback, require_safe
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import Entry
 from gpukube_eks.failures import explained
@@ -73,8 +73,18 @@ class Identity:
     dummy: str = ""
 
 
-class _Closing(Protocol):
-    """What every client of the SDK can do."""
+class _Meta(Protocol):
+    @property
+    def endpoint_url(self) -> str:
+        """Base URL of the service."""
+
+
+class _AnyClient(Protocol):
+    """What every client of the SDK has."""
+
+    @property
+    def meta(self) -> _Meta:
+        """Where it leads."""
 
     def close(self) -> None:
         """Close connections that wait for more."""
@@ -151,11 +161,16 @@ class AwsClients:
         url = signer.generate_presigned_url(request, region_name=self._region, expires_in=_TOKEN_S, operation_name="")
         return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
+    def hosts(self) -> dict[str, str]:
+        """Return the host that each service is reached at, AWS's own or one of the user's configuration."""
+        services: tuple[ServiceName, ...] = ("eks", "ec2", "sts")
+        return {name: host_of(cast("_AnyClient", self._client(name)).meta.endpoint_url) for name in services}
+
     def close(self) -> None:
         """Close the connections; the clients stay usable."""
         with self._lock:
             for client in self._clients.values():
-                cast("_Closing", client).close()
+                cast("_AnyClient", client).close()
 
     def _session(self) -> Session:
         return _session(self._identity, self._region, self._endpoint)
@@ -248,9 +263,19 @@ def _session(identity: Identity, region: str, endpoint: str) -> Session:
 def _configured(identity: Identity) -> Session:
     """Make a session that reads the user's AWS configuration; in emulated mode one that reads none."""
     if not identity.dummy:
-        return Session(profile=identity.profile or None)
+        session = Session(profile=identity.profile or None)
+        # AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_<SERVICE> and endpoint_url of a profile lead every client elsewhere, those
+        # too that the chain makes to assume a role: so the address is looked at as each signed request goes out.
+        session.register("before-send", _require_safe)
+        return session
     nowhere = dict.fromkeys(("config_file", "credentials_file"), (None, None, os.devnull, None))
     return Session(session_vars={"profile": (None, None, None, None), **nowhere})
+
+
+def _require_safe(**sent: Any) -> None:  # noqa: ANN401 - botocore's form of a handler
+    """Refuse a request to an address that real keys must not sign for; botocore raises it to the caller."""
+    source = "AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_<SERVICE>, or endpoint_url in the AWS config file"
+    require_safe(sent["request"].url, "EKS", source=source, carries="a signed request and its session token")
 
 
 class _RoleProvider(CredentialProvider):

@@ -89,7 +89,9 @@ class EksCloud:
         native = self._read_cluster()
         status = str(native.get("status") or "Unknown")
         version = str(native.get("version") or "")
-        return ClusterFacts(self._cluster.identity["region"], version, ready=status in _READY, status=status)
+        hosts = {} if self._endpoint.is_emulated else self._aws.hosts()
+        region = self._cluster.identity["region"]
+        return ClusterFacts(region, version, ready=status in _READY, status=status, endpoints=hosts)
 
     def pools(self) -> tuple[Observed, ...]:
         """List every node group of the cluster, and the launch templates of ours that lost theirs."""

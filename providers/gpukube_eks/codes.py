@@ -69,6 +69,7 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "not-enabled": "The account may not use the service in this region.",
     "sandbox-endpoint": "Sandbox mode would leave loopback.",
     "plain-http": "Credentials would go out over plain http.",
+    "loopback-endpoint": "Credentials would go to a port of this machine.",
     "loopback-server": "A real token would go to a port of this machine.",
     "kubeconfig": "A kubeconfig cannot be read or has no such context.",
     "kube-endpoint": "The cluster has no Kubernetes endpoint yet.",

@@ -129,6 +129,9 @@ class Aws(Protocol):
     def iam(self) -> IamSdk:
         """Roles."""
 
+    def hosts(self) -> dict[str, str]:
+        """Return the host that each service is reached at."""
+
     def cluster_token(self, cluster: str) -> str:
         """Make a bearer token for a cluster's Kubernetes API; good for some minutes."""
 

@@ -177,6 +177,7 @@ class GkeCloud:
             kubernetes_version=str(native.get("currentMasterVersion", "")).partition("-")[0],
             ready=status in _READY,
             status=status,
+            endpoints={} if self._is_emulated else {"container": self._client().api_endpoint},
         )
 
     def pools(self) -> tuple[Observed, ...]:

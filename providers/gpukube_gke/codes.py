@@ -72,6 +72,7 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "service-account": "The service account of the nodes is gone, or lacks permissions, or may not be used.",
     "sandbox-endpoint": "Sandbox mode would leave loopback.",
     "plain-http": "A token would go out unencrypted.",
+    "loopback-endpoint": "A token would go to a port of this machine.",
     "loopback-server": "A real token would go to a port of this machine.",
     "kubeconfig": "A kubeconfig cannot be read or has no such context.",
     "kube-endpoint": "The cluster has no Kubernetes endpoint that can be used.",

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from gpukube.endpoint import is_loopback, not_loopback
-from gpukube.errors import AccessError
+from gpukube.endpoint import is_loopback, not_loopback, require_safe
 
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
@@ -50,12 +48,8 @@ def choose_endpoint(settings: Settings, where: str) -> Endpoint:
     if settings.sandbox:
         named = grpc or url or "the public cloud"
         raise not_loopback(f'the endpoint of gke is "{named}"', where, "gpukube sandbox up")
-    if grpc or (url and urlsplit(url).scheme != "https"):
-        raise AccessError(
-            f'the endpoint "{grpc or url}" is neither https nor on this machine',
-            where=where,
-            fix="write an https:// endpoint, or leave it out",
-            why="a token that goes out unencrypted can be read by anyone on the way",
-            code="plain-http",
-        )
+    if grpc:
+        require_safe(f"grpc://{grpc}", where, source="GPUKUBE_GKE-GRPC_ENDPOINT")
+    if url:
+        require_safe(url, where, source="GPUKUBE_GKE_ENDPOINT")
     return Endpoint(url)

@@ -26,6 +26,10 @@ class GkeSdk(Protocol):
     """`ClusterManagerClient`."""
 
     @property
+    def api_endpoint(self) -> str:
+        """Host that the calls go to."""
+
+    @property
     def transport(self) -> _Transport:
         """What carries the calls."""
 

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from gpukube.core.values import ClusterRef, Settings
 from gpukube.errors import AccessError, GpukubeError
 from gpukube.provider import load_provider
+from gpukube_eks import access as eks_access
 from tests.builders import SUBSCRIPTION
 
 if TYPE_CHECKING:
@@ -180,3 +181,77 @@ def test_connect_when_in_sandbox_mode_and_the_endpoint_is_elsewhere_then_refused
     with pytest.raises(AccessError) as caught:
         load_provider(provider).connect(CLUSTERS[provider], Settings(ELSEWHERE[name], sandbox=True))
     assert caught.value.diagnostics[0].code == "sandbox-endpoint"
+
+
+@pytest.fixture
+def fresh_sessions() -> Iterator[None]:
+    """Sessions are made once per process, and this test's are of its own environment."""
+    for made in (eks_access._session, eks_access._shared_clients):
+        made.cache_clear()
+    yield
+    for made in (eks_access._session, eks_access._shared_clients):
+        made.cache_clear()
+
+
+AWS_ELSEWHERE: dict[str, tuple[dict[str, str], str, str]] = {
+    "all services": ({"AWS_ENDPOINT_URL": "{url}"}, "", "plain-http"),
+    "one service": ({"AWS_ENDPOINT_URL_STS": "{url}"}, "", "plain-http"),
+    "the config file": ({}, "[default]\nendpoint_url = {url}\n", "plain-http"),
+    "a service in the config file": (
+        {},
+        "[default]\nservices = mine\n[services mine]\nsts =\n  endpoint_url = {url}\n",
+        "plain-http",
+    ),
+    "a role that the chain assumes": (
+        {"AWS_PROFILE": "role", "AWS_ENDPOINT_URL_STS": "{url}"},
+        f"[profile role]\nrole_arn = arn:aws:iam::111122223333:role/r\nsource_profile = {SECRET}\n",
+        "plain-http",
+    ),
+    "http on another machine": ({"AWS_ENDPOINT_URL": "http://aws.example.com"}, "", "plain-http"),
+    "https on this machine": ({"AWS_ENDPOINT_URL": "https://127.0.0.1:9"}, "", "loopback-endpoint"),
+}
+
+
+@pytest.mark.parametrize("name", AWS_ELSEWHERE)
+def test_request_when_the_aws_configuration_leads_elsewhere_then_refused_and_nothing_is_heard(
+    name: str, ear: Ear, real_credentials: None, fresh_sessions: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variables, file, code = AWS_ELSEWHERE[name]
+    monkeypatch.delenv("AWS_PROFILE")
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN") * ("AWS_PROFILE" in variables):
+        monkeypatch.delenv(variable)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value.format(url=ear.url))
+    (Path.home() / ".aws" / "config").write_text(file.format(url=ear.url))
+    cloud = load_provider("eks").connect(CLUSTERS["eks"], Settings())
+    with pytest.raises(AccessError) as refused:
+        cloud.identify()
+    assert refused.value.diagnostics[0].code == code
+    assert "AWS_ENDPOINT_URL" in refused.value.diagnostics[0].fix
+    assert not ear.heard
+
+
+@pytest.mark.parametrize("role", ["", "arn:aws:iam::111122223333:role/deploy"])
+def test_role_of_the_spec_when_the_aws_configuration_leads_to_loopback_then_its_keys_are_not_sent(
+    role: str, ear: Ear, real_credentials: None, fresh_sessions: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_PROFILE")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", ear.url)
+    cluster = ClusterRef("t", "eks", "train", {"account": "111122223333", "region": "us-east-1", "roleArn": role})
+    with pytest.raises(AccessError, match="is not https"):
+        load_provider("eks").connect(cluster, Settings()).identify()
+    assert not ear.heard
+
+
+@pytest.mark.parametrize(
+    ("host", "code"), [("http://login.example.com", "plain-http"), ("https://127.0.0.1:9", "loopback-endpoint")]
+)
+def test_login_when_azure_authority_leads_elsewhere_then_refused_by_name(
+    host: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_AUTHORITY_HOST", host)
+    identity = {"subscription": SUBSCRIPTION, "resourceGroup": "ml", "tenant": f"tenant-of-{code}"}
+    with pytest.raises(AccessError) as refused:
+        load_provider("aks").connect(ClusterRef("train-aks", "aks", "train", identity), Settings())
+    assert refused.value.diagnostics[0].code == code
+    assert "AZURE_AUTHORITY_HOST" in refused.value.diagnostics[0].fix

@@ -44,6 +44,8 @@ _NUMBERS: Final = frozenset({"count", "desiredSize", "initialNodeCount"})
 """Keys that repeat how many nodes there are; of an autoscaled pool that is there, the autoscaler's business."""
 _AUTOSCALED: Final = "nodes.autoscaling."
 _ABSENT: Final = object()
+_ENDPOINT: Final = "endpoint."
+"""Hosts that the cloud was asked at, which an SDK's environment or configuration can change."""
 _SHOWN_AT_MOST: Final = 60
 _AGAIN: Final = "plan again and look at what has changed: gpukube pool plan -f FILE --out plan.json"
 _WHY: Final = "a saved plan is applied as it was reviewed, or not at all"
@@ -135,6 +137,9 @@ def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -
 def _identity(saved: ClusterRecord, now: ClusterRecord) -> Iterator[str]:
     then = {"provider": saved.provider, "name": saved.name, "location": saved.location, **saved.identity}
     here = {"provider": now.provider, "name": now.name, "location": now.location, **now.identity}
+    # A plan saved before endpoints were recorded has none: that is no change of them.
+    if not any(name.startswith(_ENDPOINT) for name in then):
+        here = {name: value for name, value in here.items() if not name.startswith(_ENDPOINT)}
     yield from _differences(then, here)
     minors = (_minor(saved.kubernetes_version), _minor(now.kubernetes_version))
     if minors[0] != minors[1]:

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from gpukube import __version__
 from gpukube.cluster.chart import chart_digest, local_chart
+from gpukube.endpoint import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,15 +51,10 @@ def provenance(run: Run) -> Provenance:
     settings, chart = run.settings, run.chart
     return Provenance(
         sandbox=settings.sandbox,
-        endpoints={} if settings.sandbox else {name: _host(url) for name, url in settings.endpoints.items()},
+        endpoints={} if settings.sandbox else {name: host_of(url) for name, url in settings.endpoints.items()},
         created=datetime.fromtimestamp(run.clock.now(), UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         chart_digest=_digest(local_chart(Path(chart.location)).path) if chart.kind == "local" else "",
     )
-
-
-def _host(url: str) -> str:
-    """Give host and port of an address, without a name or password that may stand in it."""
-    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def _digest(chart: Path) -> str:

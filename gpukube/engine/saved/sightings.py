@@ -40,7 +40,10 @@ def record_cluster(plan: ClusterPlan) -> ClusterRecord:
         cluster=cluster.key,
         provider=cluster.provider,
         name=cluster.name,
-        identity=dict(cluster.identity),
+        identity={
+            **cluster.identity,
+            **{f"endpoint.{service}": host for service, host in (facts.endpoints if facts else {}).items()},
+        },
         location=facts.location if facts else "",
         kubernetes_version=facts.kubernetes_version if facts else "",
         pools=tuple(_pool(pool) for pool in plan.pools),

@@ -51,6 +51,9 @@ class FakeAws:
 
     ec2 = sts = iam = eks
 
+    def hosts(self) -> dict[str, str]:
+        return dict.fromkeys(("eks", "ec2", "sts"), "aws.example.com")
+
     def cluster_token(self, cluster: str) -> str:
         return f"token-of-{cluster}"
 

@@ -53,6 +53,7 @@ class FakeSdk:
     failure: Exception | None = None
     calls: list[tuple[str, object]] = field(default_factory=list)
     transport: FakeTransport = field(default_factory=FakeTransport)
+    api_endpoint: str = "container.googleapis.com"
 
     def get_cluster(self, request: wire.GetClusterRequest, **_: object) -> wire.Cluster:
         self._note("get_cluster", wire.GetClusterRequest.pb(request))
