@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.chart import ChartSource
@@ -122,6 +123,7 @@ __all__ = [
     "scale",
     "schema",
     "survey",
+    "survey_exit_code",
     "validate",
     "validation_document",
     "verify",
@@ -178,7 +180,8 @@ def chart_source(location: str) -> ChartSource:
 
 
 def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:
-    """Look at all clusters and say what would happen; changes nothing."""
+    """Look at the clusters that pools are on, with `scope.prune` at all, and say what would happen; changes nothing."""
+    prepared = prepared if scope.prune else prepared.narrowed()
     with open_sessions(prepared.clusters.values(), run) as sessions:
         return plan_clusters(prepared, sessions, run, scope)
 
@@ -202,6 +205,7 @@ def survey(
 
 def create(prepared: Prepared, run: Run, *, adopt: bool = False) -> tuple[ClusterReport, ...]:
     """Create what is missing, install the device plugin, prove the devices."""
+    prepared = prepared.narrowed()
     return _carry_out(
         prepared, run, Scope(adopt=adopt, retire=False), lambda plans, sessions: create_pools(plans, sessions, run)
     )
@@ -246,6 +250,7 @@ def apply(  # noqa: PLR0913 - what an apply is made of
         SpecError: The saved plan was made for other clouds than this run reaches.
         Conflict: Something would be done that was not consented to; nothing was changed.
     """
+    prepared = prepared if scope.prune else prepared.narrowed()
     if saved is not None:
         require_place(saved, provenance(run))
 
@@ -265,7 +270,7 @@ def wait(prepared: Prepared, run: Run, names: Sequence[str] = ()) -> tuple[Clust
     Raises:
         SpecError: There is no pool of some name.
     """
-    scope = Scope(skip_cluster=True)
+    prepared, scope = prepared.narrowed(), Scope(skip_cluster=True)
     return _carry_out(prepared, run, scope, lambda plans, sessions: wait_for_pools(plans, sessions, run, names))
 
 
@@ -277,6 +282,7 @@ def verify(prepared: Prepared, run: Run, probing: Probing | None = None) -> tupl
         run: How the clouds are reached.
         probing: Also run a pod with one device on each pool that is as promised.
     """
+    prepared = prepared.narrowed()
     with open_sessions(prepared.clusters.values(), run) as sessions:
         try:
             return verify_pools(prepared, sessions, run, probing)
@@ -339,25 +345,31 @@ def scale(
         confirm(scaling)
         return scale_pools(scaling, sessions, run)
 
-    return _carry_out(prepared, run, Scope(), work)
+    return _carry_out(prepared.narrowed(), run, Scope(), work)
 
 
 def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
-    """0 when every cluster could be planned, 3 when some could, else the cause's own code."""
+    """0 when every cluster could be read, inside too where that was meant; else the cause's own code, or 1 of several.
+
+    Part of a plan is no plan: who applies it, or posts it, must notice.
+    """
+    errors = [error for plan in plans if (error := plan.error or plan.unreachable) is not None]
+    codes = {error.exit_code for error in errors} or {ExitCode.DONE}
+    return codes.pop() if len(codes) == 1 else ExitCode.ERROR
+
+
+def survey_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
+    """0 when every cloud could be asked, 3 when some could, else the cause's own code."""
     errors = [plan.error for plan in plans if plan.error is not None]
-    if not errors:
-        return ExitCode.DONE
-    if len(errors) < len(plans):
+    if errors and len(errors) < len(plans):
         return ExitCode.PARTLY_DONE
-    codes = {error.exit_code for error in errors}
+    codes = {error.exit_code for error in errors} or {ExitCode.DONE}
     return codes.pop() if len(codes) == 1 else ExitCode.ERROR
 
 
 def diff_exit_code(plans: Sequence[ClusterPlan], *, skip_cluster: bool) -> ExitCode:
-    """0 the same, 2 differs; an error's own code when a cloud could not be asked, 1 when a cluster could not."""
-    if any(plan.error is not None for plan in plans):
-        code = plan_exit_code(plans)
-        return ExitCode.ERROR if code is ExitCode.PARTLY_DONE else code
-    if not skip_cluster and any(plan.unreachable is not None for plan in plans):
-        return ExitCode.ERROR
+    """0 the same, 2 differs; what `plan_exit_code` gives when a cluster could not be read."""
+    read = [replace(plan, unreachable=None) if skip_cluster else plan for plan in plans]
+    if (code := plan_exit_code(read)) is not ExitCode.DONE:
+        return code
     return ExitCode.DIFFERS if any(plan.differs for plan in plans) else ExitCode.DONE

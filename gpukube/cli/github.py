@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cli.rendering.lines import difference_lines
-from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, repair_words
+from gpukube.cli.rendering.words import (
+    cost_words,
+    drift_words,
+    outcome_of_diff,
+    release_acts,
+    repair_words,
+    unread_line,
+)
 from gpukube.engine.documents.summary import plan_summary, validation_summary
 from gpukube.rule_ids import rule_label
 
@@ -60,8 +67,9 @@ def github_lines(document: PlanDocument | ValidationDocument) -> Iterator[str]:
     notes = [note for cluster in document["clusters"] for note in _cluster(cluster)]
     notes += [_diagnostic(found, "spec") for found in document["warnings"]]
     yield from _annotations(notes)
-    said = "differs from the spec" if document["differs"] else "no differences"
-    yield f"gpukube: {said}: {_data(plan_summary(document))}"
+    yield f"gpukube: {outcome_of_diff(document)}: {_data(plan_summary(document))}"
+    if line := unread_line(document):
+        yield f"gpukube: {_data(line)}"
 
 
 def _annotations(notes: Sequence[_Note]) -> Iterator[str]:

@@ -19,9 +19,11 @@ from gpukube.cli.rendering.words import (
     drift_words,
     gpu_line,
     needs_line,
+    outcome_of_diff,
     release_acts,
     repair_words,
     short_devices,
+    unread_line,
 )
 from gpukube.engine.documents.summary import plan_summary
 from gpukube.rule_ids import rule_label
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument
     from gpukube.engine.documents.shapes.listing import ListDocument
     from gpukube.engine.documents.shapes.parts import Change, Diagnostic
-    from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
+    from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, UnplannedPool
     from gpukube.engine.documents.shapes.report import NodeProof, PoolOutcome, Proof, ReportDocument
 
 __all__ = ["code", "markdown", "prose"]
@@ -137,20 +139,22 @@ def _fenced(value: object) -> Iterator[str]:
 
 def _plan(document: PlanDocument, *, whole: bool) -> Iterator[str]:
     diff = document["kind"] == "Diff"
-    said = "differs from the spec" if document["differs"] else "no differences"
-    yield f"### gpukube {'diff: ' + said if diff else 'plan: ' + plan_summary(document)}"
+    yield f"### gpukube {'diff: ' + outcome_of_diff(document) if diff else 'plan: ' + plan_summary(document)}"
     yield ""
     yield prose(f"{plan_summary(document)}. {gpu_line(document)}." if diff else f"{gpu_line(document)}.")
     yield ""
     yield from _costs(document)
     shown = [(c, pool) for c in document["clusters"] for pool in c["pools"] if _acts(pool) or (whole and not diff)]
     rows = [_pool_row(*each) for each in shown]
+    rows += [_unplanned_row(c["cluster"], pool) for c in document["clusters"] for pool in c["unplanned"] if not diff]
     if rows:
         yield from _table(("", "Cluster", "Pool", "Action", "Type", "Nodes", "Devices now → after", "Why"), rows)
         yield ""
     for cluster in document["clusters"]:
         yield from _cluster(cluster, whole=whole)
     yield from _diagnostics(document["warnings"])
+    if unread := unread_line(document):
+        yield prose(f"{unread}.")
     if needs := needs_line(document):
         yield ""
         yield prose(needs.partition(": ")[0]) + ": " + code(needs.partition(": ")[2])
@@ -184,6 +188,14 @@ def _pool_row(cluster: ClusterPart, pool: PoolPart) -> tuple[str, ...]:
     devices = short_devices(pool).replace("->", "→")
     key = code(cluster["cluster"], cell=True)
     return (sign, key, name, action, machine, size, prose(devices), prose(pool["why"]))
+
+
+def _unplanned_row(cluster: str, pool: UnplannedPool) -> tuple[str, ...]:
+    machine = code(pool["instanceType"], cell=True)
+    devices = short_devices(pool).replace("->", "→")
+    name, why = code(pool["name"], cell=True), "the cluster could not be read"
+    size = node_words(pool["nodes"])
+    return ("❓", code(cluster, cell=True), name, "unknown", machine, size, prose(devices), why)
 
 
 def _cluster(cluster: ClusterPart, *, whole: bool) -> Iterator[str]:

@@ -30,12 +30,16 @@ def plan(choices: Choices) -> None:
     _require_plan_options(choices)
     with open_job(choices, "Plan") as job:
         plans = api.plan(job.prepared, job.run, _scope(choices))
-    document = api.plan_document(plans, job.prepared.warnings, silenced=job.prepared.silenced)
+    document = api.plan_document(
+        plans,
+        job.prepared.warnings,
+        silenced=job.prepared.silenced,
+        not_read=() if choices.prune else job.prepared.unused,
+    )
+    out.show(document, choices.output, verbose=choices.verbose)
     if choices.out:
         saved = api.saved_plan(plans, job.specs, _options(choices), api.provenance(job.run))
         api.write_plan(saved, choices.out)
-    out.show(document, choices.output, verbose=choices.verbose)
-    if choices.out:
         sys.stderr.write(f"saved; to apply exactly this: gpukube pool apply {choices.out}\n")
     raise typer.Exit(api.plan_exit_code(plans))
 
@@ -44,7 +48,13 @@ def diff(choices: Choices) -> None:
     """Show the differences; 0 none, 2 some."""
     with open_job(choices, "Diff") as job:
         plans = api.plan(job.prepared, job.run, api.Scope(skip_cluster=choices.skip_cluster))
-    document = api.plan_document(plans, job.prepared.warnings, kind="Diff", silenced=job.prepared.silenced)
+    document = api.plan_document(
+        plans,
+        job.prepared.warnings,
+        kind="Diff",
+        silenced=job.prepared.silenced,
+        not_read=job.prepared.unused,
+    )
     out.show(document, choices.output, verbose=choices.verbose)
     raise typer.Exit(api.diff_exit_code(plans, skip_cluster=choices.skip_cluster))
 
@@ -126,7 +136,7 @@ def list_pools(choices: Choices) -> None:
     with open_job(choices, "PoolList") as job:
         plans, usage = api.survey(job.prepared, job.run, skip_cluster=choices.skip_cluster)
     out.show(api.list_document(plans, usage), choices.output, verbose=choices.verbose)
-    raise typer.Exit(api.plan_exit_code(plans))
+    raise typer.Exit(api.survey_exit_code(plans))
 
 
 def get_pool(choices: Choices) -> None:
@@ -136,7 +146,7 @@ def get_pool(choices: Choices) -> None:
         plans, usage = api.survey(job.prepared, job.run)
     document: Document = api.pool_document(plans, name, usage)
     out.show(document, choices.output, verbose=choices.verbose)
-    raise typer.Exit(api.plan_exit_code(plans))
+    raise typer.Exit(api.survey_exit_code(plans))
 
 
 def _scope(choices: Choices) -> api.Scope:

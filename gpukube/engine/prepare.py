@@ -64,6 +64,7 @@ class Prepared:
         choices: By cluster key, the release that its pools need, those included that the filters leave out; as far as
             the specs tell. Nothing of a cluster where they ask for none in particular.
         silenced: Findings that the specs accept.
+        addressed: Whether the clusters were given by address, so that nothing can be declared on them.
     """
 
     owners: tuple[str, ...]
@@ -73,6 +74,17 @@ class Prepared:
     filters: Filters
     choices: Mapping[str, ReleaseChoice] = field(default_factory=dict)
     silenced: tuple[Silenced, ...] = ()
+    addressed: bool = False
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The clusters of the spec that no pool of this run is on: only what looks at live pools reads them."""
+        return () if self.addressed else tuple(key for key in self.clusters if not self.desired[key])
+
+    def narrowed(self) -> Prepared:
+        """Leave the unused clusters out, so that nothing calls them."""
+        unused = self.unused
+        return replace(self, clusters={key: item for key, item in self.clusters.items() if key not in unused})
 
     def settle(self, key: str, provider: Provider, *, operator_live: bool) -> Settled:
         """Give the pools of one cluster in view of what is there, as `settle_owners` does."""
@@ -217,7 +229,7 @@ def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> P
     }
     for cluster in clusters.values():
         load_provider(cluster.provider)
-    return Prepared(tuple(owners), clusters, dict.fromkeys(clusters, ()), (), Filters())
+    return Prepared(tuple(owners), clusters, dict.fromkeys(clusters, ()), (), Filters(), addressed=True)
 
 
 def _clusters(specs: Sequence[LoadedSpec], found: list[Diagnostic]) -> dict[str, ClusterRef]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.cli.harness import CONFIG_MAP, EXAMPLES, PLUGIN, Cluster, Gpukube, edited_spec
+from tests.cli.harness import CONFIG_MAP, EXAMPLES, PLUGIN, Cluster, Document, Gpukube, edited_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,11 +175,16 @@ def test_plan_when_the_cluster_does_not_answer_then_unknown_and_no_release_is_pr
     silent_cluster: Gpukube,
 ) -> None:
     seen = silent_cluster("pool", "plan", "-f", SINGLE)
-    assert seen.code == 0
+    assert seen.code == 1
     assert "inside the cluster: unknown: " in seen.out
+    assert "plan: 1 unchanged, the inside of 1 cluster is unknown\n" in seen.out
     document = silent_cluster("pool", "plan", "-f", SINGLE, "-o", "json").json()
     assert document["clusters"][0]["release"] is None
     assert document["clusters"][0]["unknown"]
+    (pool,) = document["clusters"][0]["pools"]
+    assert pool["devices"]["now"] is None
+    skipped = silent_cluster("pool", "plan", "-f", SINGLE, "--skip-cluster")
+    assert skipped.code == 0
 
 
 def test_diff_when_the_cluster_does_not_answer_then_one_and_zero_when_it_is_skipped(silent_cluster: Gpukube) -> None:
@@ -187,6 +192,9 @@ def test_diff_when_the_cluster_does_not_answer_then_one_and_zero_when_it_is_skip
     assert unknown.code == 1
     assert "unknown: " in unknown.out
     assert unknown.out.endswith("no differences in what could be compared\n")
+    for form, said in (("markdown", "### gpukube diff: {}\n"), ("github", "gpukube: {}: 1 unchanged")):
+        shown = silent_cluster("pool", "plan", "diff", "-f", SINGLE, "-o", form)
+        assert (shown.code, said.format("no differences in what could be compared") in shown.out) == (1, True)
     skipped = silent_cluster("pool", "plan", "diff", "-f", SINGLE, "--skip-cluster")
     assert skipped.code == 0
     assert "inside the cluster: unknown: skipped (--skip-cluster)" in skipped.out
@@ -207,6 +215,47 @@ def test_diff_when_the_cloud_does_not_answer_then_its_own_code_never_two(gpukube
     refused = gpukube("pool", "plan", "diff", "-f", SINGLE)
     assert refused.code == 5
     assert "error[permission]" in refused.out
+
+
+def test_plan_when_the_cloud_does_not_let_us_in_then_what_is_declared_and_nothing_is_counted(gpukube: Gpukube) -> None:
+    daemon.add_fault(gpukube.info, "status", service="arm", status=401, code="ExpiredAuthenticationToken", times=0)
+    seen = gpukube("pool", "plan", "-f", SINGLE)
+    assert seen.code == 5
+    assert "? unknown  a100mig  Standard_ND96asr_v4  1 node\n" in seen.out
+    assert "nvidia.com/gpu: 56 per node, 56 in all" in seen.out
+    assert seen.out.endswith("plan: 1 unknown, 1 cluster could not be read\nGPUs: not known\n")
+    document = gpukube("pool", "plan", "-f", SINGLE, "-o", "json").json()
+    assert document["summary"]["gpus"] == {"before": None, "min": 0, "max": 0}
+    posted = gpukube("pool", "plan", "-f", SINGLE, "-o", "markdown")
+    assert posted.code == 5
+    assert "### gpukube plan: 1 unknown, 1 cluster could not be read\n" in posted.out
+    assert "| ❓ | `train-aks` | `a100mig` | unknown | `Standard_ND96asr_v4` |" in posted.out
+    annotated = gpukube("pool", "plan", "diff", "-f", SINGLE, "-o", "github")
+    assert annotated.code == 5
+    assert "gpukube: no differences in what could be compared: 1 unknown, 1 cluster could not be read" in annotated.out
+
+
+def test_plan_when_no_pool_is_on_a_cluster_then_it_is_named_and_not_called(gpukube: Gpukube, tmp_path: Path) -> None:
+    def add(spec: Document) -> None:
+        spec["clusters"]["spare"] = {**spec["clusters"]["train-aks"], "name": "spare"}
+
+    two = edited_spec("aks-timeslicing", tmp_path, add)
+    daemon.add_fault(
+        gpukube.info, "status", service="arm", path=r"/spare", status=403, code="AuthorizationFailed", times=0
+    )
+    made = gpukube("pool", "create", "-f", two)
+    assert made.code == 0, made.out + made.err
+    planned = gpukube("pool", "plan", "-f", two)
+    assert (planned.code, planned.out.splitlines()[-1]) == (0, "not read: spare (no pool of this plan is on it)")
+    assert gpukube("pool", "plan", "-f", two, "-o", "json").json()["notRead"] == ["spare"]
+    same = gpukube("pool", "plan", "diff", "-f", two)
+    assert (same.code, same.out.splitlines()) == (
+        0,
+        ["no differences", "not read: spare (no pool of this plan is on it)"],
+    )
+    assert gpukube("pool", "verify", "-f", two).code == 0
+    for words in (("plan", "--prune"), ("list",), ("delete", "t4shared", "--yes")):
+        assert gpukube("pool", *words, "-f", two).code in (3, 5), words
 
 
 TYPOS = {

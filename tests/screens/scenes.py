@@ -238,6 +238,7 @@ PLANS: Final = (
         error=CloudError(
             'no cluster "lost" in resource group ml', where="lost-aks", fix="check its name", code="no-cluster"
         ),
+        desired=(wanted("t4lost", nodes=Nodes(0, 0, 4, autoscaled=True)),),
     ),
 )
 SAME: Final = (

@@ -28,9 +28,11 @@ from gpukube.cli.rendering.words import (
     drift_words,
     gpu_line,
     needs_line,
+    outcome_of_diff,
     release_acts,
     repair_words,
     short_devices,
+    unread_line,
 )
 from gpukube.engine.documents.summary import plan_summary
 
@@ -54,11 +56,13 @@ def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
     for cluster in document["clusters"]:
         yield from _head(cluster)
         yield from _cluster_table(cluster, view) if view.width >= WIDE else _stacked(cluster["pools"], view)
+        yield from _unplanned(cluster)
         yield from _inside(cluster, view)
         yield ""
     yield Hung(Text("plan: "), Text(plan_summary(document)))
     if document["clusters"]:
         yield gpu_line(document)
+    yield from _unread(document)
     yield from _needs(document)
 
 
@@ -70,10 +74,8 @@ def render_diff(document: PlanDocument, view: View) -> Iterator[Line]:
             yield from _head(cluster)
             yield from lines
             yield ""
-    summary = document["summary"]
-    part = summary["clustersFailed"] or summary["clustersUnknown"]
-    same = "no differences in what could be compared" if part else "no differences"
-    yield "differs from the spec" if document["differs"] else same
+    yield outcome_of_diff(document)
+    yield from _unread(document)
 
 
 def _head(cluster: ClusterPart) -> Iterator[Line]:
@@ -84,6 +86,19 @@ def _head(cluster: ClusterPart) -> Iterator[Line]:
         yield from finding_lines(cluster["error"])
     elif cluster["unknown"]:
         yield Hung(Text("  "), Text(f"inside the cluster: unknown: {cluster['unknown']}"))
+
+
+def _unplanned(cluster: ClusterPart) -> Iterator[Line]:
+    """Show what the spec alone tells of the pools of a cluster that could not be read."""
+    for pool in cluster["unplanned"]:
+        yield headline("unknown", pool["name"], pool["instanceType"], node_words(pool["nodes"]))
+        yield fact("devices", device_change(pool))
+        yield fact("why", "the cluster could not be read: nothing is known of what is there")
+
+
+def _unread(document: PlanDocument) -> Iterator[Line]:
+    if line := unread_line(document):
+        yield Hung(Text(""), Text(line))
 
 
 def _stacked(pools: Iterable[PoolPart], view: View) -> Iterator[Line]:

@@ -9,7 +9,16 @@ from gpukube.cli.rendering.lines import gpu_words, number, plural, short, value_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.engine.documents.shapes.plan import Devices, Drift, Loss, NodeRepair, PlanDocument, PoolPart, Release
+    from gpukube.engine.documents.shapes.plan import (
+        Devices,
+        Drift,
+        Loss,
+        NodeRepair,
+        PlanDocument,
+        PoolPart,
+        Release,
+        UnplannedPool,
+    )
 
 __all__ = [
     "cost_words",
@@ -17,9 +26,11 @@ __all__ = [
     "drift_words",
     "gpu_line",
     "needs_line",
+    "outcome_of_diff",
     "release_acts",
     "repair_words",
     "short_devices",
+    "unread_line",
 ]
 
 PODS_SHOWN: Final = 6
@@ -63,7 +74,7 @@ def _node_count(nodes: int, of: int | None) -> str:
     return plural(nodes, "node") if of is None else f"{nodes} of {plural(of, 'node')}"
 
 
-def device_change(pool: PoolPart) -> str:
+def device_change(pool: PoolPart | UnplannedPool) -> str:
     """Say which devices the pool shows now, if that is something else, and which it will."""
     devices = pool["devices"]
     words = [f"{name}: {_from(devices, name)}{_to(devices, name)}" for name in devices["perNode"]]
@@ -72,7 +83,7 @@ def device_change(pool: PoolPart) -> str:
     return (", ".join(words) or "none") + (f" ({gpus})" if gpus else "")
 
 
-def short_devices(pool: PoolPart) -> str:
+def short_devices(pool: PoolPart | UnplannedPool) -> str:
     """Say the same in a cell: `gpu 8 -> 56`."""
     devices = pool["devices"]
     words = [f"{short(name)} {_now(devices, name)} -> {_total(devices, name)}" for name in devices["perNode"]]
@@ -81,11 +92,31 @@ def short_devices(pool: PoolPart) -> str:
 
 
 def gpu_line(document: PlanDocument) -> str:
-    """Sum the physical GPUs before and after."""
+    """Sum the physical GPUs before and after, of the clusters that could be read."""
     gpus = document["summary"]["gpus"]
+    unread = [cluster["cluster"] for cluster in document["clusters"] if cluster["error"]]
+    if unread and len(unread) == len(document["clusters"]):
+        return "GPUs: not known"
     low, high = number(gpus["min"]), number(gpus["max"])
     before = "not known" if gpus["before"] is None else number(gpus["before"])
-    return f"GPUs: {before} now, {low if low == high else f'{low} to {high}'} after"
+    without = f", not counting {', '.join(unread)}" if unread else ""
+    return f"GPUs: {before} now, {low if low == high else f'{low} to {high}'} after{without}"
+
+
+def unread_line(document: PlanDocument) -> str:
+    """Name the clusters of the spec that were not called; nothing when all were."""
+    keys = document["notRead"]
+    it = "it" if len(keys) == 1 else "them"
+    return f"not read: {', '.join(keys)} (no pool of this plan is on {it})" if keys else ""
+
+
+def outcome_of_diff(document: PlanDocument) -> str:
+    """Say whether anything differs, and that it is not all that could when something was not seen."""
+    summary = document["summary"]
+    if document["differs"]:
+        return "differs from the spec"
+    part = summary["clustersFailed"] or summary["clustersUnknown"]
+    return "no differences in what could be compared" if part else "no differences"
 
 
 def needs_line(document: PlanDocument) -> str:

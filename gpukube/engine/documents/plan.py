@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         PoolPart,
         Release,
         Summary,
+        UnplannedPool,
     )
     from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.silence import Silenced
@@ -77,14 +78,24 @@ def plan_document(
     *,
     kind: Literal["Plan", "Diff"] = "Plan",
     silenced: Sequence[Silenced] = (),
+    not_read: Sequence[str] = (),
 ) -> PlanDocument:
-    """Describe a plan, or with kind "Diff" the differences; with what is found in the spec, told or silenced."""
+    """Describe a plan, or with kind "Diff" the differences; with what is found in the spec, told or silenced.
+
+    Args:
+        plans: Of the clusters that were read.
+        warnings: Findings on the spec.
+        kind: Of the document.
+        silenced: Findings that the spec accepts.
+        not_read: Clusters that were not, because no pool is on them.
+    """
     return {
         "schemaVersion": SCHEMA_VERSION,
         "kind": kind,
         "differs": any(plan.differs for plan in plans),
         "summary": _summary(plans),
         "clusters": [_cluster(plan) for plan in plans],
+        "notRead": list(not_read),
         "warnings": [diagnostic_document(d) for d in warnings],
         "silenced": silenced_part(silenced),
     }
@@ -94,22 +105,26 @@ def _summary(plans: Sequence[ClusterPlan]) -> Summary:
     releases = [plan.release.action for plan in plans if plan.release]
     return {
         "actions": counted(pool.action for plan in plans for pool in plan.pools),
+        "unplanned": sum(len(plan.desired) for plan in plans if plan.error is not None),
         "releases": counted(action for action in releases if action not in ("none", "unknown")),
         "nodeRepairs": sum(len(plan.repairs) for plan in plans),
         "undeclared": sum(len(plan.undeclared) for plan in plans),
         "clusters": len(plans),
         "clustersFailed": sum(plan.error is not None for plan in plans),
         "clustersUnknown": sum(bool(plan.unknown) for plan in plans),
-        "gpus": _gpu_sum([pool for plan in plans for pool in plan.pools if pool.action != "conflict"]),
+        "gpus": _gpu_sum(
+            [pool for plan in plans for pool in plan.pools if pool.action != "conflict"],
+            all_read=all(plan.error is None for plan in plans),
+        ),
     }
 
 
-def _gpu_sum(pools: Sequence[PoolPlan]) -> GpuSum:
+def _gpu_sum(pools: Sequence[PoolPlan], *, all_read: bool) -> GpuSum:
     live = [_live_gpus(pool.cluster.provider, pool.observed) for pool in pools if pool.observed]
     known = [gpus for gpus in live if gpus is not None]
     wanted = [pool.desired.target for pool in pools if pool.desired]
     return {
-        "before": sum(known) if len(known) == len(live) else None,
+        "before": sum(known) if all_read and len(known) == len(live) else None,
         "min": sum(target.machine.gpus * target.nodes.minimum for target in wanted),
         "max": sum(target.machine.gpus * target.nodes.maximum for target in wanted),
     }
@@ -134,6 +149,7 @@ def _cluster(plan: ClusterPlan) -> ClusterPart:
         "release": _release(plan.release) if plan.release else None,
         "nodeRepairs": _repairs(plan),
         "pools": [_pool(pool, plan.seen) for pool in plan.pools],
+        "unplanned": [_unplanned(wanted) for wanted in plan.desired] if plan.error else [],
         "undeclared": [
             {"name": o.name, "pool": o.pool, "owner": o.owner, "needs": ["--prune"]} for o in plan.undeclared
         ],
@@ -178,6 +194,25 @@ def _pool(plan: PoolPlan, seen: Sighting | None) -> PoolPart:
         "health": _health(plan, seen),
         "requests": [request_part(r) for r in plan.requests],
         "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
+    }
+
+
+def _unplanned(desired: Desired) -> UnplannedPool:
+    target, nodes = desired.target, desired.target.nodes
+    return {
+        "pool": target.pool,
+        "name": target.name,
+        "declared": position_of(target.locator.at("name")),
+        "instanceType": target.machine.name,
+        "gpu": gpu_part(target.machine),
+        "nodes": node_range(nodes),
+        "zones": list(target.zones),
+        "devices": {
+            "now": None,
+            "perNode": dict(desired.promise.per_node),
+            "min": desired.promise.total(nodes.minimum),
+            "max": desired.promise.total(nodes.maximum),
+        },
     }
 
 

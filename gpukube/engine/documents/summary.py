@@ -31,8 +31,12 @@ def plan_summary(document: PlanDocument) -> str:
         said.append(f"{_plural(summary['nodeRepairs'], 'mark')} on nodes to repair")
     if summary["undeclared"]:
         said.append(f"{summary['undeclared']} not declared")
+    if summary["unplanned"]:
+        said.append(f"{summary['unplanned']} unknown")
     if summary["clustersFailed"]:
-        said.append(f"{_plural(summary['clustersFailed'], 'cluster')} could not be planned")
+        said.append(f"{_plural(summary['clustersFailed'], 'cluster')} could not be read")
+    if summary["clustersUnknown"]:
+        said.append(f"the inside of {_plural(summary['clustersUnknown'], 'cluster')} is unknown")
     return ", ".join(said) or "nothing declared"
 
 

@@ -117,6 +117,8 @@ def _stale(where: str, moved: str) -> StalePlan:
 
 def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -> Iterator[tuple[str, str]]:
     """Tell what moved on one cluster, each with the resource it is about."""
+    if now is None and saved is not None and not saved.pools:
+        return  # planned by an older gpukube, which read clusters without pools too
     if saved is None or now is None:
         yield key, "the cluster is not in the saved plan" if saved is None else "the cluster is in the saved plan only"
         return

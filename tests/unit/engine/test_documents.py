@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
+from gpukube.cli.rendering.words import gpu_line, unread_line
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import NodeView, PodView
 from gpukube.core.owners import solve_ownership
@@ -205,10 +206,34 @@ def test_plan_document_when_user_data_is_sent_then_its_digest_only() -> None:
 def test_plan_document_when_counted_then_actions_and_physical_gpus() -> None:
     gone = make_observed(WANTED, name="old", pool="old", nodes=2)
     pools = (plan_pool(PROVIDER, WANTED, ()), plan_removal(PROVIDER, CLUSTER, gone))
-    document = plan_document([ClusterPlan(CLUSTER, pools=pools), ClusterPlan(CLUSTER, error=CloudError("no"))], [])
+    document = plan_document([ClusterPlan(CLUSTER, pools=pools)], [])
     assert document["summary"]["actions"] == {"create": 1, "delete": 1}
     assert document["summary"]["gpus"] == {"before": 16.0, "min": 8.0, "max": 24.0}
-    assert plan_summary(document) == "1 to create, 1 to delete, 1 cluster could not be planned"
+    assert plan_summary(document) == "1 to create, 1 to delete"
+
+
+def test_plan_document_when_a_cluster_could_not_be_read_then_what_is_declared_and_nothing_counted() -> None:
+    lost = ClusterPlan(replace(CLUSTER, key="lost"), error=CloudError("no"), desired=(WANTED,))
+    document = plan_document([lost], [])
+    (pool,) = document["clusters"][0]["unplanned"]
+    assert (pool["name"], pool["devices"]["now"], pool["devices"]["max"]) == (
+        WANTED.target.name,
+        None,
+        WANTED.promise.total(WANTED.target.nodes.maximum),
+    )
+    assert plan_summary(document) == "1 unknown, 1 cluster could not be read"
+    assert gpu_line(document) == "GPUs: not known"
+    read = ClusterPlan(CLUSTER, pools=(plan_pool(PROVIDER, WANTED, ()),), unknown="no answer")
+    partly = plan_document([read, lost], [])
+    assert plan_summary(partly) == (
+        "1 to create, 1 unknown, 1 cluster could not be read, the inside of 1 cluster is unknown"
+    )
+    assert gpu_line(partly) == "GPUs: not known now, 8 to 24 after, not counting lost"
+
+
+def test_plan_document_when_clusters_were_not_read_then_named() -> None:
+    assert unread_line(plan_document([PLAN], [])) == ""
+    assert unread_line(plan_document([PLAN], [], not_read=["e2"])) == "not read: e2 (no pool of this plan is on it)"
 
 
 def test_plan_document_when_a_live_count_is_not_known_then_neither_is_the_sum() -> None:

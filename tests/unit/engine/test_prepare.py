@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.engine.owners import carries_operator
-from gpukube.engine.prepare import Filters, Prepared, prepare
+from gpukube.engine.prepare import Filters, Prepared, prepare, prepare_addresses
 from gpukube.errors import SpecError
 from gpukube.provider import load_provider
 from gpukube.spec.load import load_specs
@@ -120,6 +120,15 @@ def test_prepare_when_filtered_then_what_matches(name: str, tmp_path: Path) -> N
     found = prepared(tmp_path, spec(t4("one", "train, serve"), t4("two")), filters=filters)
     assert names(found) == expected
     assert found.filters.active is (filters != ALL)
+
+
+def test_prepare_when_no_pool_is_on_a_cluster_then_it_is_not_used(tmp_path: Path) -> None:
+    text = spec(t4("one", "train"), t4("two", "train, serve"))
+    everything, one = prepared(tmp_path, text), prepared(tmp_path, text, filters=Filters(pools=("one",)))
+    assert (list(everything.narrowed().clusters), everything.unused) == (["train", "serve"], ())
+    assert (list(one.narrowed().clusters), one.unused) == (["train"], ("serve",))
+    addressed = prepare_addresses(["aks:11111111-2222-3333-4444-555555555555/ml/train"])
+    assert (list(addressed.narrowed().clusters), addressed.unused) == (list(addressed.clusters), ())
 
 
 @pytest.mark.parametrize("filters", [Filters(clusters=("prod*",)), Filters(pools=("h100",))])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.api import diff_exit_code, plan_exit_code
+from gpukube.api import diff_exit_code, plan_exit_code, survey_exit_code
 from gpukube.engine.planning import ClusterPlan
 from gpukube.engine.report import ClusterReport, PoolReport, exit_code
 from gpukube.errors import (
@@ -110,15 +110,18 @@ FINE = ClusterPlan(CLUSTER)
 REFUSING = ClusterPlan(CLUSTER, error=AccessError("x"))
 GONE = ClusterPlan(CLUSTER, error=CloudError("x"))
 SILENT = ClusterPlan(CLUSTER, unknown="no answer", unreachable=ClusterError("no answer"))
+FORBIDDEN = ClusterPlan(CLUSTER, unknown="forbidden", unreachable=AccessError("forbidden"))
 SKIPPED = ClusterPlan(CLUSTER, unknown="skipped (--skip-cluster)")
 
 PLANS: dict[str, tuple[list[ClusterPlan], ExitCode, ExitCode]] = {
     # name: (plans, code of plan, code of diff)
     "fine": ([FINE], ExitCode.DONE, ExitCode.DONE),
     "refused": ([REFUSING], ExitCode.ACCESS, ExitCode.ACCESS),
-    "one of two refused": ([FINE, REFUSING], ExitCode.PARTLY_DONE, ExitCode.ERROR),
+    "one of two refused": ([FINE, REFUSING], ExitCode.ACCESS, ExitCode.ACCESS),
     "two causes": ([GONE, REFUSING], ExitCode.ERROR, ExitCode.ERROR),
-    "the inside is unknown": ([SILENT], ExitCode.DONE, ExitCode.ERROR),
+    "the inside is unknown": ([SILENT], ExitCode.ERROR, ExitCode.ERROR),
+    "the inside of one is unknown": ([FINE, SILENT], ExitCode.ERROR, ExitCode.ERROR),
+    "we may not look inside": ([FORBIDDEN], ExitCode.ACCESS, ExitCode.ACCESS),
     "the inside was skipped": ([SKIPPED], ExitCode.DONE, ExitCode.DONE),
 }
 
@@ -128,6 +131,21 @@ def test_plan_exit_code_when_clusters_fail_then_never_mistaken_for_a_difference(
     plans, of_plan, of_diff = PLANS[name]
     assert plan_exit_code(plans) is of_plan
     assert diff_exit_code(plans, skip_cluster=False) is of_diff
+
+
+SURVEYS: dict[str, tuple[list[ClusterPlan], ExitCode]] = {
+    "fine": ([FINE], ExitCode.DONE),
+    "refused": ([REFUSING], ExitCode.ACCESS),
+    "one of two refused": ([FINE, REFUSING], ExitCode.PARTLY_DONE),
+    "two causes": ([GONE, REFUSING], ExitCode.ERROR),
+    "the inside is unknown": ([SILENT], ExitCode.DONE),
+}
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_survey_exit_code_when_clouds_could_not_be_asked_then_partly_done_where_others_could(name: str) -> None:
+    plans, code = SURVEYS[name]
+    assert survey_exit_code(plans) is code
 
 
 def test_diff_exit_code_when_the_inside_is_skipped_on_purpose_then_not_an_error() -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "Release",
     "Summary",
     "Undeclared",
+    "UnplannedPool",
     "ValueChange",
 ]
 
@@ -162,6 +163,27 @@ class PoolPart(TypedDict):
     """Warnings, and the errors that would stop the run."""
 
 
+class UnplannedPool(TypedDict):
+    """A declared pool of a cluster that could not be planned: what the spec alone tells."""
+
+    pool: str
+    """Name in the spec."""
+    name: str
+    """The cloud's name."""
+    declared: Position | None
+    """Where the spec declares it."""
+    instanceType: str
+    """The cloud's name."""
+    gpu: GpuModel | None
+    """GPUs of each node."""
+    nodes: NodeRange
+    """Declared size."""
+    zones: list[str]
+    """Declared zones; empty: the cloud's choice."""
+    devices: Devices
+    """Devices that it would have; `now` is null."""
+
+
 class ValueChange(TypedDict):
     """One chart value that differs."""
 
@@ -262,6 +284,8 @@ class ClusterPart(TypedDict):
     """Labels and taints of nodes that drifted."""
     pools: list[PoolPart]
     """Declared pools, then those to delete."""
+    unplanned: list[UnplannedPool]
+    """Declared pools of which only the spec is known, because the cluster could not be planned."""
     undeclared: list[Undeclared]
     """Pools of this owner that are live and not declared, and stay."""
     diagnostics: list[Diagnostic]
@@ -272,7 +296,7 @@ class GpuSum(TypedDict):
     """Physical GPUs of the pools of this plan."""
 
     before: float | None
-    """On live nodes; null when a count or machine is not known."""
+    """On live nodes; null when a count or machine is not known, or a cluster could not be read."""
     min: float
     """After, with the fewest nodes."""
     max: float
@@ -284,6 +308,8 @@ class Summary(TypedDict):
 
     actions: dict[str, int]
     """Pools by action; actions that no pool has are left out."""
+    unplanned: int
+    """Declared pools of clusters that could not be planned; counted nowhere else."""
     releases: dict[str, int]
     """Releases by action, none and unknown left out."""
     nodeRepairs: int
@@ -313,6 +339,8 @@ class PlanDocument(TypedDict):
     """The whole in numbers."""
     clusters: list[ClusterPart]
     """In the order of the spec."""
+    notRead: list[str]
+    """Clusters of the spec that no pool of this plan is on, by key: they were not called."""
     warnings: list[Diagnostic]
     """Findings on the spec itself."""
     silenced: list[SilencedPart]
