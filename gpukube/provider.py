@@ -138,12 +138,13 @@ class Provider(Protocol):
         between is completed by the next.
         """
 
-    def update_row(self, change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
+    def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does. Every key of Desired.fields has a row.
 
         Args:
             change: The change.
             beside: All that would change with it, where one field alone does not tell.
+            live: The pool that would change, where its fields do not tell; None for pools in general.
         """
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:

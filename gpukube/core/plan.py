@@ -128,7 +128,7 @@ def _plan(  # noqa: PLR0913 - the parts of a plan
 
 def _classified(provider: Provider, desired: Desired, observed: Observed) -> tuple[ClassifiedChange, ...]:
     changes = diff_fields(desired.fields, observed.fields)
-    return tuple(ClassifiedChange(change, provider.update_row(change, changes)) for change in changes)
+    return tuple(ClassifiedChange(change, provider.update_row(change, changes, observed)) for change in changes)
 
 
 def _remade(

@@ -97,7 +97,9 @@ def _plan(plan: ClusterPlan, session: Session, observed: Observed, desired: Desi
         for field, value in fields.items()
         if observed.fields.get(field) != value
     )
-    classified = tuple(ClassifiedChange(change, session.provider.update_row(change)) for change in changes)
+    classified = tuple(
+        ClassifiedChange(change, session.provider.update_row(change, changes, observed)) for change in changes
+    )
     request = session.provider.scale_request(plan.cluster, observed, nodes)
     if desired is not None:
         promise = replace(desired.promise, nodes=nodes)

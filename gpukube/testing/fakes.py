@@ -150,9 +150,9 @@ class FakeProvider:
         del desired, observed
         return None
 
-    def update_row(self, change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
+    def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Labels, tags, taints, zones and sizes in place; the rest by replacement."""
-        del beside
+        del beside, live
         if change.field.startswith(("labels[", "tags[", "nodes.", "taints", "zones")):
             return UpdateRow(change.field, "in-place", "changes at once", "update", "this module")
         if change.field == "disk.sizeGiB":

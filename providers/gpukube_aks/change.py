@@ -79,7 +79,7 @@ def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
         passing, it is an update or a new pool.
     """
     changes = diff_fields(desired.fields, observed.fields)
-    if any(find_row(change).kind != "in-place" for change in changes):
+    if any(find_row(change, observed).kind != "in-place" for change in changes):
         return None
     again = _put(desired.target.cluster, observed, _as_read(observed))
     return translate_updates(desired, observed, changes)[0] if changes else again
@@ -97,11 +97,19 @@ def _as_read(observed: Observed) -> Properties:
 
 
 def _groups(changes: Sequence[Change]) -> Iterator[list[Change]]:
-    still = [change for change in changes if change.field not in ROLLING]
+    """Put the changes into calls.
+
+    Azure Container Linux boots securely only, and gets that in its own call (docs: aks/
+    migrate-nodes-azure-container-linux).
+    """
+    image = next((change for change in changes if change.field == "image"), None)
+    secure = image is not None and image.new == "AzureContainerLinux"
+    beside = [change for change in changes if secure and change.field.startswith("aks.securityProfile")]
+    still = [change for change in changes if change.field not in ROLLING and change not in beside]
     if still:
         yield still
     for field in ROLLING:
-        yield from ([change] for change in changes if change.field == field)
+        yield from ([change, *(beside if field == "image" else ())] for change in changes if change.field == field)
 
 
 def _count(properties: Properties, change: Change, _: Mapping[str, object]) -> None:

@@ -142,10 +142,10 @@ class AksProvider:
         del desired, observed
         return None
 
-    def update_row(self, change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
+    def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does."""
         del beside
-        return find_row(change)
+        return find_row(change, live)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
         """PUT the pool as read with the changes merged in, guarded by its etag; what rolls the nodes by itself."""

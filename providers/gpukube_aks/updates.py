@@ -9,6 +9,7 @@ hashicorp/terraform-provider-azurerm (its ForceNew and rotation lists).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,9 @@ from gpukube.core.values import UpdateRow
 from gpukube_aks.native import RESERVATION_FIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from gpukube.core.values import Change, UpdateKind
+    from gpukube.core.values import Change, Observed, UpdateKind
 
 __all__ = ["BY_VALUE", "INTENT_ROWS", "NATIVE_ROWS", "ROLLING", "find_row"]
 
@@ -67,7 +68,12 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
     ("zones", "replace", "zones are set at creation only", "azurerm"),
     ("disk.sizeGiB", "replace", "the node disk is set at creation only", "azurerm"),
     ("disk.type", "replace", "the node disk is set at creation only", "azurerm"),
-    ("image", "replace", "another family of operating system needs new nodes", "azurerm"),
+    (
+        "image",
+        "disruptive",
+        "AKS makes the nodes anew with the other system, one surge at a time, draining each",
+        "docs: aks/upgrade-os-version, hashicorp/terraform-provider-azurerm#26139",
+    ),
     (
         "kubernetesVersion",
         "disruptive",
@@ -155,12 +161,21 @@ NATIVE_ROWS: Mapping[str, UpdateRow] = _rows(
 )
 """Rows of the native properties, one per property of `native.NATIVE`."""
 
-_OS_FAMILIES = ("Ubuntu", "AzureLinux")
+_LINUX = ("Ubuntu", "AzureLinux", "AzureContainerLinux", "CBLMariner", "Mariner")
+"""Beginnings of the systems that AKS changes into each other (docs: aks/upgrade-os-version; Azure/AKS#4592)."""
+_MIGRATION = "docs: azure-linux/tutorial-azure-linux-migration"
 
 
-def find_row(change: Change) -> UpdateRow:
-    """Say what this change does; a field that no row covers is refused, never guessed."""
+def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
+    """Say what this change does; a field that no row covers is refused, never guessed.
+
+    Args:
+        change: The change.
+        live: The pool as it is, where that decides as well.
+    """
     row = _row_of(change.field)
+    if row.field == "image" and live and (reason := _stuck_reason(change, live)):
+        return replace(row, kind="replace", sentence=reason, call="", source=_MIGRATION)
     adjust = BY_VALUE.get(row.field)
     return adjust(change, row) if adjust else row
 
@@ -215,15 +230,26 @@ def _taints(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _os(change: Change, row: UpdateRow) -> UpdateRow:
-    families = {_family(change.old), _family(change.new)}
-    if len(families) == 1 and None not in families:
-        sentence = "AKS rolls the nodes to the other version of the same system"
-        return replace(row, kind="disruptive", sentence=sentence, call=_PUT)
-    return row
+    if all(str(sku).startswith(_LINUX) for sku in (change.old, change.new)):
+        return row
+    return replace(row, kind="replace", sentence="AKS changes Linux into another Linux only", call="")
 
 
-def _family(sku: object) -> str | None:
-    return next((family for family in _OS_FAMILIES if str(sku).startswith(family)), None)
+def _stuck_reason(change: Change, live: Observed) -> str:
+    """Say why AKS would refuse to change the system of this very pool; "" where it would not.
+
+    The GPU image and its name: Azure/AKS#4472, Azure/AgentBaker pkg/agent/datamodel/sig_config.go.
+    """
+    properties = live.native.get("properties")
+    read = properties if isinstance(properties, Mapping) else {}
+    image = str(read.get("nodeImageVersion", ""))
+    if "gpucontainerd" in image:
+        return "the pool runs the retired GPU image (UseGPUDedicatedVHD), whose system AKS does not change"
+    if str(read.get("workloadRuntime", "")).startswith("Kata"):
+        return "the pool runs pods in Kata, and AKS does not change the system of such a pool"
+    if "2004" in image and "cvm" in image and not str(change.new).startswith("Ubuntu"):
+        return "the pool runs Ubuntu 20.04 on confidential machines, which AKS changes to another Ubuntu only"
+    return ""
 
 
 def _items(value: object) -> set[str]:

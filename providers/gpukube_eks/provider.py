@@ -161,8 +161,9 @@ class EksProvider:
         del desired, observed
         return None
 
-    def update_row(self, change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
+    def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does."""
+        del live
         return find_row(change, beside)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:

@@ -140,9 +140,9 @@ class GkeProvider:
         """Add the GPU taint where GKE did not."""
         return translate_taint(desired, observed)
 
-    def update_row(self, change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
+    def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does."""
-        del beside
+        del beside, live
         return find_row(change)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:

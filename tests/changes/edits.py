@@ -376,7 +376,7 @@ _AKS = [
         {"capacity.reserved.aks.capacityReservationGroup": R},
     ),
     Edit({**_NC4, "image": "Ubuntu2204"}, {"image": "Ubuntu2404"}, {"image": D}),
-    Edit({**_NC4, "image": "Ubuntu2204"}, {"image": "AzureLinux"}, {"image": R}),
+    Edit({**_NC4, "image": "Ubuntu2204"}, {"image": "AzureLinux"}, {"image": D}),
     Edit({**_NC4, "kubernetesVersion": "1.33.5"}, {"kubernetesVersion": "1.34.2"}, {"kubernetesVersion": D}),
     Edit({**_NC4, "kubernetesVersion": "1.34.2"}, {"kubernetesVersion": "1.33.5"}, {"kubernetesVersion": R}),
     Edit({**_NC4, "kubernetesVersion": "1.34.2"}, {"kubernetesVersion": "1.34"}, {}),

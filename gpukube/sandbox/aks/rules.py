@@ -31,6 +31,8 @@ _MIN_PODS = 10
 _MIN_DISK_GB = 30
 _PRICE_DECIMALS = 5
 
+_LINUX = ("Ubuntu", "AzureLinux", "AzureContainerLinux", "CBLMariner", "Mariner")
+"""Beginnings of the OS SKUs that migrate to each other."""
 _ABSENT_MEANS = {  # docs: aks/use-nvidia-gpu, aks/aks-managed-gpu-nodes: the defaults
     "gpuProfile.driver": "Install",
     "gpuProfile.nvidia.managementMode": "Unmanaged",
@@ -99,7 +101,7 @@ def check_changes(before: Json, after: Json, sent: Json) -> None:
     for path in ("vmSize", "gpuInstanceProfile"):
         if path in before and path not in sent:
             raise _fixed(path)
-    if _os_family(before) != _os_family(after):
+    if before.get("osSKU") != after.get("osSKU") and not _can_migrate(before, after):
         raise _fixed("osSKU")
 
 
@@ -121,9 +123,18 @@ def _is_same(old: object, new: object) -> bool:
     return old == new
 
 
-def _os_family(pool: Json) -> str:
-    sku = str(pool.get("osSKU", ""))
-    return next((family for family in ("Ubuntu", "AzureLinux") if sku.startswith(family)), sku)
+def _can_migrate(before: Json, after: Json) -> bool:
+    """Whether the OS SKU can change in place: from one Linux to another, with exceptions.
+
+    Source: docs: aks/upgrade-os-version; the exceptions: docs: azure-linux/tutorial-azure-linux-migration (GPU VHD,
+    confidential machines on Ubuntu 20.04, Kata). The error code of the exceptions is unconfirmed.
+    """
+    image, skus = str(before.get("nodeImageVersion", "")), [str(pool.get("osSKU", "")) for pool in (before, after)]
+    if "gpucontainerd" in image or str(before.get("workloadRuntime", "")).startswith("Kata"):
+        return False
+    if "2004" in image and "cvm" in image and not skus[1].startswith("Ubuntu"):
+        return False
+    return all(sku.startswith(_LINUX) for sku in skus)
 
 
 def _number(pool: Json, key: str) -> int | None:

@@ -137,7 +137,7 @@ IMMUTABLE: dict[str, tuple[Json, str]] = {
     "zones": ({"availabilityZones": ["1"]}, "availabilityZones"),
     "driver": ({"gpuProfile": {"driver": "None"}}, "gpuProfile.driver"),
     "managed": ({"gpuProfile": {"nvidia": {"managementMode": "Managed"}}}, "gpuProfile.nvidia.managementMode"),
-    "image-family": ({"osSKU": "AzureLinux"}, "osSKU"),
+    "image of Windows": ({"osSKU": "Windows2022"}, "osSKU"),
     "encryption": ({"enableEncryptionAtHost": True}, "enableEncryptionAtHost"),
 }
 

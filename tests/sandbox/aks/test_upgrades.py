@@ -98,11 +98,38 @@ def test_upgrade_when_machines_are_few_at_a_time_then_the_pool_stays_within_its_
     assert not set(before) & set(nodes_of(arm, "gpu1"))
 
 
+def test_system_when_it_becomes_another_family_then_the_machines_are_made_anew_in_place(arm: Arm) -> None:
+    made = arm.create("gpu1", {**OLD, "count": 2})
+    before = nodes_of(arm, "gpu1")
+    changed = arm.create("gpu1", {**made, "osSKU": "AzureLinux"})
+    assert str(changed["nodeImageVersion"]).startswith("AKSAzureLinux")
+    assert (len(nodes_of(arm, "gpu1")), set(before) & set(nodes_of(arm, "gpu1"))) == (2, set())
+
+
+UNMOVED: dict[str, dict[str, str]] = {
+    "an image of the GPU VHD": {"nodeImageVersion": "AKSUbuntu-1804gen2gpucontainerd-202501.05.0"},
+    "an image of Ubuntu 20.04 for confidential machines": {"nodeImageVersion": "AKSUbuntu-2004gen2cvmcontainerd-1"},
+    "sandboxed pods": {"osSKU": "AzureLinux", "workloadRuntime": "KataVmIsolation"},
+}
+
+
+@pytest.mark.parametrize("case", UNMOVED)
+def test_system_when_the_pool_is_one_that_cannot_migrate_then_refused(arm: Arm, case: str) -> None:
+    arm.create("gpu1", OLD)
+    daemon.tamper(arm.info, NAME, "gpu1", delete=False, **UNMOVED[case])
+    made = arm.get("gpu1")
+    sku = "Ubuntu" if made["osSKU"] == "AzureLinux" else "AzureLinux"
+    answer = arm.put("gpu1", {**made, "osSKU": sku})
+    assert (answer.status_code, answer.json()["target"]) == (400, "properties.osSKU")
+    assert arm.get("gpu1") == made
+
+
 REFUSED: dict[str, tuple[Json, Json, str]] = {
     "older": ({**T4}, {"orchestratorVersion": "1.33.5"}, "agentPoolProfile.orchestratorVersion"),
     "above the control plane": ({**OLD}, {"orchestratorVersion": "1.35.0"}, "agentPoolProfile.orchestratorVersion"),
     "and scaled": ({**OLD}, {"orchestratorVersion": "1.34.2", "count": 2}, "agentPoolProfile.count"),
     "image and scaled": ({**OLD}, {"osSKU": "Ubuntu2204", "count": 2}, "agentPoolProfile.count"),
+    "another family and scaled": ({**OLD}, {"osSKU": "AzureLinux", "count": 2}, "agentPoolProfile.count"),
 }
 
 

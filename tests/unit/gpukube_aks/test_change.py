@@ -192,6 +192,21 @@ def test_update_when_nodes_roll_then_each_roll_comes_alone_after_everything_else
     assert moved(before, third) == {**moved(before, second), "orchestratorVersion": "1.34"}
 
 
+def test_update_when_the_system_becomes_another_family_sends_the_count_as_read() -> None:
+    before = live(PLAIN, nodeImageVersion="AKSUbuntu-2404gen2containerd-1")
+    first, second = update(before, replace(PLAIN, image="AzureLinux", nodes=Nodes(3, 3, 3, autoscaled=False)))
+
+    assert moved(before, first) == {"count": 3}
+    assert moved(before, second) == {"count": 3, "osSKU": "AzureLinux"}
+
+
+def test_update_when_the_system_becomes_container_linux_sends_its_secure_boot_with_it() -> None:
+    secure = {"securityProfile": {"enableSecureBoot": True, "enableVTPM": True}}
+    (request,) = update(live(PLAIN), replace(PLAIN, image="AzureContainerLinux", native=secure))
+
+    assert moved(live(PLAIN), request) == {"osSKU": "AzureContainerLinux", **secure}
+
+
 def test_update_when_the_value_is_an_arm_id_or_a_list_then_sent_as_written() -> None:
     """`Change` holds ids in lower case and lists as tuples; neither may reach the wire."""
     native = {"vnetSubnetID": SUBNET, "kubeletConfig": {"allowedUnsafeSysctls": ["net.a", "net.b"]}}

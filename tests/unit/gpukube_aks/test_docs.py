@@ -24,7 +24,7 @@ SHADES: tuple[tuple[str, Change], ...] = (
     ("nodes.autoscaling instead of a count", Change("nodes.count", 1, None)),
     ("taints, a new one with NoExecute", Change("taints", (), ("a=b:NoExecute",))),
     ("labels[gpukube.io/advertiser], another or none", Change("labels[gpukube.io/advertiser]", "chart", None)),
-    ("image, of the same family", Change("image", "Ubuntu", "Ubuntu2404")),
+    ("image, from or to Windows", Change("image", "Windows2022", "Ubuntu")),
     ("kubernetesVersion, older", Change("kubernetesVersion", "1.34.2", "1.33.5")),
 )
 """Changes whose class is not that of their row, by what the page calls them."""

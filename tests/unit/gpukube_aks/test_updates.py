@@ -10,7 +10,7 @@ from gpukube.core.values import Capacity, Change, Disk, Nodes, Ownership, Promis
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube_aks import AksProvider
 from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
-from tests.builders import make_target
+from tests.builders import make_observed, make_target
 
 if TYPE_CHECKING:
     from gpukube.core.values import UpdateRow
@@ -44,7 +44,11 @@ CASES = [
     ("devicePlugin", None, "cloud", "replace"),
     ("image", "Ubuntu", "Ubuntu2404", "disruptive"),
     ("image", "AzureLinux", "AzureLinux3", "disruptive"),
-    ("image", "Ubuntu", "AzureLinux", "replace"),
+    ("image", "Ubuntu", "AzureLinux", "disruptive"),
+    ("image", "AzureLinux3", "Ubuntu2404", "disruptive"),
+    ("image", "Ubuntu", "AzureContainerLinux", "disruptive"),
+    ("image", "CBLMariner", "AzureLinux", "disruptive"),
+    ("image", "Windows2022", "Ubuntu", "replace"),
     ("image", None, "Ubuntu", "replace"),
     ("maxPodsPerNode", 30, 60, "replace"),
     ("upgrade.maxSurge", "1", "2", "in-place"),
@@ -63,6 +67,29 @@ CASES = [
     ("aks.localDNSProfile.mode", None, "x", "refused"),
     ("surprise", 1, 2, "refused"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("read", "new", "kind"),
+    [
+        ({"nodeImageVersion": "AKSUbuntu-2404gen2containerd-202608.07.0"}, "AzureLinux", "disruptive"),
+        ({"nodeImageVersion": "AKSUbuntu-1804gen2gpucontainerd-202501.05.0"}, "AzureLinux", "replace"),
+        ({"nodeImageVersion": "AKSUbuntu-2004gen2cvmcontainerd-202501.05.0"}, "AzureLinux", "replace"),
+        ({"nodeImageVersion": "AKSUbuntu-2004gen2cvmcontainerd-202501.05.0"}, "Ubuntu2404", "disruptive"),
+        ({"workloadRuntime": "KataVmIsolation"}, "AzureLinux", "replace"),
+        ({"workloadRuntime": "OCIContainer"}, "AzureLinux", "disruptive"),
+    ],
+)
+def test_image_when_the_live_pool_cannot_migrate_needs_another_pool(
+    read: dict[str, object], new: str, kind: str
+) -> None:
+    target = make_target()
+    desired = AksProvider().desired(target, Ownership("cloud", "none", "", {}, ""), Promise({}, target.nodes))
+    live = make_observed(desired, native={"properties": read})
+    row = AksProvider().update_row(Change("image", "Ubuntu", new), (), live)
+
+    assert row.kind == kind
+    assert bool(row.call) == (kind == "disruptive")
 
 
 @pytest.mark.parametrize(("field", "old", "new", "kind"), CASES)

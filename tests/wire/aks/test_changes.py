@@ -117,7 +117,7 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
     "zones": (Edit("zones", changed(zones=("1", "2"))),),
     "image": (
         Edit("image", changed(image="Ubuntu2404"), "disruptive"),
-        Edit("image", changed(image="AzureLinux"), "replace"),
+        Edit("image", changed(image="AzureLinux"), "disruptive"),
     ),
     "kubernetesVersion": (
         Edit("kubernetesVersion", changed(kubernetes_version="1.34.2")),
