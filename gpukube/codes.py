@@ -38,6 +38,7 @@ POOLS: Final[dict[str, str]] = {
     "chart-value-ours": "devicePlugin.values sets something else at a place that gpukube sets itself.",
     "cluster-twice": "Two specs define one cluster key differently.",
     "cluster-keys": "Two cluster keys name one cluster.",
+    "operator-strategy": "The GPU Operator has one MIG strategy for all nodes, and the pools of a cluster need two.",
     "name-twice": "Two pools of specs loaded one by one would have one name on one cluster.",
     "no-provider": "No installed package knows the cloud that a cluster names.",
     "silence-rule": "A silence names no rule.",
@@ -82,7 +83,6 @@ CLUSTERS: Final[dict[str, str]] = {
     "reach": "Pods that the devices of a pool depend on would not land on its nodes.",
     "reach-features": "The pods that write feature labels would not land on the nodes of a pool.",
     "operator-nfd": "The GPU Operator waits for a node-feature-discovery that does not tolerate the taints of a pool.",
-    "operator-strategy": "The GPU Operator has one MIG strategy for all nodes, and the pools of a cluster need two.",
     "operator-strays": "The GPU Operator would also take over nodes that no pool of it holds.",
     "release-migration": "The cluster has our other release: the device-plugin chart, or the GPU Operator.",
 }

@@ -94,6 +94,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "autoscaler-misled": "GPK318",
     "autoscaler-unready": "GPK319",
     "cluster-keys": "GPK320",
+    "operator-strategy": "GPK321",
     # EKS: gpukube_eks.codes.
     "eks-name": "GPK401",
     "eks-node-count": "GPK402",

@@ -40,7 +40,14 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView, Toleration
     from gpukube.core.values import Desired
 
-__all__ = ["REBOOT", "check_strategies", "mig_strategies", "operator_strays", "operator_values"]
+__all__ = [
+    "REBOOT",
+    "check_declared_strategies",
+    "check_strategies",
+    "mig_strategies",
+    "operator_strays",
+    "operator_values",
+]
 
 REBOOT: Final = {"name": "WITH_REBOOT", "value": "true"}
 """Environment of the MIG manager."""
@@ -136,6 +143,29 @@ def _strategy_of(entry: str) -> str:
 def _strategy(strategies: frozenset[str]) -> str:
     """Choose the one value; "single" shows whole GPUs as they are where nothing is cut."""
     return min(strategies, default="single")
+
+
+def check_declared_strategies(pools: Sequence[Desired]) -> list[Diagnostic]:
+    """Refuse declared pools that one MIG strategy cannot serve, each at its place in the spec.
+
+    Args:
+        pools: Those of one cluster that the operator serves.
+    """
+    cut = [pool.target for pool in pools if pool.target.sharing.mig]
+    found = []
+    for target in cut[1:]:
+        first, mine = cut[0].sharing.mig, target.sharing.mig
+        if first and mine and first.strategy != mine.strategy:
+            where = target.locator.at("sharing.mig.strategy")
+            said = f"{target.where} has MIG strategy {mine.strategy}, and {cut[0].where} has {first.strategy}"
+            found.append(_one_strategy(where, said, f"write strategy: {first.strategy}"))
+    mixed = next((target for target in cut if target.sharing.mig and target.sharing.mig.strategy == "mixed"), None)
+    for target in (pool.target for pool in pools):
+        if mixed and target.sharing.slicing and target.sharing.slicing.mode == "mps":
+            said = f"{target.where} is shared by MPS, and {mixed.where} has MIG strategy mixed"
+            fix = f"write sharing.timeSlicing here, or strategy: single for {mixed.where}"
+            found.append(_one_strategy(target.locator.at("sharing.mps"), said, fix))
+    return found
 
 
 def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Where) -> list[Diagnostic]:

@@ -18,7 +18,7 @@ from gpukube.cluster.jsontree import texts, tree
 from gpukube.cluster.merging import Surroundings, put, unneeded_entries
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
 from gpukube.cluster.nfd import find_nfd
-from gpukube.cluster.operator import check_strategies, operator_strays, operator_values
+from gpukube.cluster.operator import check_declared_strategies, check_strategies, operator_strays, operator_values
 from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.release import DEPLOYED
 from gpukube.cluster.release_adoption import leaving_of, refuse_adoption
@@ -120,7 +120,8 @@ def check_settings(pools: Sequence[Desired]) -> list[Diagnostic]:
         served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
         if any(pool.target.chart_values for pool in served):
             found += check_own_values(served, _VALUES[kind](served, Surroundings()))
-    return found
+    operated = [pool for pool in pools if pool.ownership.advertiser == GPU_OPERATOR.advertiser]
+    return [*found, *check_declared_strategies(operated)]
 
 
 def unknown_plan(reason: str) -> ReleasePlan:

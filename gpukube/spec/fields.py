@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal, get_args, get_origin
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Literal, Union, get_args, get_origin
 
-from gpukube.spec.model import Pool, SpecModel
+from gpukube.spec.model import GPUNodePools, Pool, PoolSettings, SpecModel
 from gpukube.spec.scalars import parse_plain
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.spec.positions import Path
 
-__all__ = ["Field", "as_yaml", "keys_of", "lookup", "places_in_pool"]
+__all__ = ["Field", "as_yaml", "is_text", "keys_of", "lookup", "places_in_pool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,39 @@ def lookup(model: type[SpecModel], path: Path) -> tuple[type[SpecModel] | None, 
         below = found.model if found else None
     is_item = bool(path) and isinstance(path[-1], int)
     return holder, replace(found, is_item=True) if found and is_item else found
+
+
+def is_text(path: Path) -> bool:
+    """Whether the value at a path of a spec can only be a string; not below native fields and chart values."""
+    below: list[object] = [PoolSettings] if path[:1] == ("defaults",) else [GPUNodePools]
+    for step in path[1:] if path[:1] == ("defaults",) else path:
+        below = [inner for annotation in below for inner in _one_step(annotation, step)]
+    scalars = [kind for kind in below if kind is not type(None) and get_origin(kind) not in (dict, tuple)]
+    return bool(scalars) and all(_is_text_kind(kind) for kind in scalars)
+
+
+def _one_step(annotation: object, step: str | int) -> Iterator[object]:
+    """Give the forms of a value one key or index below a value of some form."""
+    if isinstance(annotation, type) and issubclass(annotation, SpecModel):
+        found = fields_of(annotation).get(str(step))
+        yield from _forms(found.info.annotation) if found else ()
+    elif get_origin(annotation) in (dict, tuple):  # a list takes the name of an item too: pools.a100mig
+        yield from _forms(get_args(annotation)[1 if get_origin(annotation) is dict else 0])
+
+
+def _forms(annotation: object) -> Iterator[object]:
+    """Give the alternatives of an annotation."""
+    if get_origin(annotation) is Annotated:
+        yield from _forms(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, UnionType):
+        for part in get_args(annotation):
+            yield from _forms(part)
+    else:
+        yield annotation
+
+
+def _is_text_kind(kind: object) -> bool:
+    return kind is str or (get_origin(kind) is Literal and all(isinstance(value, str) for value in get_args(kind)))
 
 
 @cache

@@ -9,6 +9,7 @@ type that the table does not know (a newer pydantic) still gives position, path 
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from gpukube.errors import Diagnostic, Where
@@ -91,7 +92,10 @@ class _Context(NamedTuple):
         return field.example if field else None
 
     def assign(self, value: str) -> str:
-        """Write the field with a value, as YAML; only the value for an item of a list."""
+        """Write the field with a value, as YAML or as the --set it came from; the value alone for an item of a list."""
+        if self.positions.at(self.path).source.startswith("--set "):
+            argument = f"{self.positions.path(self.path)}={value}"
+            return f"--set {shlex.quote(argument)}" if re.search(r"""[\s"'{}\[\]$]""", value) else f"--set {argument}"
         return f"{self.key}: {value}" if self.path and isinstance(self.path[-1], str) else value
 
     def say(self, code: str, message: str, fix: str, why: str = "") -> Diagnostic:

@@ -3,7 +3,9 @@
 Lives here: parsing the argument, finding its target, replacing the value. Must not live here: models.
 
 A pool is named by index (pools[0]) or by name (pools.a100mig), a key with dots in brackets and quotes
-(pools.a100mig.labels["example.com/team"]). The value is read as YAML: 2 is a number, "2" a text, [a, b] a list.
+(pools.a100mig.labels["example.com/team"]). The value is read as YAML: 2 is a number, "2" a text, [a, b] a list. Where
+the field is a string, the text is kept as it was written, as by Helm's --set-string: a shell takes the quotes away
+that YAML would need around 1.30 or 012345678901.
 Applied to the document as written, before defaults are merged: a set value is the pool's own and wins over
 defaults. With several documents a path applies to each that has the pool or cluster it names.
 """
@@ -14,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic, Where
+from gpukube.spec.fields import is_text
 from gpukube.spec.positions import Data, Path, PositionedDict, PositionedList, parse_path, render_path
 from gpukube.spec.scalars import TooManyDigitsError, parse_plain
 from gpukube.spec.wording import choices, nearest_first, quoted
@@ -30,11 +33,12 @@ _MOST_NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class _Override:
-    """One parsed argument; `name` is its source in positions."""
+    """One parsed argument; `name` is its source in positions, `written` the text of a plain value."""
 
     path: Path
     value: Data
     name: str
+    written: str
 
 
 class _PathError(Exception):
@@ -79,7 +83,7 @@ def _parse(text: str) -> _Override | Diagnostic:
             f"{quoted(left)} is no path=value",
             fix="write for example --set pools.NAME.nodes.count=2",
         )
-    return _Override(path, value, name)
+    return _Override(path, value, name, right)
 
 
 def _parse_value(text: str) -> Data:
@@ -132,23 +136,39 @@ def _names(document: Document, part: str) -> list[str]:
 
 def _apply(document: Document, override: _Override) -> Document:
     mark = document.origin.add(override.name)
-    value = _marked(override.value, mark, document)
+    value = _Marking(document, mark).copy(override.value, override.path, override.written)
+    if not isinstance(value, PositionedDict | PositionedList | str | None) and override.written != str(value):
+        document.origin.spellings[mark] = override.written
     return replace(document, root=_Assignment(override.path, value, mark, document).into(document.root))
 
 
-def _marked(value: Data, mark: int, document: Document) -> Data:
-    """Copy a value so that everything in it carries the mark of its argument."""
-    if isinstance(value, PositionedDict):
-        mapping = PositionedDict(document.origin, mark)
-        for key, inner in value.items():
-            mapping.put(key, _marked(inner, mark, document), mark, mark)
-        return mapping
-    if isinstance(value, PositionedList):
-        items = PositionedList(document.origin, mark)
-        for inner in value:
-            items.put(_marked(inner, mark, document), mark)
-        return items
-    return value
+@dataclass(frozen=True, slots=True)
+class _Marking:
+    """Copies a value so that everything in it has the mark of its argument."""
+
+    document: Document
+    mark: int
+
+    def copy(self, value: Data, path: Path, written: str) -> Data:
+        """Copy a value that goes to a path; `written` is the text of a scalar."""
+        if isinstance(value, PositionedDict):
+            mapping = PositionedDict(self.document.origin, self.mark)
+            for key, inner in value.items():
+                text = value.origin.spellings.get(value.value_marks[key], _plain(inner))
+                mapping.put(key, self.copy(inner, (*path, key), text), self.mark, self.mark)
+            return mapping
+        if isinstance(value, PositionedList):
+            items = PositionedList(self.document.origin, self.mark)
+            for index, inner in enumerate(value):
+                text = value.origin.spellings.get(value.value_marks[index], _plain(inner))
+                items.put(self.copy(inner, (*path, index), text), self.mark)
+            return items
+        is_other = value is not None and not isinstance(value, str)
+        return written if is_other and is_text(path) else value
+
+
+def _plain(value: Data) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True)

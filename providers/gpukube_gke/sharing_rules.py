@@ -93,10 +93,12 @@ def _slicing(target: Target, slicing: Slicing) -> Iterator[Diagnostic]:
             f"{field}.replicas is {slicing.replicas}, more clients than GKE allows per GPU",
             fix=f"write 2 to {_MOST_CLIENTS}",
         )
-    if slicing.mode == "time-slicing" and not slicing.fail_requests_greater_than_one:
+    limit = f"{field}.failRequestsGreaterThanOne"
+    is_written = target.locator.at(limit) != target.locator.at(field)  # else false is the default, and nobody's wish
+    if slicing.mode == "time-slicing" and not slicing.fail_requests_greater_than_one and is_written:
         yield Diagnostic(
             "gke-request-limit",
-            target.locator.at(field),
+            target.locator.at(limit),
             "GKE refuses pods that ask for more than one share of a GPU",
             fix="write failRequestsGreaterThanOne: true, which says the same",
             why="docs: kubernetes-engine/concepts/timesharing-gpus",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.harness import EXAMPLES
+from tests.specs.corpus import FOLDER as SPECS
 
 if TYPE_CHECKING:
     from tests.cli.harness import Gpukube
@@ -35,3 +36,11 @@ def test_plan_when_strict_and_the_warning_is_silenced_then_is_made(gpukube: Gpuk
 def test_plan_when_not_strict_then_the_warning_is_told(gpukube: Gpukube) -> None:
     planned = gpukube("pool", "plan", "-f", SLICED, *LONG)
     assert (planned.code, "warning[GPK502 aks-name-length]" in planned.err) == (0, True)
+
+
+@pytest.mark.parametrize("cloud", ["eks", "aks", "gke"])
+def test_validate_when_strict_and_the_plainest_time_slicing_is_asked_for_then_passes(
+    cloud: str, gpukube: Gpukube
+) -> None:
+    validated = gpukube("validate", "--strict", "-f", SPECS / "valid" / f"{cloud}-plainest-time-slicing.yaml")
+    assert (validated.code, "warning[" in validated.err, "error[" in validated.err) == (0, False, False)

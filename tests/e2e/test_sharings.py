@@ -84,10 +84,8 @@ def test_pool_when_its_cloud_cannot_do_it_then_refused_with_what_to_write(name: 
 def test_operator_when_pools_of_both_strategies_are_asked_of_it_then_refused_with_the_way_out(stage: Stage) -> None:
     clusters = {"both": stage.make("eks", "both")}
     pools = [one(name, CUTTABLE["eks"], sharing=cut("eks", name)) for name in ("single", "mixed")]
-    (plan,) = stage.plan(spec("both", clusters, pools))
-    assert [(item.code, item.fix) for item in plan.diagnostics if item.severity == "error"] == [
-        (
-            "operator-strategy",
-            "write one sharing.mig.strategy for all its pools, or put them on another cluster",
-        )
+    with pytest.raises(SpecError) as caught:
+        prepare(spec("both", clusters, pools))
+    assert [(item.code, item.fix) for item in caught.value.diagnostics if item.severity == "error"] == [
+        ("operator-strategy", "write strategy: single, or put them on another cluster")
     ]

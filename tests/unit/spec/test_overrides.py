@@ -24,6 +24,18 @@ CASES: dict[str, tuple[str, str, object]] = {
     "a list": ('pools.a100mig.zones=["3"]', "zones", ("3",)),
     "an item of a list": ('pools.a100mig.zones[1]="3"', "zones", ("1", "3")),
     "a boolean": ("pools.a100mig.gpuTaint=false", "gpuTaint", False),
+    "a version": ("pools.a100mig.kubernetesVersion=1.30", "kubernetesVersion", "1.30"),
+    "a label of digits": ("pools.a100mig.labels.build=007", "labels", {"build": "007"}),
+    "a label that is true": ("pools.a100mig.labels.team=True", "labels", {"team": "True"}),
+    "numbers in a list of texts": ("pools.a100mig.zones=[1, 02]", "zones", ("1", "02")),
+    "numbers in a mapping of texts": (
+        "pools.a100mig.tags={a: 1.10, b: yes, c: true}",
+        "tags",
+        {"a": "1.10", "b": "yes", "c": "true"},
+    ),
+    "a number in the defaults": ("defaults.kubernetesVersion=1.30", "kubernetesVersion", "1.30"),
+    "a number or a share": ("pools.a100mig.upgrade.maxSurge=1", "upgrade", {"maxSurge": 1, "maxUnavailable": None}),
+    "a number of native fields": ("pools.a100mig.eks.gpuCount=2", "eks", {"gpuCount": 2}),
     "a mapping": ("pools.a100mig.disk={sizeGiB: 9}", "disk", {"sizeGiB": 9, "type": None}),
 }
 
@@ -57,6 +69,17 @@ def test_set_value_when_asked_for_its_position_then_is_the_argument(tmp_path: Pa
 def test_set_value_when_wrong_then_the_message_names_the_argument(tmp_path: Path) -> None:
     (found,) = problems_of(tmp_path, FULL, sets=["pools[0].disk.sizeGiB=big"])
     assert found.render().startswith('--set pools[0].disk.sizeGiB: error[GPK120 type]: pools[0].disk.sizeGiB is "big"')
+
+
+def test_account_when_set_without_quotes_then_is_kept_as_written(tmp_path: Path) -> None:
+    loaded = load_text(tmp_path, spec_of(POOL), sets=["clusters.e.account=012345678901", "metadata.name=7"])
+    assert loaded.spec.clusters["e"].model_dump()["account"] == "012345678901"
+    assert loaded.spec.metadata.name == "7"
+
+
+def test_set_value_when_of_the_wrong_type_then_the_fix_is_an_argument(tmp_path: Path) -> None:
+    (found,) = problems_of(tmp_path, FULL, sets=['pools[0].disk.sizeGiB="9"'])
+    assert found.fix == "write --set pools[0].disk.sizeGiB=9 without quotes"
 
 
 def test_set_value_when_defaults_say_otherwise_then_wins(tmp_path: Path) -> None:
