@@ -72,8 +72,8 @@ def test_set_value_when_wrong_then_the_message_names_the_argument(tmp_path: Path
 
 
 def test_account_when_set_without_quotes_then_is_kept_as_written(tmp_path: Path) -> None:
-    loaded = load_text(tmp_path, spec_of(POOL), sets=["clusters.e.account=012345678901", "metadata.name=7"])
-    assert loaded.spec.clusters["e"].model_dump()["account"] == "012345678901"
+    loaded = load_text(tmp_path, spec_of(POOL), sets=["clusters.train-eks.account=012345678901", "metadata.name=7"])
+    assert loaded.spec.clusters["train-eks"].model_dump()["account"] == "012345678901"
     assert loaded.spec.metadata.name == "7"
 
 
