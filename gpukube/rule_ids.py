@@ -142,6 +142,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "eks-asg-tag": "GPK444",
     "eks-resource-tag": "GPK445",
     "eks-autoscaler-version": "GPK446",
+    "eks-block-only": "GPK447",
     # AKS: gpukube_aks.codes.
     "aks-name": "GPK501",
     "aks-name-length": "GPK502",
@@ -200,6 +201,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "aks-driver-mig": "GPK555",
     "aks-own-driver": "GPK556",
     "aks-ultra-zones": "GPK557",
+    "aks-spot-mark": "GPK558",
     # GKE: gpukube_gke.codes.
     "gke-name": "GPK601",
     "gke-zone": "GPK602",
@@ -249,6 +251,8 @@ RULE_IDS: Final[dict[str, str]] = {
     "gke-location": "GPK646",
     "gke-project": "GPK647",
     "gke-cluster": "GPK648",
+    "gke-reservation-only": "GPK649",
+    "gke-mig-coherent": "GPK650",
 }
 """Code -> number, by range."""
 

@@ -241,9 +241,13 @@ def _capacity(pool: Pool, provider: ProviderName) -> Capacity:
 
 
 def _reservation(reserved: Reserved | None, provider: ProviderName) -> Reservation | None:
-    """Take the one form that is written for a provider (spec.rules, reserved-choice, sees to that)."""
+    """Take the form that is written for a provider: one, or the two that go together (spec.rules, reserved-choice)."""
     form = getattr(reserved, provider, None)
-    for key, value in form.model_dump(by_alias=True, exclude_none=True).items() if form else ():
+    written = form.model_dump(by_alias=True, exclude_none=True) if form else {}
+    if written.keys() >= {"flexStart", "queued"}:
+        run = written["flexStart"].get("maxRunDuration") or written["queued"].get("maxRunDuration")
+        return Reservation("flexStartQueued", max_run_s=_seconds(run))
+    for key, value in written.items():
         if isinstance(value, str):
             return Reservation(key, value)
         return Reservation(key, max_run_s=_seconds(value.get("maxRunDuration")))

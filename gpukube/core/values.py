@@ -66,7 +66,13 @@ Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "con
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
 PoolState = Literal["ready", "busy", "failed", "deleting"]
 ReservationForm = Literal[
-    "capacityBlock", "capacityReservation", "capacityReservationGroup", "reservation", "flexStart", "queued"
+    "capacityBlock",
+    "capacityReservation",
+    "capacityReservationGroup",
+    "reservation",
+    "flexStart",
+    "queued",
+    "flexStartQueued",
 ]
 UpdateKind = Literal["in-place", "disruptive", "replace", "refused"]
 

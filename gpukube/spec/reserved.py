@@ -24,6 +24,7 @@ __all__ = [
     "DURATION",
     "RESERVATION",
     "RESERVED_FORMS",
+    "TOGETHER",
     "AksReserved",
     "EksReserved",
     "GkeReserved",
@@ -98,7 +99,7 @@ class WhenThere(SpecModel):
 
 
 class GkeReserved(SpecModel):
-    """Google capacity; exactly one form."""
+    """Google capacity; one form, or flexStart and queued together."""
 
     reservation: str | None = Field(
         default=None,
@@ -110,7 +111,11 @@ class GkeReserved(SpecModel):
         default=None, description="Flex-start: nodes start when capacity is found. Needs autoscaling."
     )
     queued: WhenThere | None = Field(
-        default=None, description="Queued provisioning (DWS): all nodes of a ProvisioningRequest come at once."
+        default=None,
+        description=(
+            "Queued provisioning (DWS): all nodes of a ProvisioningRequest come at once. Together with flexStart, as "
+            "Google's guide has it, it is flex-start with queued provisioning."
+        ),
     )
 
 
@@ -132,3 +137,7 @@ RESERVED_FORMS: Final[Mapping[ProviderName, tuple[str, ...]]] = {
     "gke": _forms(GkeReserved),
 }
 """Provider -> the forms to choose from, as a spec writes them."""
+
+TOGETHER: Final = ("flexStart", "queued")
+"""The two forms that may be written together: flex-start with queued provisioning (docs:
+kubernetes-engine/how-to/provisioningrequest, whose gcloud command has both flags)."""

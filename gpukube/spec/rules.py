@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.errors import Diagnostic
 from gpukube.spec.label_rules import check_labels, check_taints
-from gpukube.spec.reserved import RESERVED_FORMS
+from gpukube.spec.reserved import RESERVED_FORMS, TOGETHER
 from gpukube.spec.subject import Subject
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted
 
@@ -113,8 +113,15 @@ def _check_reserved(s: Subject) -> Iterator[Diagnostic]:
         if not forms:
             message = f"does not say where {provider} takes the machines from"
             yield s.say("reserved-choice", path, message, f"add one of {known}")
-        elif len(forms) > 1:
+        elif len(forms) > 1 and tuple(forms) != TOGETHER:
             yield s.say("reserved-choice", path, f"has {' and '.join(forms)}", f"keep one of {known}")
+    gke = reserved.gke if reserved else None
+    if gke and gke.flex_start and gke.queued:
+        runs = {form.max_run_duration for form in (gke.flex_start, gke.queued)} - {None}
+        if len(runs) > 1:
+            path = "capacity.reserved.gke.queued.maxRunDuration"
+            message = f"is {gke.queued.max_run_duration}, and that of flexStart is {gke.flex_start.max_run_duration}"
+            yield s.say("reserved-choice", path, message, "write it once: the pool has one duration")
 
 
 def _forms_of(reserved: Reserved | None, provider: ProviderName) -> list[str]:

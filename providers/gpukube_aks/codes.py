@@ -54,6 +54,7 @@ CODES: Final[dict[str, str]] = {
     "aks-reservation-excludes": "Reserved machines exclude another feature of the pool.",
     "aks-placement-zones": "Placement groups and dedicated hosts are in one zone only.",
     "aks-ultra-zones": "Ultra Disks are in zones, and the pool names none.",
+    "aks-spot-mark": "A Spot pool writes the label or the taint that AKS puts on its nodes itself.",
     "aks-placement": "A proximity placement group leaves fewer machines to choose from.",
     "aks-deallocate-disk": "Machines with ephemeral disks are not deallocated.",
     "aks-deallocate": "The GPU Operator does not survive many stops of a machine.",

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
+from gpukube_aks.translate import SPOT_KEY, SPOT_TAINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,10 +44,12 @@ _TAG_DOCS: Final = "docs: azure-resource-manager/management/tag-resources"
 
 def check_labels(target: Target) -> Iterator[Diagnostic]:
     """Find labels that AKS refuses, or overwrites with its own."""
-    for key in target.labels:
+    for key, value in target.labels.items():
         where = _at(target, "labels", key)
         prefix, _, name = key.rpartition("/")
-        if reason := _label_reason(key, prefix):
+        if target.capacity.type == "spot" and (key, value) == (SPOT_KEY, SPOT_TAINT.value):
+            yield _own_mark(where, f'the label "{key}"')
+        elif reason := _label_reason(key, prefix):
             fix = f"choose a prefix of your own, such as example.com/{name}"
             yield Diagnostic("aks-label", where, f'AKS refuses the label "{key}"', fix=fix, why=reason)
         elif key in _LEGACY_LABELS:
@@ -58,6 +61,18 @@ def check_labels(target: Target) -> Iterator[Diagnostic]:
                 why="it is an old name of a label of AKS (learn.microsoft.com/azure/aks/use-labels)",
                 severity="warning",
             )
+
+
+def _own_mark(where: Where, what: str) -> Diagnostic:
+    """Warn of the label or the taint of Spot nodes: examples of azurerm write them, and they change nothing."""
+    return Diagnostic(
+        "aks-spot-mark",
+        where,
+        f"AKS adds {what} to Spot nodes itself",
+        fix="leave it out; gpukube does not send it",
+        why="docs: aks/spot-node-pool",
+        severity="warning",
+    )
 
 
 def _label_reason(key: str, prefix: str) -> str:
@@ -91,7 +106,9 @@ def check_taints(target: Target) -> Iterator[Diagnostic]:
                 fix='add one, such as value: "true"',
                 why="az and the cluster autoscaler take key=value:Effect only",
             )
-        if _within(taint.key.rpartition("/")[0], SYSTEM_PREFIX):
+        if target.capacity.type == "spot" and taint == SPOT_TAINT:
+            yield _own_mark(where, f'the taint "{taint.key}"')
+        elif _within(taint.key.rpartition("/")[0], SYSTEM_PREFIX):
             says = f'AKS refuses the taint "{taint.key}"'
             why = "kubernetes.azure.com/ is kept for the taints of AKS; a Spot pool gets its own by itself"
             fix = "take it away, or choose a prefix of your own, such as example.com/NAME"

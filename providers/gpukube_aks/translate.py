@@ -12,6 +12,7 @@ other values cannot carry what gpukube promises.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
@@ -49,6 +50,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     Source:
         If-None-Match takes `*` and answers 412 where the pool exists (docs: aks/use-etags).
     """
+    target = _without_spot_marks(target)
     labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     params = {**pool_path(target.cluster, target.name), "body": _body(target, labels), "match_condition": "if-missing"}
@@ -61,6 +63,14 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         effective_taints=(*target.taints, *((SPOT_TAINT,) if target.capacity.type == "spot" else ())),
         create=Request("aks", CREATE, params),
     )
+
+
+def _without_spot_marks(target: Target) -> Target:
+    """Leave the label and the taint of Spot nodes to AKS, where a spec writes them too."""
+    if target.capacity.type != "spot":
+        return target
+    labels = {key: value for key, value in target.labels.items() if key != SPOT_KEY}
+    return replace(target, labels=labels, taints=tuple(taint for taint in target.taints if taint != SPOT_TAINT))
 
 
 def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:

@@ -23,6 +23,7 @@ __all__ = ["CAPACITY_CHECKS"]
 _BLOCK_FAMILIES: Final = frozenset({"p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "p6e-gb200"})
 """Families with GPUs that are sold as Capacity Blocks (EC2 DescribeInstanceTypes SupportedUsageClasses; UltraServers of
 p6e-gb200 are sold no other way)."""
+_ULTRASERVERS: Final = "p6e-"
 _LARGEST_BLOCK: Final = 64  # botocore ec2/2016-11-15 DescribeCapacityBlockOfferingsRequest
 _SCARCE: Final = 8
 """GPUs of a machine from which on a second one is seldom free."""
@@ -40,6 +41,21 @@ def _spot(target: Target) -> Iterator[Diagnostic]:
             why="a node group buys Spot machines at the price of the day; its launch template must not ask for them "
             "(docs: eks/launch-templates)",
         )
+
+
+def _block_only(target: Target) -> Iterator[Diagnostic]:
+    """UltraServers: a Capacity Block has a reservation id too, so another reservation may yet be one."""
+    if not family_of(target.machine.name).startswith(_ULTRASERVERS) or is_block(target.capacity):
+        return
+    reserved = target.capacity.type == "reserved"
+    yield Diagnostic(
+        "eks-block-only",
+        target.locator.at("capacity.reserved.eks" if reserved else "capacity.type"),
+        f"AWS sells {target.machine.name} in Capacity Blocks of UltraServers only",
+        fix="write capacity: {type: reserved, reserved: {eks: {capacityBlock: cr-...}}}",
+        why="docs: AWSEC2 UserGuide, capacity-blocks-how",
+        severity="warning" if reserved else "error",
+    )
 
 
 def _scarce_spot(target: Target) -> Iterator[Diagnostic]:
@@ -132,6 +148,7 @@ def _unavailable(target: Target) -> Iterator[Diagnostic]:
 
 CAPACITY_CHECKS: Final[tuple[Callable[[Target], Iterator[Diagnostic]], ...]] = (
     _spot,
+    _block_only,
     _scarce_spot,
     _reserved_zones,
     _block,

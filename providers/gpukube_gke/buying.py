@@ -22,6 +22,8 @@ __all__ = [
     "LONGEST_RUN_S",
     "RESERVATION_KEY",
     "buying_fields",
+    "is_flex_start",
+    "is_queued",
     "is_short_lived",
     "observe_buying",
     "reservation_form",
@@ -34,20 +36,31 @@ RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
 LONGEST_RUN_S: Final = 7 * 86400
 """Seven days; what Google gives where nothing is asked for too (docs: kubernetes-engine/concepts/dws)."""
 
-_SHORT_LIVED: Final = ("flexStart", "queued")
+_FLEX: Final = ("flexStart", "flexStartQueued")
+_QUEUED: Final = ("queued", "flexStartQueued")
 _FORM: Final = "capacity.reserved.gke"
 _RUN: Final = "capacity.reserved.gke.maxRunDuration"
 
 
 def reservation_form(target: Target) -> str:
-    """Name the form of reserved capacity: "reservation", "flexStart", "queued"; "" for other capacity."""
+    """Name the form of reserved capacity: "reservation", "flexStart", "queued", "flexStartQueued"; "" for others."""
     found = target.capacity.reservation
     return found.form if found and target.capacity.type == "reserved" else ""
 
 
 def is_short_lived(target: Target) -> bool:
     """Say whether the machines come when Google has them, and go after a time."""
-    return reservation_form(target) in _SHORT_LIVED
+    return is_flex_start(target) or is_queued(target)
+
+
+def is_flex_start(target: Target) -> bool:
+    """Whether the machines are bought by flex-start, queued or not."""
+    return reservation_form(target) in _FLEX
+
+
+def is_queued(target: Target) -> bool:
+    """Whether the nodes come for a ProvisioningRequest only."""
+    return reservation_form(target) in _QUEUED
 
 
 def translate_buying(target: Target) -> dict[str, object]:
@@ -64,9 +77,10 @@ def translate_buying(target: Target) -> dict[str, object]:
     config: dict[str, object] = {"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}
     if found.max_run_s is not None:
         config["maxRunDuration"] = f"{found.max_run_s}s"
-    if form == "queued":
-        return {"config": config, "queuedProvisioning": {"enabled": True}}
-    return {"config": config | {"flexStart": True}}
+    return {
+        "config": config | ({"flexStart": True} if is_flex_start(target) else {}),
+        **({"queuedProvisioning": {"enabled": True}} if is_queued(target) else {}),
+    }
 
 
 def buying_fields(target: Target) -> dict[str, object]:
@@ -89,7 +103,7 @@ def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> 
     """
     affinity = _mapping(config.get("reservationAffinity"))
     if _mapping(pool.get("queuedProvisioning")).get("enabled"):
-        return _short_lived("queued", config)
+        return _short_lived("flexStartQueued" if config.get("flexStart") else "queued", config)
     if config.get("flexStart"):
         return _short_lived("flexStart", config)
     if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION":

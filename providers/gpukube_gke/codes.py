@@ -52,6 +52,8 @@ CODES: Final[dict[str, str]] = {
     "gke-name-automatic": "The pool's name is like those of node auto-provisioning.",
     "gke-project": "The cluster's project is no project id.",
     "gke-cluster": "No GKE cluster can have this name.",
+    "gke-reservation-only": "The machine type is sold to reservations only.",
+    "gke-mig-coherent": "GKE starts the machine in a mode in which its GPUs cannot be cut.",
     "gke-location": "The cluster's location is no region and no zone.",
     "gke-native-conflict": "A native field does not go with another, or with the rest of the pool.",
     "gke-native-managed": "A native field is one that gpukube sets from the spec.",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.errors import Diagnostic
-from gpukube_gke.buying import AFFINITY, is_short_lived, reservation_form
+from gpukube_gke.buying import AFFINITY, is_flex_start, is_queued, is_short_lived, reservation_form
 from gpukube_gke.local_ssd import explain_local_ssd
 from gpukube_gke.native import flatten_native
 from gpukube_gke.translate import runs_own_plugin
@@ -84,7 +84,7 @@ _TABLE: Final = (
     ),
     _Clash(
         "management.autoRepair",
-        lambda target, fields: fields["management.autoRepair"] is True and reservation_form(target) == "flexStart",
+        lambda target, fields: fields["management.autoRepair"] is True and is_flex_start(target),
         "is true, and flex-start nodes are not repaired",
         "take it away",
         _TOOLKIT,
@@ -137,16 +137,14 @@ _TABLE: Final = (
     ),
     _Clash(
         _COMPACT,
-        lambda target, _: reservation_form(target) == "queued",
+        lambda target, _: is_queued(target),
         "is COMPACT, which does not go with queued provisioning",
         "take it away",
         "GoogleCloudPlatform/cluster-toolkit#3582",
     ),
     _Clash(
         _COMPACT,
-        lambda target, _: (
-            reservation_form(target) == "flexStart" and not target.machine.name.startswith(("a3-ultragpu-", "a4-"))
-        ),
+        lambda target, _: is_flex_start(target) and not target.machine.name.startswith(("a3-ultragpu-", "a4-")),
         "is COMPACT, which flex-start has on a3-ultragpu and a4 only",
         "take it away",
         "GoogleCloudPlatform/cluster-toolkit#5737",

@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
-from gpukube_gke.buying import LONGEST_RUN_S, is_short_lived, reservation_form
+from gpukube_gke.buying import LONGEST_RUN_S, is_flex_start, is_queued, is_short_lived, reservation_form
 from gpukube_gke.places import is_zone
 
 if TYPE_CHECKING:
@@ -27,17 +27,21 @@ __all__ = ["check_reserved"]
 
 _FLEX: Final = "capacity.reserved.gke.flexStart"
 _QUEUED: Final = "capacity.reserved.gke.queued"
+_BY_DWS: Final = ("flexStart", "queued", "flexStartQueued")
 _WITHOUT_DWS: Final = "a3-edgegpu-"
+_RESERVED_ONLY: Final = re.compile(r"a4x-.*")
+"""Machines of the reservation-bound provisioning model: Google sells them no other way (docs:
+ai-hypercomputer/docs/create/gke-ai-hypercompute; ai-hypercomputer/docs/create/create-mig-with-a4x)."""
 _SELDOM_SOLD: Final[tuple[tuple[str, frozenset[str], str, str], ...]] = (
     (
         r"a3-highgpu-[124]g(-nolssd)?",
-        frozenset({"spot", "flexStart", "queued"}),
+        frozenset({"spot", *_BY_DWS}),
         "is sold as Spot and by flex-start only",
         "write capacity.type: spot, or reserved with flexStart, or take a3-highgpu-8g",
     ),
     (
-        r"(a3-ultragpu|a4|a4x)-.*",
-        frozenset({"spot", "reservation", "flexStart", "queued"}),
+        r"(a3-ultragpu|a4)-.*",
+        frozenset({"spot", "reservation", *_BY_DWS}),
         "is not sold on demand",
         "write capacity.type: reserved with a reservation or flexStart, or spot",
     ),
@@ -51,8 +55,8 @@ def check_reserved(target: Target) -> Iterator[Diagnostic]:
     if form == "reservation":
         yield from _reservation(target)
     if is_short_lived(target):
-        yield from _short_lived(target, _QUEUED if form == "queued" else _FLEX)
-    if form == "flexStart" and not target.nodes.autoscaled:
+        yield from _short_lived(target, _FLEX if is_flex_start(target) else _QUEUED)
+    if is_flex_start(target) and not target.nodes.autoscaled:
         yield Diagnostic(
             "gke-flex-start",
             target.locator.at("nodes"),
@@ -60,7 +64,7 @@ def check_reserved(target: Target) -> Iterator[Diagnostic]:
             fix="write nodes: {autoscaling: {min: 0, max: N}}",
             why="machines come when there is capacity, not when the pool is made",
         )
-    if form == "queued" and not (target.nodes.autoscaled and target.nodes.count == target.nodes.minimum == 0):
+    elif is_queued(target) and not (target.nodes.autoscaled and target.nodes.count == target.nodes.minimum == 0):
         yield Diagnostic(
             "gke-queued",
             target.locator.at("nodes"),
@@ -108,6 +112,14 @@ def _days(seconds: int) -> str:
 
 
 def _on_demand(target: Target, form: str) -> Iterator[Diagnostic]:
+    if _RESERVED_ONLY.fullmatch(target.machine.name) and form != "reservation":
+        yield Diagnostic(
+            "gke-reservation-only",
+            target.locator.at("capacity.type"),
+            f"{target.machine.name} comes from a reservation only: not on demand, as Spot or by flex-start",
+            fix="write capacity: {type: reserved, reserved: {gke: {reservation: NAME}}}",
+            why="other provisioning models are not supported (docs: ai-hypercomputer/docs/create/gke-ai-hypercompute)",
+        )
     for pattern, ways, says, fix in _SELDOM_SOLD:
         if re.fullmatch(pattern, target.machine.name) and (form or target.capacity.type) not in ways:
             yield Diagnostic(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_shared"]
 
+_COHERENT: Final = "a4x-highgpu-"
 _MOST_CLIENTS: Final = 48  # 2 to 48 (GKE cluster autoscaler, GetMaxGpuSharedClients)
 _FIELDS: Final = {"time-slicing": "sharing.timeSlicing", "mps": "sharing.mps"}
 
@@ -55,6 +56,16 @@ def _mig(target: Target, cut: MigCut) -> Iterator[Diagnostic]:
             target.locator.at("sharing.mig.strategy"),
             f"GKE shows MIG instances as nvidia.com/gpu, never as nvidia.com/mig-{cut.profile}",
             fix="write strategy: single",
+        )
+    if target.machine.name.startswith(_COHERENT):
+        yield Diagnostic(
+            "gke-mig-coherent",
+            target.locator.at("sharing.mig"),
+            f"GKE starts {target.machine.name} with coherent driver memory (CDMM), in which GPUs are not cut",
+            fix="take sharing.mig away, or choose another machine",
+            why="docs: ai-hypercomputer/docs/create/gke-ai-hypercompute; Google's device plugin knows sizes of this "
+            "GPU all the same (GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/mig)",
+            severity="warning",
         )
     known = PARTITIONS.get(target.machine.accelerator, {})
     if cut.profile not in known:

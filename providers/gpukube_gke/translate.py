@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
-from gpukube_gke.buying import buying_fields, is_short_lived, translate_buying
+from gpukube_gke.buying import buying_fields, is_queued, is_short_lived, translate_buying
 from gpukube_gke.counts import autoscaling_bounds, initial_per_zone
 from gpukube_gke.native import flatten_native, merge_native
 from gpukube_gke.places import cluster_name, is_zone, pool_name
@@ -147,10 +147,9 @@ def own_taints(target: Target) -> tuple[Taint, ...]:
 
 def _added_taints(target: Target) -> tuple[Taint, ...]:
     """Taints that GKE puts on the nodes for what they are, the GPU taint aside."""
-    form = target.capacity.reservation.form if target.capacity.reservation else ""
     return (
         *((ARM_TAINT,) if target.machine.arch == "arm64" else ()),
-        *((QUEUED_TAINT,) if form == "queued" else ()),
+        *((QUEUED_TAINT,) if is_queued(target) else ()),
     )
 
 

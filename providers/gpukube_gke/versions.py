@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic, SpecError
-from gpukube_gke.buying import reservation_form
+from gpukube_gke.buying import is_flex_start, is_queued
 from gpukube_gke.native import flatten_native
 
 if TYPE_CHECKING:
@@ -66,13 +66,13 @@ _FLOORS: Final = (
     _Floor("a choice of the driver", lambda target: bool(target.driver_version), ("1.27.2-gke.1200",), _GPUS),
     _Floor(
         "flex-start",
-        lambda target: reservation_form(target) == "flexStart",
+        is_flex_start,
         ("1.32.2-gke.1652000",),
         "docs: kubernetes-engine/concepts/dws",
     ),
     _Floor(
         "queued provisioning",
-        lambda target: reservation_form(target) == "queued",
+        is_queued,
         ("1.28.3-gke.1098000",),
         "docs: kubernetes-engine/how-to/provisioningrequest",
     ),

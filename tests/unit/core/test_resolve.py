@@ -27,6 +27,10 @@ RESERVED: dict[str, tuple[str, Reservation]] = {
     "reservation": ("gke: {reservation: a100}", Reservation("reservation", "a100")),
     "flex-start": ("gke: {flexStart: {maxRunDuration: 7d}}", Reservation("flexStart", max_run_s=604_800)),
     "queued": ("gke: {queued: {maxRunDuration: 90m}}", Reservation("queued", max_run_s=5_400)),
+    "flex-start with queued provisioning": (
+        "gke: {flexStart: {}, queued: {maxRunDuration: 90m}}",
+        Reservation("flexStartQueued", max_run_s=5_400),
+    ),
     "queued without limit": ("gke: {queued: {}}", Reservation("queued")),
     "seconds": ("gke: {queued: {maxRunDuration: 30s}}", Reservation("queued", max_run_s=30)),
     "hours": ("gke: {queued: {maxRunDuration: 2h}}", Reservation("queued", max_run_s=7_200)),

@@ -599,6 +599,18 @@ BROKEN = (
         changes={"taints": (GPU_TAINT, Taint("kubernetes.azure.com/x", "y", "NoSchedule"))},
     ),
     Case(
+        "mark of Spot nodes",
+        "aks-spot-mark",
+        "taints[0]",
+        "itself",
+        severity="warning",
+        changes={
+            "capacity": Capacity("spot"),
+            "nodes": FROM_ONE,
+            "taints": (GPU_TAINT, Taint("kubernetes.azure.com/scalesetpriority", "spot", "NoSchedule")),
+        },
+    ),
+    Case(
         "taint without value",
         "aks-taint-value",
         "taints[0]",

@@ -140,7 +140,12 @@ def test_check_when_nothing_is_wrong_finds_nothing(name: str) -> None:
 BROKEN: dict[str, tuple[str, str, str, dict[str, object]]] = {
     "a name of 64 characters": ("eks-name", "names.eks", "g4dn.xlarge", {"name": "a" * 64}),
     "the region as zone": ("eks-zone", "zones[0]", "g4dn.xlarge", {"zones": ("us-east-1",)}),
-    "GB200 on Bottlerocket": ("eks-image-machine", "image", "p6e-gb200.36xlarge", {"image": "bottlerocket"}),
+    "GB200 on Bottlerocket": (
+        "eks-image-machine",
+        "image",
+        "p6e-gb200.36xlarge",
+        {"image": "bottlerocket", "capacity": BLOCK, "nodes": FROM_ZERO},
+    ),
     "a disk of 19 GiB": ("eks-disk-size", "disk.sizeGiB", "g4dn.xlarge", {"disk": Disk(19, None)}),
     "MIG on Bottlerocket, RTX PRO": (
         "eks-bottlerocket-mig",

@@ -15,7 +15,7 @@ from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Taint, Upgra
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_gke.observe import observe_pool
-from tests.unit.gpukube_gke.targets import desire, gke_target
+from tests.unit.gpukube_gke.targets import desire, gke_target, reserved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -313,6 +313,7 @@ NATIVE_EDITS: tuple[Edit, ...] = (
         "in-place",
         "NONE",
         machine=require_machine("gke", "a4x-highgpu-4g"),
+        capacity=reserved("reservation", "ours"),
     ),
     native_edit("networkConfig.enablePrivateNodes", "disruptive", ON),
     native_edit("config.workloadMetadataConfig.mode", "disruptive", "GKE_METADATA"),

@@ -90,6 +90,9 @@ TARGETS: dict[str, Target] = {
     "flex-start for as long as can be": gke_target(
         cluster=ZONAL, nodes=FROM_ZERO, capacity=reserved("flexStart", run_s=604800)
     ),
+    "flex-start with queued provisioning": gke_target(
+        cluster=ZONAL, nodes=FROM_ZERO, capacity=reserved("flexStartQueued", run_s=86400)
+    ),
     "queued": gke_target(cluster=ZONAL, nodes=FROM_ZERO, capacity=reserved("queued", run_s=86400)),
     "no surge": gke_target(cluster=ZONAL, upgrade=Upgrade("0", "1")),
     "pods": gke_target(cluster=ZONAL, max_pods=32),

@@ -48,6 +48,7 @@ GOOD = {
     "flex-start from one": flex(nodes=Nodes(1, 1, 4, autoscaled=True)),
     "flex-start for a week": flex(capacity=reserved("flexStart", run_s=604800)),
     "queued": flex(capacity=reserved("queued")),
+    "flex-start, queued": flex(capacity=reserved("flexStartQueued")),
     "H200 of a reservation": gke_target("a3-ultragpu-8g", zones=(A,), capacity=OURS, upgrade=NO_SURGE),
     "B200 by flex-start": flex("a4-highgpu-8g"),
     "one H100 as Spot": gke_target("a3-highgpu-1g", capacity=Capacity("spot")),
@@ -111,7 +112,7 @@ BAD = {
         ("gke-on-demand", "capacity.type", "warning"),
     ),
     "H200 on demand": (gke_target("a3-ultragpu-8g"), ("gke-on-demand", "capacity.type", "warning")),
-    "GB200 on demand": (gke_target("a4x-highgpu-4g"), ("gke-on-demand", "capacity.type", "warning")),
+    "GB200 on demand": (gke_target("a4x-highgpu-4g"), ("gke-reservation-only", "capacity.type", "error")),
     "a share of nodes": (
         gke_target(upgrade=Upgrade("33%", None)), ("gke-upgrade-share", "upgrade.maxSurge", "error"),
     ),
@@ -289,7 +290,7 @@ LIVE = {"config": {}, "locations": [A]}
             {"queuedProvisioning": {"enabled": True}, "config": {"flexStart": True, "maxRunDuration": "600s"}},
             {
                 "capacity.type": "reserved",
-                "capacity.reserved.gke": "queued",
+                "capacity.reserved.gke": "flexStartQueued",
                 "capacity.reserved.gke.maxRunDuration": "600s",
             },
         ),

@@ -182,7 +182,10 @@ def test_taints_when_created_are_sent_without_that_of_gke() -> None:
 
 
 def test_taints_when_the_machine_is_arm_include_that_of_the_architecture() -> None:
-    assert desire(gke_target("a4x-highgpu-4g")).effective_taints == (GPU_TAINT, ARM_TAINT)
+    assert desire(gke_target("a4x-highgpu-4g", capacity=reserved("reservation", "ours"))).effective_taints == (
+        GPU_TAINT,
+        ARM_TAINT,
+    )
 
 
 @pytest.mark.parametrize(
@@ -291,6 +294,18 @@ ASKED: dict[str, tuple[Target, dict[str, object]]] = {
             "queuedProvisioning": {"enabled": True},
             "config.flexStart": None,
             "config.maxRunDuration": None,
+            "config.reservationAffinity": NOT_RESERVED,
+            "management": {"autoRepair": False, "autoUpgrade": True},
+            "autoscaling": {**AUTOSCALING, "locationPolicy": "ANY"},
+            "upgradeSettings": None,
+        },
+    ),
+    "flex-start with queued provisioning": (
+        gke_target(nodes=FROM_ZERO, capacity=reserved("flexStartQueued", run_s=3600)),
+        {
+            "queuedProvisioning": {"enabled": True},
+            "config.flexStart": True,
+            "config.maxRunDuration": "3600s",
             "config.reservationAffinity": NOT_RESERVED,
             "management": {"autoRepair": False, "autoUpgrade": True},
             "autoscaling": {**AUTOSCALING, "locationPolicy": "ANY"},

@@ -74,7 +74,9 @@ TARGETS = {
     ),
     "no nodes": gke_target(nodes=Nodes(0, 0, 0, autoscaled=False)),
     "another plugin": gke_target(plugin_owner="none"),
-    "arm64": gke_target("a4x-highgpu-4g"),
+    "arm64": gke_target(
+        "a4x-highgpu-4g", zones=(A,), capacity=reserved("reservation", "ours"), upgrade=Upgrade("0", "1")
+    ),
     "Ubuntu": gke_target(image="UBUNTU_CONTAINERD"),
     "native": gke_target(
         native={
@@ -89,6 +91,7 @@ TARGETS = {
     "reservation": gke_target(zones=(A,), capacity=reserved("reservation", "ours"), upgrade=Upgrade("0", "1")),
     "flex-start": gke_target(nodes=FROM_ZERO, capacity=reserved("flexStart", run_s=3600)),
     "queued": gke_target(nodes=FROM_ZERO, capacity=reserved("queued")),
+    "flex-start, queued": gke_target(nodes=FROM_ZERO, capacity=reserved("flexStartQueued", run_s=3600)),
     "minor version, pods, driver": gke_target(kubernetes_version="1.33", max_pods=32, driver_version="latest"),
     "the cluster's minor version": gke_target(kubernetes_version="1.34"),
 }
