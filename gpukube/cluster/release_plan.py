@@ -228,14 +228,19 @@ def _after(leaves: tuple[Leaving, ...], plan: ReleasePlan, seen: Sighting) -> Re
 
 
 def _only_retired(seen: Sighting, around: Surroundings, kind: ReleaseKind) -> ReleasePlan:
-    """Take entries out of a release that serves no pool of this spec, and leave the rest of it to its owners."""
+    """Take entries out of a release that serves no pool of this spec, and leave the rest of it to its owners.
+
+    One whose last change was cut off is changed again even without an entry to drop: the record of that change has its
+    values already, and its objects may be those of before.
+    """
     live = seen.release_of(kind)
     dropped = unneeded_entries(around, kind.entries)
     values = copy.deepcopy(dict(around.live))
     put(values, kind.entries, {key: entry for key, entry in tree(values, *kind.entries).items() if key not in dropped})
+    cut_off = f"its last change ended as {live.status}" if live and live.pending else ""
     return ReleasePlan(
-        "upgrade" if dropped else "none",
-        _dropping(sorted(dropped)) or "no pool of this spec changes it",
+        "upgrade" if dropped or cut_off else "none",
+        "; ".join(filter(None, (_dropping(sorted(dropped)), cut_off))) or "no pool of this spec changes it",
         values if dropped else around.live,
         around.live,
         value_changes(around.live, values) if dropped else (),

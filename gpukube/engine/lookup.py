@@ -16,9 +16,15 @@ __all__ = ["absent_pools", "declared_as", "find_pools", "is_named", "no_such_poo
 
 
 def find_pools(
-    plans: Sequence[ClusterPlan], owners: Sequence[str], names: Sequence[str]
+    plans: Sequence[ClusterPlan], owners: Sequence[str], names: Sequence[str], *, may_be_gone: bool = False
 ) -> Mapping[str, tuple[Observed, ...]]:
     """Find the live pools with these names, in the spec or in the cloud, that carry the mark of these owners.
+
+    Args:
+        plans: All clusters.
+        owners: Whose pools may be touched.
+        names: Of pools.
+        may_be_gone: Whether a name that nobody knows is left out, and not an error.
 
     Returns:
         By cluster key.
@@ -40,7 +46,7 @@ def find_pools(
             _require_ours(plan.cluster, pool, owners)
     for name in names:
         live = any(is_named(name, key, pool) for key, pools in found.items() for pool in pools)
-        if not live and not any(declared_as(plan, name) for plan in plans):
+        if not live and not may_be_gone and not any(declared_as(plan, name) for plan in plans):
             raise no_such_pool(name, plans)
     return found
 

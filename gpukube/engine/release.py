@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.api_types import ApiType
 from gpukube.cluster.helm import choose_engine
+from gpukube.cluster.jsontree import tree
 from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.release import release_history
@@ -30,7 +31,15 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["STOPPED_TIDYING", "ensure_release", "pin_chart", "restore_entry", "retire_entries"]
+__all__ = [
+    "STOPPED_TIDYING",
+    "cut_off",
+    "ensure_release",
+    "entries_left",
+    "pin_chart",
+    "restore_entry",
+    "retire_entries",
+]
 
 STOPPED_TIDYING = "release: stopped before entries that nothing names any more were dropped; run it again"
 
@@ -118,16 +127,15 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
         left: Entries of pools that were gone before, which a run that was killed may have left.
 
     Returns:
-        One line for the summary; "" when there was nothing to drop.
+        One line for the summary; "" when there was nothing to drop or to finish.
 
     Raises:
         As ensure_release.
     """
     if plan.release is None:
         return ""
-    entries = (plan.seen.entries_of(plan.release.kind) if plan.seen else None) or {}
-    freed = _freed_entries(plan) | {entry for entry in left if entry in entries}
-    if not freed:
+    freed = _freed_entries(plan) | set(entries_left(plan, left))
+    if not freed and not cut_off(plan):
         return ""
     key = plan.cluster.key
     end = run.clock.now() + run.pace.settle_s
@@ -141,6 +149,22 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
         run.clock.wait(run.pace.poll_s)
     release = plan_release(plan.desired, seen, live_pools=live, retire=True, chart_version=run.chart_version)
     return ensure_release(replace(plan, release=release), session, run)
+
+
+def entries_left(plan: ClusterPlan, entries: Collection[str]) -> frozenset[str]:
+    """List those of some entries that the release still has: in its record or in the cluster, one is changed first."""
+    if plan.seen is None or plan.release is None:
+        return frozenset()
+    kind = plan.release.kind
+    live = plan.seen.release_of(kind)
+    recorded = tree(live.values, *kind.entries) if live else {}
+    return frozenset(entries) & {*recorded, *(plan.seen.entries_of(kind) or {})}
+
+
+def cut_off(plan: ClusterPlan) -> bool:
+    """Whether the last change of the release has not ended: the run that made it was killed, or is still at it."""
+    live = plan.seen.release_of(plan.release.kind) if plan.seen and plan.release else None
+    return live is not None and live.pending
 
 
 def restore_entry(plan: ClusterPlan, pool: PoolPlan, session: Session, run: Run) -> None:

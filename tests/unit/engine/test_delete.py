@@ -17,6 +17,7 @@ from tests.unit.cluster.builders import SINGLE, desire, installed
 from tests.unit.engine.stage import RESUME, Stage
 
 if TYPE_CHECKING:
+    from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired
     from gpukube.engine.report import PoolReport
 
@@ -71,20 +72,50 @@ def test_delete_when_it_is_gone_already_then_content(stage: Stage) -> None:
     assert stage.sent() == []
 
 
-@pytest.mark.parametrize(("live", "said"), [([CUT], "not tidied, the next apply does it: it is away"), ([], "")])
-def test_delete_when_it_is_gone_and_a_killed_run_left_its_entry_then_that_is_dropped(
-    stage: Stage, live: list[Desired], said: str
-) -> None:
-    delete(stage)
+def half_done(live: list[Desired], status: str) -> Sighting:
+    """A cluster whose release was left like that."""
     seen = installed(live)
+    return replace(seen, history=(*seen.history[:-1], replace(seen.history[-1], status=status)))
+
+
+NOT_TIDIED = "not tidied, the same delete or the next apply does it: it is away"
+LEFT: dict[str, tuple[Sighting, str, str]] = {
+    "its entry": (installed([CUT]), "failed", NOT_TIDIED),
+    "its entry in the record alone": (replace(installed([CUT]), config_map={}), "failed", NOT_TIDIED),
+    "a change that was cut off": (half_done([], "pending-upgrade"), "failed", NOT_TIDIED),
+    "nothing": (installed([]), "unchanged", ""),
+}
+
+
+@pytest.mark.parametrize("what", LEFT)
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "by address"])
+def test_delete_when_it_is_gone_and_a_killed_run_left_something_then_not_unchanged(
+    stage: Stage, what: str, *, declared: bool
+) -> None:
+    seen, outcome, said = LEFT[what]
+    delete(stage)
     stage.seen_at = lambda _now: ClusterError("it is away", fix="wait")  # shows that it is looked for
     session = stage.open_session()
-    plan = replace(stage.plan(), seen=seen, release=plan_release((), seen))
+    stage.pools = [CUT] if declared else []
+    plan = replace(stage.plan(), seen=seen, release=plan_release((), seen, retire=True))
+    if what == "nothing" and not declared:
+        with pytest.raises(SpecError):
+            plan_deletion([plan], {CLUSTER.key: session}, OWNERS, [CUT.target.pool])
+        return
     deletion = plan_deletion([plan], {CLUSTER.key: session}, OWNERS, [CUT.target.pool])
     (report,) = delete_pools(deletion, {CLUSTER.key: session}, stage.run)
-    assert [pool.outcome for pool in report.pools] == ["unchanged"]
+    assert [(pool.pool, pool.outcome) for pool in report.pools] == [(CUT.target.pool, outcome)]
     assert said in report.release
     assert bool(report.release) == bool(said)
+    assert bool(report.pools[0].resume) == (outcome == "failed")
+
+
+def test_delete_when_the_inside_is_not_known_then_said_that_entries_stay(stage: Stage) -> None:
+    plan = replace(stage.plan(), unknown="no answer")
+    deletion = plan_deletion([plan], {CLUSTER.key: stage.session}, OWNERS, [CUT.target.pool])
+    (report,) = delete_pools(deletion, {CLUSTER.key: stage.session}, stage.run)
+    assert [pool.outcome for pool in report.pools] == ["done"]
+    assert report.release == "release: not looked at, the same delete or the next apply drops entries: no answer"
 
 
 @pytest.mark.parametrize(
