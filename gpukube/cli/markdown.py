@@ -317,7 +317,7 @@ def _proof(name: str, proof: Proof) -> Iterator[str]:
         if probe["output"]:
             yield from _folded(f"{_html(name)}: nvidia-smi -L", _fenced_text(probe["output"]))
     if proof["nodes"]:
-        rows = [row for node in proof["nodes"] for row in _node_rows(node)]
+        rows = [row for node in proof["nodes"] for row in _node_rows(node, due=proof["status"] != "unmanaged")]
         yield from _folded(f"{_html(name)}: nodes", _table(_NODE_TITLES, rows))
 
 
@@ -325,12 +325,12 @@ _NODE_TITLES: Final = ("", "Node", "What", "Promised", "Seen")
 _PROBES: Final = {"passed": "✅", "failed": "❌", "skipped": "⏸️"}
 
 
-def _node_rows(node: NodeProof) -> Iterator[tuple[str, ...]]:
+def _node_rows(node: NodeProof, *, due: bool) -> Iterator[tuple[str, ...]]:
     name = code(node["node"], cell=True)
     for resource in sorted({*node["expected"], *node["allocatable"]}):
         wanted, shown = node["expected"].get(resource, 0), node["allocatable"].get(resource, 0)
-        sign = "✅" if wanted == shown else "❌"
-        yield (sign, name, code(resource, cell=True), str(wanted), str(shown))
+        sign = "✅" if wanted == shown or not due else "❌"
+        yield (sign, name, code(resource, cell=True), str(wanted) if due else "", str(shown))
     for check in node["checks"]:
         words = (check["expected"] or "absent", check["seen"] or "absent")
         yield ("✅" if check["holds"] else "✏️", name, prose(check["what"]), *(code(word, cell=True) for word in words))

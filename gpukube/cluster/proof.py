@@ -13,7 +13,21 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Nodes
 
-__all__ = ["Check", "Finding", "NodeProof", "PoolProof", "Probe", "ProbeStatus", "ProofStatus", "Step", "Weight"]
+__all__ = [
+    "NOT_MANAGED",
+    "Check",
+    "Finding",
+    "NodeProof",
+    "PoolProof",
+    "Probe",
+    "ProbeStatus",
+    "ProofStatus",
+    "Step",
+    "Weight",
+]
+
+NOT_MANAGED: Final = "not managed: no GPU is advertised until you install a plugin"
+"""What plans and reports have of a pool whose device plugin the spec leaves to others, until somebody's shows a GPU."""
 
 Step = Literal[
     "node",
@@ -32,7 +46,7 @@ Step = Literal[
 ]
 """What must hold, in this order, before a node shows the devices promised."""
 Weight = Literal["note", "waiting", "broken"]
-ProofStatus = Literal["proven", "waiting", "broken", "empty"]
+ProofStatus = Literal["proven", "waiting", "broken", "empty", "unmanaged"]
 ProbeStatus = Literal["passed", "failed", "skipped"]
 
 
@@ -117,7 +131,8 @@ class PoolProof:
 
     Attributes:
         cluster, pool: Which.
-        status: "empty" is a pool that may have no nodes, and has none, in a cluster that is ready for them.
+        status: "empty" is a pool that may have no nodes, and has none, in a cluster that is ready for them; "unmanaged"
+            one whose nodes are there and whose device plugin the spec leaves to others, so that no device is due.
         nodes: Numbers promised.
         nodes_seen: Nodes that carry the pool's marks.
         per_node: Each of them.

@@ -57,9 +57,10 @@ def prove_pool(desired: Desired, seen: Sighting) -> PoolProof:
     """
     nodes = nodes_of(desired, seen.nodes)
     wanted = desired.promise.nodes
+    promised = desired.promise.per_node if desired.managed else {}
     pool_findings = (*_cluster_findings(desired, seen, len(nodes)), *_number_findings(desired, len(nodes)))
     per_node = tuple(_prove_node(desired, node, seen) for node in nodes)
-    total: dict[str, int] = dict.fromkeys(desired.promise.per_node, 0)
+    total: dict[str, int] = dict.fromkeys(promised, 0)
     for proof in per_node:
         for name, count in proof.seen.items():
             total[name] = total.get(name, 0) + count
@@ -67,22 +68,24 @@ def prove_pool(desired: Desired, seen: Sighting) -> PoolProof:
     return PoolProof(
         cluster=desired.target.cluster.key,
         pool=desired.target.pool,
-        status=_status(findings, nodes_seen=len(nodes)),
+        status=_status(findings, nodes_seen=len(nodes), managed=desired.managed),
         nodes=wanted,
         nodes_seen=len(nodes),
         per_node=per_node,
         findings=pool_findings,
-        expected=pool_capacity(desired.promise.per_node, wanted.minimum, wanted.maximum),
+        expected=pool_capacity(promised, wanted.minimum, wanted.maximum),
         total=total,
     )
 
 
-def _status(findings: Sequence[Finding], *, nodes_seen: int) -> ProofStatus:
+def _status(findings: Sequence[Finding], *, nodes_seen: int, managed: bool) -> ProofStatus:
     weights = {finding.weight for finding in findings}
     if "broken" in weights:
         return "broken"
     if "waiting" in weights:
         return "waiting"
+    if not managed:
+        return "unmanaged"
     return "proven" if nodes_seen else "empty"
 
 
@@ -145,9 +148,10 @@ def _entry_findings(desired: Desired, seen: Sighting, kind: ReleaseKind) -> list
 
 
 def _prove_node(desired: Desired, node: NodeView, seen: Sighting) -> NodeProof:
-    shown = {name: count for name, count in node.devices.items() if count or name in desired.promise.per_node}
+    promised = desired.promise.per_node if desired.managed else {}
+    shown = {name: count for name, count in node.devices.items() if count or name in promised}
     findings = tuple(_node_findings(desired, node, seen))
-    return NodeProof(node.name, desired.promise.per_node, shown, findings, node_checks(desired, node, seen))
+    return NodeProof(node.name, promised, shown, findings, node_checks(desired, node, seen))
 
 
 def _node_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
@@ -157,6 +161,8 @@ def _node_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Fin
         cutting = node.labels.get(STATE_LABEL) == "rebooting"
         means = "it reboots for the cut of its GPUs" if cutting else "it boots, or reboots after its GPUs were cut"
         return [Finding(node.name, "ready", "waiting", f"the node's Ready condition is {seen_state}", means)]
+    if not desired.managed:
+        return []
     kind = kind_of(desired.ownership.advertiser)
     before = _steps_before_count(desired, node, seen, kind) if kind else _clouds_steps(desired, node, seen)
     hard = [finding for finding in before if finding.weight != "note"]

@@ -344,6 +344,11 @@ class Desired:
     effective_taints: tuple[Taint, ...]
     create: Request
 
+    @property
+    def managed(self) -> bool:
+        """Whether gpukube sees to it that the nodes advertise GPUs; where the spec says it does not, nothing is due."""
+        return self.target.plugin_owner != "none"
+
 
 @dataclass(frozen=True, slots=True)
 class Observed:

@@ -121,7 +121,7 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
 
 def _reason_to_skip(desired: Desired, proof: PoolProof, kube: Kube, how: Probing) -> str:
     """Say why a probe would tell nothing, or would cost a node; "" when it can run."""
-    if not probed_resource(desired):
+    if not desired.managed or not probed_resource(desired):
         return "nothing is promised that could be asked for"
     if how.scale_up and desired.promise.nodes.autoscaled:
         return ""

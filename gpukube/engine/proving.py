@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.proof import NOT_MANAGED
 from gpukube.cluster.sighting import look
 from gpukube.cluster.verify import prove_pool
 from gpukube.cluster.verify_log import explain_by_log, log_sources
@@ -19,7 +20,7 @@ from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import AccessError, ClusterError, Diagnostic, GpukubeError, WaitTimeout, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpukube.cluster.proof import Finding, PoolProof
     from gpukube.cluster.sighting import Sighting
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["prove", "summarise", "verify_pools"]
 
-GOOD = ("proven", "empty")
+GOOD = ("proven", "empty", "unmanaged")
 _LOGS: Final = 3
 """Nodes of one pool mostly fail alike."""
 _LINES: Final = 50
@@ -46,9 +47,8 @@ def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
         Stopped: The run was stopped.
     """
     limit_s = min(run.pace.verify_s, run.pace.timeout_s)
-    enough = _is_up if desired.ownership.advertiser == "none" else _is_good
-    proof = _wait_for_proof(desired, session, run, limit_s, enough)
-    if enough(proof):
+    proof = _wait_for_proof(desired, session, run, limit_s)
+    if proof.status in GOOD:
         return proof
     if proof.status == "waiting" and limit_s < run.pace.verify_s:
         message = f"gave up waiting: {summarise(proof)}"
@@ -88,7 +88,7 @@ def _verify_cluster(prepared: Prepared, session: Session, run: Run, probing: Pro
 def _verify_pool(desired: Desired, session: Session, run: Run, probing: Probing | None) -> PoolReport:
     target = desired.target
     try:
-        proof = _wait_for_proof(desired, session, run, run.pace.timeout_s, _is_good)
+        proof = _wait_for_proof(desired, session, run, run.pace.timeout_s)
         if probing and proof.status in GOOD:
             proof = _probed(desired, proof, session, run, probing)
     except GpukubeError as error:
@@ -98,7 +98,8 @@ def _verify_pool(desired: Desired, session: Session, run: Run, probing: Probing 
         return PoolReport(target.pool, target.name, "not-attempted", message, resume=run.resume)
     if proof.status in GOOD:
         run.tell("done", summarise(proof), target.cluster.key, target.pool)
-        return PoolReport(target.pool, target.name, "unchanged", "as promised", proof=proof)
+        message = "as promised" if desired.managed else "nodes are as declared"
+        return PoolReport(target.pool, target.name, "unchanged", message, proof=proof)
     run.tell("failed", summarise(proof), target.cluster.key, target.pool)
     unproven = _unproven(desired, proof)
     return PoolReport(target.pool, target.name, "failed", "not as promised", proof=proof, error=unproven)
@@ -110,7 +111,7 @@ def _probed(desired: Desired, proof: PoolProof, session: Session, run: Run, prob
     ran = probed.probe is not None and probed.probe.status == "passed"
     if proof.status != "empty" or not ran:
         return probed
-    grown = _wait_for_proof(desired, session, run, max(run.pace.timeout_s, run.pace.settle_s), _is_good)
+    grown = _wait_for_proof(desired, session, run, max(run.pace.timeout_s, run.pace.settle_s))
     return replace(grown, probe=probed.probe)
 
 
@@ -120,21 +121,8 @@ def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeErr
     return ClusterReport(session.cluster, pools, error=error)
 
 
-def _is_good(proof: PoolProof) -> bool:
-    return proof.status in GOOD
-
-
-def _is_up(proof: PoolProof) -> bool:
-    """Say whether nothing but devices is missing, which the spec leaves to a plugin that may come later."""
-    return _is_good(proof) or (
-        proof.nodes_seen > 0 and all(f.step == "count" or f.weight == "note" for f in proof.all_findings)
-    )
-
-
-def _wait_for_proof(
-    desired: Desired, session: Session, run: Run, limit_s: float, enough: Callable[[PoolProof], bool]
-) -> PoolProof:
-    """Look until it is enough, or until it stays broken, or until the limit; return the last look.
+def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float) -> PoolProof:
+    """Look until it is good, or until it stays broken, or until the limit; return the last look.
 
     Raises:
         AccessError, ClusterError: The cluster could not be looked at for longer than a blip.
@@ -151,7 +139,7 @@ def _wait_for_proof(
         over = now >= end or (is_bad and bad.seconds >= run.pace.settle_s)
         if isinstance(seen, GpukubeError) and over:
             raise seen
-        if proof is not None and not isinstance(seen, GpukubeError) and (over or enough(proof)):
+        if proof is not None and not isinstance(seen, GpukubeError) and (over or proof.status in GOOD):
             return _with_logs(desired, proof, seen, session)
         run.tell("verify", summarise(proof) if proof else str(seen), key, pool)
         run.clock.wait(min(run.pace.poll_s, max(0.0, end - now)))
@@ -187,6 +175,9 @@ def summarise(proof: PoolProof) -> str:
     if proof.status == "proven":
         devices = ", ".join(f"{name}: {count}" for name, count in proof.total.items())
         return f"{devices} verified on {nodes}"
+    if proof.status == "unmanaged":
+        seen = ", ".join(f"{name}: {count}" for name, count in proof.total.items())
+        return f"not managed: a plugin of yours advertises {seen} on {nodes}" if seen else f"{NOT_MANAGED} ({nodes})"
     if proof.status == "empty":
         return "no nodes now, as the autoscaling bounds allow; the cluster is ready for them"
     step = proof.missing_step

@@ -215,4 +215,25 @@ def test_create_when_the_foreign_plugin_is_declared_the_owner_then_no_release_of
     planned = gpukube("pool", "plan", "-f", spec)
     assert planned.code == 0
     assert "error[" not in planned.out
-    assert "install" not in planned.out
+    assert "install  release" not in planned.out
+
+
+def test_pool_when_the_plugin_is_left_to_others_then_nothing_is_promised(
+    gpukube: Gpukube, cluster: Cluster, tmp_path: Path
+) -> None:
+    def owner_none(spec: dict[str, list[dict[str, object]]]) -> None:
+        spec["pools"][0] |= {"devicePlugin": {"owner": "none"}, "sharing": {}}
+
+    spec = edited_spec("aks-timeslicing", tmp_path, owner_none)
+    nothing = "not managed: no GPU is advertised until you install a plugin"
+    planned = gpukube("pool", "plan", "-f", spec)
+    assert (planned.code, f"devices {nothing}\n" in planned.out) == (0, True), planned.out
+    (pool,) = gpukube("pool", "plan", "-f", spec, "-o", "json").pools()
+    assert (pool["managed"], pool["devices"]) == (False, {"now": {}, "perNode": {}, "min": {}, "max": {}})
+    made = gpukube("pool", "create", "-f", spec)
+    assert (made.code, f"{nothing} (2 nodes)" in made.out, "promised" in made.out) == (0, True, False), made.out
+    seen = gpukube("pool", "verify", "-f", spec)
+    assert (seen.code, f"{nothing} (2 nodes)" in seen.out) == (0, True), seen.out
+    assert gpukube("pool", "verify", "-f", spec, "-o", "json").pools()[0]["proof"]["status"] == "unmanaged"
+    cluster.delete_nodes("t4shared")
+    assert gpukube("pool", "verify", "-f", spec, "--timeout", "0").code == 1

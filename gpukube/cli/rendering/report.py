@@ -77,7 +77,7 @@ def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
 
 
 def _proof(proof: Proof, view: View) -> Iterator[Line]:
-    if proof["status"] in ("proven", "empty"):
+    if proof["status"] in ("proven", "empty", "unmanaged"):
         yield Hung(Text("    "), Text(proof["summary"]))
     for node in proof["nodes"]:
         right = all(node["allocatable"].get(name) == count for name, count in node["expected"].items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.rendering.lines import gpu_words, number, plural, short, value_words
+from gpukube.cluster.proof import NOT_MANAGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +78,9 @@ def _node_count(nodes: int, of: int | None) -> str:
 def device_change(pool: PoolPart | UnplannedPool) -> str:
     """Say which devices the pool shows now, if that is something else, and which it will."""
     devices = pool["devices"]
+    if not pool["managed"]:
+        shown = ", ".join(f"{name}: {count}" for name, count in (devices["now"] or {}).items() if count)
+        return f"not managed: a plugin of yours advertises {shown}" if shown else NOT_MANAGED
     words = [f"{name}: {_from(devices, name)}{_to(devices, name)}" for name in devices["perNode"]]
     words += [f"{name}: {count} now, none after" for name, count in _leaving(devices)]
     gpus = gpu_words(pool["gpu"])
@@ -86,6 +90,8 @@ def device_change(pool: PoolPart | UnplannedPool) -> str:
 def short_devices(pool: PoolPart | UnplannedPool) -> str:
     """Say the same in a cell: `gpu 8 -> 56`."""
     devices = pool["devices"]
+    if not pool["managed"]:
+        return "not managed"
     words = [f"{short(name)} {_now(devices, name)} -> {_total(devices, name)}" for name in devices["perNode"]]
     words += [f"{short(name)} {count} -> 0" for name, count in _leaving(devices)]
     return ", ".join(words) or "-"

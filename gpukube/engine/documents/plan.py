@@ -67,6 +67,7 @@ class _Wanted(TypedDict):
     zones: list[str]
     driver: str | None
     devicePlugin: str | None
+    managed: bool
     configEntry: str | None
     ownership: str | None
     fidelity: dict[str, Fidelity]
@@ -198,21 +199,17 @@ def _pool(plan: PoolPlan, seen: Sighting | None) -> PoolPart:
 
 
 def _unplanned(desired: Desired) -> UnplannedPool:
-    target, nodes = desired.target, desired.target.nodes
+    target = desired.target
     return {
         "pool": target.pool,
         "name": target.name,
         "declared": position_of(target.locator.at("name")),
         "instanceType": target.machine.name,
         "gpu": gpu_part(target.machine),
-        "nodes": node_range(nodes),
+        "nodes": node_range(target.nodes),
         "zones": list(target.zones),
-        "devices": {
-            "now": None,
-            "perNode": dict(desired.promise.per_node),
-            "min": desired.promise.total(nodes.minimum),
-            "max": desired.promise.total(nodes.maximum),
-        },
+        "managed": desired.managed,
+        "devices": _promised(None, desired),
     }
 
 
@@ -238,6 +235,7 @@ def _wanted(desired: Desired) -> _Wanted:
         "zones": list(target.zones),
         "driver": owner.driver,
         "devicePlugin": owner.advertiser,
+        "managed": desired.managed,
         "configEntry": owner.config_key,
         "ownership": owner.reason,
         "fidelity": {
@@ -258,6 +256,7 @@ def _unwanted(plan: PoolPlan) -> _Wanted:
         "zones": [],
         "driver": None,
         "devicePlugin": None,
+        "managed": True,
         "configEntry": None,
         "ownership": None,
         "fidelity": {},
@@ -270,7 +269,13 @@ def _devices(plan: PoolPlan) -> Devices:
         now = {}
     if plan.desired is None:
         return {"now": now, "perNode": {}, "min": {}, "max": {}}
-    promise, nodes = plan.desired.promise, plan.desired.target.nodes
+    return _promised(now, plan.desired)
+
+
+def _promised(now: dict[str, int] | None, desired: Desired) -> Devices:
+    promise, nodes = desired.promise, desired.target.nodes
+    if not desired.managed:
+        return {"now": now, "perNode": {}, "min": {}, "max": {}}
     return {
         "now": now,
         "perNode": dict(promise.per_node),

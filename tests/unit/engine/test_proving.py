@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.engine.clock import Stopped
-from gpukube.engine.proving import prove
+from gpukube.engine.proving import prove, summarise
 from gpukube.errors import ClusterError, WaitTimeout
 from gpukube.testing.clock import ManualClock
 from tests.unit.cluster.builders import SINGLE, desire, installed, node_of
@@ -118,10 +118,36 @@ def test_prove_when_a_node_shows_nothing_then_the_plugins_log_is_asked(
 
 
 def test_prove_when_somebody_else_runs_the_plugin_then_nodes_are_enough() -> None:
-    own = replace(CUT, ownership=replace(CUT.ownership, advertiser="none", config_key="", labels={}))
+    ownership = replace(CUT.ownership, advertiser="none", config_key="", labels={})
+    own = replace(CUT, ownership=ownership, target=replace(CUT.target, plugin_owner="none"))
     bare = replace(node_of(CUT), allocatable={})
     stage = Stage([own], seen_at=lambda _now: installed([CUT], bare))
     proof = prove(own, stage.session, stage.run)
-    assert (proof.nodes_seen, dict(proof.total)) == (1, {"nvidia.com/gpu": 0})
+    assert (proof.nodes_seen, dict(proof.expected), dict(proof.total)) == (1, {}, {})
+    assert summarise(proof) == "not managed: no GPU is advertised until you install a plugin (1 node)"
     with pytest.raises(ClusterError):
         prove(CUT, stage.session, stage.run)
+
+
+def test_prove_when_somebody_elses_plugin_shows_something_then_told_and_not_judged() -> None:
+    own = replace(CUT, target=replace(CUT.target, plugin_owner="none"))
+    shown = replace(node_of(CUT), allocatable={"nvidia.com/gpu": "3"})
+    stage = Stage([own], seen_at=lambda _now: installed([CUT], shown))
+    proof = prove(own, stage.session, stage.run)
+    assert (proof.status, proof.all_findings) == ("unmanaged", ())
+    assert summarise(proof) == "not managed: a plugin of yours advertises nvidia.com/gpu: 3 on 1 node"
+
+
+def test_prove_when_nothing_is_managed_and_nodes_are_missing_then_not_proven() -> None:
+    own = replace(CUT, target=replace(CUT.target, plugin_owner="none"))
+    stage = Stage([own], seen_at=lambda _now: installed([CUT]))
+    with pytest.raises(ClusterError) as caught:
+        prove(own, stage.session, stage.run)
+    assert [found.code for found in caught.value.diagnostics] == ["step-node"]
+
+
+def test_prove_when_the_owner_was_refused_then_still_held_to_the_promise() -> None:
+    refused = replace(CUT, ownership=replace(CUT.ownership, advertiser="none", config_key="", labels={}))
+    stage = Stage([refused], seen_at=lambda _now: installed([CUT], replace(node_of(CUT), allocatable={})))
+    with pytest.raises(ClusterError):
+        prove(refused, stage.session, stage.run)

@@ -143,6 +143,9 @@ class PoolPart(TypedDict):
     """Who installs the driver; null for a pool that is deleted."""
     devicePlugin: str | None
     """Who advertises nvidia.com/* on the nodes; null for a pool that is deleted."""
+    managed: bool
+    """Whether gpukube sees to it that the nodes advertise GPUs; false where the spec leaves the plugin to others: no
+    device is promised then."""
     configEntry: str | None
     """Key of the plugin configuration; empty when the advertiser is not ours."""
     ownership: str | None
@@ -180,6 +183,8 @@ class UnplannedPool(TypedDict):
     """Declared size."""
     zones: list[str]
     """Declared zones; empty: the cloud's choice."""
+    managed: bool
+    """As of pools that could be planned."""
     devices: Devices
     """Devices that it would have; `now` is null."""
 

@@ -97,8 +97,9 @@ class NodeProof(TypedDict):
 class Proof(TypedDict):
     """What the live nodes of a pool show."""
 
-    status: Literal["proven", "waiting", "broken", "empty"]
-    """empty: no nodes, as the bounds allow, in a cluster that is ready for them."""
+    status: Literal["proven", "waiting", "broken", "empty", "unmanaged"]
+    """empty: no nodes, as the bounds allow, in a cluster that is ready for them; unmanaged: the nodes are as declared,
+    and no device is due, because the spec leaves the device plugin to others."""
     summary: str
     """One line."""
     expected: dict[str, list[int]]
