@@ -24,7 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     from gpukube.cli.app import run  # noqa: PLC0415 - after --version, which must not pay for it
 
-    return run(words)
+    code = run(words)
+    if arguments is None and "gpukube.engine.calls" in sys.modules:
+        from gpukube.cli.ending import leave  # noqa: PLC0415 - it is loaded where calls were made
+
+        leave(code)
+    return code
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from gpukube import api
 from gpukube.cli import output as out
 from gpukube.cli.options import Choices
 from gpukube.cli.stage import confirm, open_job
-from gpukube.errors import ExitCode, SpecError, Where
+from gpukube.errors import SpecError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -238,19 +238,22 @@ def _report(
 ) -> None:
     with open_job(choices, kind, saved) as job:
         reports = work(job)
-    _finish(choices, kind, reports, job.run)
+    _finish(choices, kind, reports, job)
 
 
-def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], run: api.Run) -> None:
+def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], job: Job) -> None:
     # Beside an event log on stdout the report is its last line, so that all of it stays JSON Lines.
     output = "line" if choices.events == "-" else choices.output
     document = api.report_document(reports, kind=kind)
+    run = job.run
     if run.clock.stopped:
-        document["exitCode"] = int(ExitCode.INTERRUPTED)
+        document["exitCode"] = job.ending.exit_code
+    if job.ending.is_hangup and sys.stdout.isatty():
+        raise typer.Exit(job.ending.exit_code)
     out.show(document, output, verbose=choices.verbose)
     if run.clock.stopped:
         sys.stderr.write(f"stopped waiting; the cloud keeps working. To resume: {run.resume}\n")
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise typer.Exit(job.ending.exit_code)
     raise typer.Exit(api.exit_code(reports))
 
 

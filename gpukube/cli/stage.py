@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,15 +17,16 @@ import typer
 from gpukube import api
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli import output as out
+from gpukube.cli.ending import Ending
 from gpukube.cli.endpoints import endpoints
 from gpukube.cli.events import logged
 from gpukube.cli.progress import progress_on
-from gpukube.errors import ExitCode, SpecError, Where
+from gpukube.cluster.scratch import sweep
+from gpukube.errors import SpecError, Where
 from gpukube.spec.address import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import FrameType
 
     from gpukube.cli.options import Choices
     from gpukube.cli.progress import LiveRows, PlainLines
@@ -42,6 +42,7 @@ class Job:
     prepared: api.Prepared
     run: api.Run
     progress: LiveRows | PlainLines
+    ending: Ending
 
 
 @contextmanager
@@ -61,8 +62,18 @@ def open_job(choices: Choices, kind: str, saved: api.SavedPlan | None = None) ->
     out.warn(prepared.warnings, silenced=len(prepared.silenced))
     with progress_on(out.stderr_console()) as listen, logged(choices.events, listen) as listener:
         run = _run(choices, prepared, listener)
-        with _first_interrupt_stops(run.clock, run.resume):
-            yield Job(specs, prepared, run, listen)
+        ending = Ending(run.clock, run.resume)
+        sweep()
+        with ending.watched():
+            try:
+                yield Job(specs, prepared, run, listen, ending)
+            except OSError:
+                if ending.is_hangup:  # the progress could not be written: the terminal is gone
+                    raise typer.Exit(ending.exit_code) from None
+                raise
+            except api.Stopped:
+                sys.stderr.write(f"gpukube: interrupted before there was anything to show; again: {run.resume}\n")
+                raise typer.Exit(ending.exit_code) from None
 
 
 def _prepared(choices: Choices, saved: api.SavedPlan | None) -> tuple[tuple[api.LoadedSpec, ...], api.Prepared]:
@@ -113,38 +124,6 @@ def _following(choices: Choices) -> str:
     return shlex.join(words) if choices.files or choices.names else choices.command
 
 
-@contextmanager
-def _first_interrupt_stops(clock: api.Clock, resume: str) -> Iterator[None]:
-    """Let the first Ctrl-C end the waits, so that the report is still written; the second ends the process.
-
-    The second leaves at once: threads that hang in a call would keep the interpreter from ending. Nothing is lost,
-    because the cloud holds all state.
-    """
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        if clock.stopped:
-            sys.stderr.write(f"\ngpukube: interrupted; the cloud keeps working. To resume: {resume}\n")
-            sys.stderr.flush()
-            os._exit(ExitCode.INTERRUPTED)
-        clock.stop()
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _interrupts_as_usual() -> Iterator[None]:
-    """Let Ctrl-C end the process at once: at a question there is nothing to wait for, and no answer means no."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> None:
     """Ask before destroying.
 
@@ -161,5 +140,5 @@ def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> No
             fix="add --yes",
             code="confirmation",
         )
-    with job.progress.paused(), _interrupts_as_usual():
+    with job.progress.paused(), job.ending.at_question():
         typer.confirm(f"{question}?", abort=True, err=True)

@@ -43,8 +43,10 @@ HOOKS_S: Final = 60
 """For the chart's hooks (NFD's clean-up job at uninstall)."""
 _VERSION_S: Final = 60.0
 """For a program called helm to say its version: at once, but for a machine that stalls."""
-STOP_GRACE_S: Final = 10.0
-"""For a run that the user asks to stop: a change that is cut in the middle has to be mended, and takes a second."""
+STOP_GRACE_S: Final = 8.0
+"""For a change of the release when the run is to end: one that is cut in the middle has to be mended. With the time
+between SIGTERM and SIGKILL ten seconds in all."""
+_HURRIED: Final = "the run ends: Helm has up to 10 s to end the change that it is making"
 HISTORY: Final = 10
 """Revisions kept."""
 EngineChoice = Literal["auto", "cli", "embedded"]
@@ -148,14 +150,18 @@ class Helm(Protocol):
 
 
 def choose_engine(
-    environ: Mapping[str, str], choice: EngineChoice = "auto", stopped: Callable[[], bool] | None = None
+    environ: Mapping[str, str],
+    choice: EngineChoice = "auto",
+    stopped: Callable[[], bool] | None = None,
+    notify: Callable[[str], None] = lambda _message: None,
 ) -> Engine:
     """Take `helm` on PATH, with its plugins and logins; else the embedded Helm.
 
     Args:
         environ: The environment that Helm shall see; PATH is looked up in it.
         choice: Force one of the two.
-        stopped: Whether the user asked to stop; a Helm that then does not end soon is ended.
+        stopped: Whether the run is to end; a Helm that then does not end soon is ended.
+        notify: Told when Helm is given the time to end a change.
 
     Raises:
         MissingExtra: There is neither, or not the one asked for.
@@ -163,9 +169,9 @@ def choose_engine(
     from gpukube.cluster.helm_cli import HelmCli  # noqa: PLC0415 -- both engines know this module
     from gpukube.cluster.helm_sdk import HelmSdk  # noqa: PLC0415 -- as above
 
-    stop = Stop(stopped, STOP_GRACE_S) if stopped else None
+    stop = Stop(stopped, STOP_GRACE_S, lambda: notify(_HURRIED)) if stopped else None
     program = shutil.which("helm", path=environ.get("PATH", "")) if choice != "embedded" else None
-    said = _version_of(program, environ) if program else ""
+    said = _version_of(program, environ, stop) if program else ""
     if program and said:
         return HelmCli(program, said, environ, stop=stop)
     if choice != "cli" and find_spec("helm_python"):
@@ -181,11 +187,11 @@ def choose_engine(
     )
 
 
-def _version_of(program: str, environ: Mapping[str, str]) -> str:
+def _version_of(program: str, environ: Mapping[str, str], stop: Stop | None) -> str:
     """Ask a program called helm for its version; "" when it is something else (an editor's package has the name)."""
     command = [program, "version", "--template", "{{.Version}}"]
     try:
-        ended = run_child(command, stdin="", environ=environ, deadline_s=_VERSION_S)
+        ended = run_child(command, stdin="", environ=environ, deadline_s=_VERSION_S, stop=stop and stop.at_once())
     except DeadlinePassed as error:
         raise HelmError(
             f"{program} does not answer",

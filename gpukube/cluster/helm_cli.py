@@ -44,6 +44,7 @@ _OURS: Final = (
 )
 """Settings that would point Helm at another cluster, another identity or another place for its records
 (helm env; HELM_DRIVER: release state is read from Secrets)."""
+_CHANGES: Final = ("upgrade", "rollback", "uninstall")
 _WRITE: Final = ("--install", "--reset-values", "--history-max", str(HISTORY))
 _SERVER_DRY_RUN: Final = (3, 13)
 """From 3.13 on --dry-run takes a value, and only "server" asks the cluster (helm/helm#9426)."""
@@ -158,6 +159,7 @@ class HelmCli:
         keeps: Sequence[int] = (),
     ) -> Ended:
         where = Where(f"helm {words[0]}")
+        changes = words[0] in _CHANGES and not any(word.startswith("--dry-run") for word in words)
         try:
             ended = run_child(
                 [self._program, *words],
@@ -165,7 +167,7 @@ class HelmCli:
                 environ=self._environ,
                 deadline_s=self._deadline_s,
                 keeps=keeps,
-                stop=self._stop,
+                stop=self._stop if changes or self._stop is None else self._stop.at_once(),
             )
         except DeadlinePassed as error:
             raise HelmError(

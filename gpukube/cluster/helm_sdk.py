@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster import helm_child
 from gpukube.cluster.chart import archive_in
@@ -21,6 +20,7 @@ from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm_failures import explain_helm, words_of
 from gpukube.cluster.jsontree import Tree, number, text, tree
 from gpukube.cluster.names import RUN_LABEL
+from gpukube.cluster.scratch import Scratch
 from gpukube.errors import HelmError, Where
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from gpukube.cluster.helm import Engine, HelmJob
 
 __all__ = ["HelmSdk", "embedded_environ"]
+
+_CHANGES: Final = ("upgrade", "rollback", "uninstall")
 
 
 def embedded_environ(environ: Mapping[str, str], directory: str) -> dict[str, str]:
@@ -119,16 +121,17 @@ class HelmSdk:
     def _ask(self, verb: str, request: Mapping[str, object], keeps: Sequence[int] = ()) -> Tree:
         where = Where(f"helm {verb}")
         message = json.dumps({"verb": verb, "deadline_s": self._deadline_s, "timeout_s": HOOKS_S, **request})
+        changes = verb in _CHANGES and not request.get("dry_run")
         # Cleaned up by us, whatever becomes of the child; the library leaves files behind when it is killed.
-        with tempfile.TemporaryDirectory(prefix="gpukube-helm-") as directory:
+        with Scratch("helm") as directory:
             try:
                 ended = run_child(
                     [sys.executable, "-P", str(Path(helm_child.__file__))],
                     stdin=message,
-                    environ=embedded_environ(self._environ, directory),
+                    environ=embedded_environ(self._environ, str(directory)),
                     deadline_s=self._deadline_s,
                     keeps=keeps,
-                    stop=self._stop,
+                    stop=self._stop if changes or self._stop is None else self._stop.at_once(),
                 )
             except DeadlinePassed as error:
                 raise HelmError(

@@ -26,7 +26,7 @@ from gpukube.cluster.release_removal import await_pods_gone, forget_release, kub
 from gpukube.cluster.release_rollback import fallback_of, say_kept, say_rolled_back
 from gpukube.cluster.rendered import read_manifest, require_rendered
 from gpukube.cluster.runs import RunBook
-from gpukube.errors import Conflict, GpukubeError, HelmError
+from gpukube.errors import Conflict, GpukubeError, HelmError, WaitTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class Clock:
     Attributes:
         now: The present.
         pause: Waits some seconds; raises when the run was stopped.
-        stopped: Whether the user asked to stop.
+        stopped: Whether the run is to end: the user asked to stop, or its timeout is over.
     """
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -94,7 +94,8 @@ def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
     Raises:
         MissingExtra: There is no Helm.
     """
-    engine = choose_engine(environ, choice, clock.stopped if clock else None)
+    said = notify or (lambda _message: None)
+    engine = choose_engine(environ, choice, clock.stopped if clock else None, said)
     return ReleaseKeeper(cluster, engine, chart or ChartSource(), clock, notify)
 
 
@@ -229,7 +230,7 @@ class ReleaseKeeper:
         try:
             return self._change(plan, chart, live)
         except GpukubeError as error:
-            if not isinstance(error, Conflict):
+            if not isinstance(error, Conflict | WaitTimeout):
                 self._go_back(plan.kind, error)
             raise
 
@@ -308,12 +309,12 @@ class ReleaseKeeper:
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
-        """Tell a Helm that was ended because the user asked to stop from one that took too long."""
+        """Tell a Helm that was ended because the run is to end from one that took too long."""
         try:
             yield
         except HelmError as error:
             if _is_overdue(error):
-                self._clock.pause(0.0)  # raises when the run was stopped
+                self._clock.pause(0.0)  # raises when the run is to end
             raise
 
     def _forget_cut_off(self, plan: ReleasePlan, mark: Mark | None) -> None:
@@ -322,13 +323,14 @@ class ReleaseKeeper:
         A helm older than 3.13 writes no mark: there the values tell. Where the cluster does not answer, the next run
         repairs it.
         """
+        kube = self._cluster.kube.cleaning()
         with suppress(GpukubeError):
-            live = self._live(plan.kind)
+            live = newest(release_history(kube, plan.name, plan.namespace))
             if live is None or not live.pending or live.revision <= plan.revision:
                 return
             ours = live.run == mark.name if live.run and mark else live.values == plan.values
             if ours:
-                self._cluster.kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
+                kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
 
     def _repaired(self, live: Release | None, kind: ReleaseKind) -> Release | None:
         """Give a release that Helm will change: Helm refuses one whose last change was cut off.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.chart import ChartSource, chart_digest, local_chart
+from gpukube.cluster.scratch import Scratch
 from gpukube.errors import StalePlan
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class ChartShelf:
         self._engine = engine
         self._source = source
         self._fetched: dict[ChartSource, Path] = {}
-        self._store = tempfile.TemporaryDirectory(prefix="gpukube-chart-")
+        self._store = Scratch("chart")
 
     def chart(self, plan: ReleasePlan) -> Path:
         """Give the chart of a plan, fetched on the first call.
@@ -64,13 +65,13 @@ class ChartShelf:
 
     def close(self) -> None:
         """Remove what was fetched."""
-        self._store.cleanup()
+        self._store.remove()
 
     def _find(self, plan: ReleasePlan) -> Path:
         if self._source.kind == "local":
             return local_chart(Path(self._source.location), plan.chart).path
         source = ChartSource(self._source.location, plan.version, plan.chart)
         if source not in self._fetched:
-            directory = Path(tempfile.mkdtemp(dir=self._store.name))
+            directory = Path(tempfile.mkdtemp(dir=self._store.path))
             self._fetched[source] = local_chart(self._engine.pull(source, directory), plan.chart).path
         return self._fetched[source]

@@ -6,17 +6,17 @@ Lives here: the order of these steps, each of which may be done again. Must not 
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.release_migration import is_there
+from gpukube.cluster.scratch import Scratch
 from gpukube.errors import Conflict, HelmError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from gpukube.cluster.helm import Engine
     from gpukube.cluster.kube import Kube
@@ -32,9 +32,9 @@ _LOOK_AGAIN_S: Final = 1.0
 
 @contextmanager
 def kubeconfig_file(access: KubeAccess) -> Iterator[Path]:
-    """Write a kubeconfig for one run of Helm: readable by us alone, removed whatever happens to the run."""
-    with tempfile.TemporaryDirectory(prefix="gpukube-kube-") as directory:
-        path = Path(directory) / "config"
+    """Write a kubeconfig for one run of Helm: readable by us alone, removed at its end, or by the next run."""
+    with Scratch("kube") as directory:
+        path = directory / "config"
         path.touch(mode=0o600)
         path.write_text(access.kubeconfig, encoding="utf-8")
         yield path

@@ -27,13 +27,12 @@ if TYPE_CHECKING:
     from gpukube.engine.clock import Clock
     from gpukube.provider import Cloud
 
-__all__ = ["BoundedCloud", "Calls"]
+__all__ = ["BoundedCloud", "Calls", "are_left"]
 
 _T = TypeVar("_T")
+_THREAD: Final = "gpukube-call"
 _LOOK_S: Final = 0.1
 """Between two looks at the stop and the clock; the answer is noticed at once."""
-_OVERTIME_S: Final = 5.0
-"""Beyond the run's timeout, which ends waits: the last look, and a change on its way, still get an answer."""
 _ANSWER_S: Final = 2.0
 """For a change that was on its way when the run was stopped: mostly it answers, and the report can say what became."""
 _CLEANING_S: Final = 2.0
@@ -45,13 +44,13 @@ class Calls:
 
     Args:
         clock: Of the run; its stop ends calls.
-        end: When the run's timeout is over, by that clock.
+        end: When the last call is given up, by that clock.
         resume: The command that takes the run up again.
     """
 
     def __init__(self, clock: Clock, end: float, resume: str) -> None:
         self._clock = clock
-        self._end = end + _OVERTIME_S
+        self._end = end
         self._resume = resume
 
     def __call__(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
@@ -126,8 +125,13 @@ def _begin(work: Callable[[], _T]) -> Future[_T]:
         else:
             answer.set_result(result)
 
-    threading.Thread(target=call, name="gpukube-call", daemon=True).start()
+    threading.Thread(target=call, name=_THREAD, daemon=True).start()
     return answer
+
+
+def are_left() -> bool:
+    """Say whether some call of this process has no answer yet."""
+    return any(thread.name == _THREAD for thread in threading.enumerate())
 
 
 class BoundedCloud:

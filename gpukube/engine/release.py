@@ -20,7 +20,7 @@ from gpukube.core.owners import CONFIG_LABEL
 from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from gpukube.cluster.keeper import ReleaseKeeper
     from gpukube.cluster.kube import Kube
@@ -90,13 +90,20 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         Cluster(session.access(), kube),
         run.environ,
         run.chart,
-        clock=Clock(pause=run.clock.wait, stopped=lambda: run.clock.stopped),
+        clock=_helm_clock(run),
         notify=lambda message: run.tell("release", message, key),
     )
     try:
         return _install(keeper, release, plan, session, run)
     finally:
         keeper.close()
+
+
+def _helm_clock(run: Run) -> Clock:
+    """Give Helm's keeper the run's time: its pauses end with the run, and so do its children."""
+    wait = run.wait(run.resume, lambda _message: None)
+    pause: Callable[[float], None] = lambda seconds: wait.pause(seconds, "Helm was at work on the release")  # noqa: E731
+    return Clock(pause=pause, stopped=lambda: run.is_over)
 
 
 def pin_chart(release: ReleasePlan, run: Run) -> ReleasePlan:
@@ -107,7 +114,7 @@ def pin_chart(release: ReleasePlan, run: Run) -> ReleasePlan:
     """
     if release.action not in ("install", "upgrade"):
         return release
-    shelf = ChartShelf(choose_engine(run.environ, stopped=lambda: run.clock.stopped), run.chart)
+    shelf = ChartShelf(choose_engine(run.environ, stopped=_helm_clock(run).stopped), run.chart)
     try:
         return replace(release, digest=shelf.digest(release))
     finally:

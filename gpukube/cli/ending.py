@@ -1,0 +1,141 @@
+"""How a run is ended from outside: Ctrl-C, SIGTERM of a CI job or a machine, SIGHUP of a closed terminal.
+
+Lives here: what a first and a second signal do, and the end that comes when a report does not. Must not live here: how
+calls and waits notice a stop (engine.calls, engine.wait).
+
+The first signal stops the run: waits end, calls are given up, and the report is written. The second, or the time that
+a report may take, ends the process at once, but cleanly: children killed, temporary files removed, the cursor shown.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster import child, scratch
+from gpukube.engine.calls import are_left
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from gpukube import api
+
+__all__ = ["Ending", "leave"]
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LIMIT_S: Final = 14.0
+"""From the first signal to the end of the process: 5 s for the report, and 10 s more where Helm is at work."""
+_SHOW_CURSOR: Final = "\x1b[?25h"
+_OVER: Final = 0
+"""In the place of a signal: the run has ended by itself."""
+
+
+class Ending:
+    """Takes the signals of a run.
+
+    Args:
+        clock: Of the run; a signal stops it.
+        resume: The command that takes the run up again.
+    """
+
+    def __init__(self, clock: api.Clock, resume: str) -> None:
+        self._clock = clock
+        self._resume = resume
+        self._number = 0
+        # A handler may interrupt whatever holds a lock, also a lock that stopping the clock takes. Putting into this
+        # queue is safe there (docs: queue.SimpleQueue.put is reentrant), and a thread does the rest.
+        self._came: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell would say it: 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP."""
+        return 128 + (self._number or signal.SIGINT)
+
+    @property
+    def is_hangup(self) -> bool:
+        """Whether nobody reads any more what is written to the terminal."""
+        return self._number == signal.SIGHUP
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Take the signals while the block runs."""
+
+        def take(number: int, _frame: FrameType | None) -> None:
+            self._came.put(number)
+
+        watcher = threading.Thread(target=self._watch, name="gpukube-signals", daemon=True)
+        watcher.start()
+        with _handled_by(take):
+            try:
+                yield
+            finally:
+                self._came.put(_OVER)
+
+    @contextmanager
+    def at_question(self) -> Iterator[None]:
+        """End the process at a signal, in order: at a question there is nothing to wait for, no answer means no."""
+
+        def end(number: int, frame: FrameType | None) -> None:
+            if number == signal.SIGINT:
+                signal.default_int_handler(number, frame)
+            sys.stderr.write("\n")
+            raise SystemExit(128 + number)
+
+        with _handled_by(end):
+            yield
+
+    def _watch(self) -> None:
+        first = self._came.get()
+        if first == _OVER:
+            return
+        self._number = first
+        self._clock.stop()
+        try:
+            second = self._came.get(timeout=_LIMIT_S)
+        except queue.Empty:
+            second = first
+        if second != _OVER:
+            self._break_off()
+
+    def _break_off(self) -> None:
+        child.kill_all()
+        scratch.remove_all()
+        cursor = _SHOW_CURSOR if os.isatty(2) else ""
+        said = f"{cursor}\ngpukube: interrupted; the cloud keeps working. To resume: {self._resume}\n"
+        try:
+            os.write(2, said.encode())  # not by sys.stderr: whoever is writing there may hold its lock
+        finally:
+            os._exit(self.exit_code)
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Have a function take the signals; a SIGHUP that the user has ignored (nohup) stays so."""
+    before = {
+        number: signal.signal(number, handler)
+        for number in _SIGNALS
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def leave(code: int) -> None:
+    """End the process without the interpreter's farewell where calls were given up: it would wait for their threads."""
+    if not are_left():
+        return
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            continue  # the reader has gone, or the stream was closed for that reason
+    os._exit(code)
