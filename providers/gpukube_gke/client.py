@@ -12,6 +12,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 import grpc  # type: ignore[import-untyped]  # ships no types
@@ -209,16 +210,27 @@ class GkeCloud:
         """Start a change; a delete of a missing pool is an operation that `poll` finds done.
 
         The calls that set size, autoscaling and management take no etag: the one of the request is compared with the
-        pool as it is now, right before them.
+        pool as it is now, right before them, and before each repetition. A create whose answer was lost is repeated
+        only where the pool is not there; an update carries its etag, which no longer fits when it has had its effect.
         """
         params = dict(request.params)
         pool = _subject(params)
         if request.operation not in _WRITES:
             raise CloudError(f"GKE has no operation {request.operation}", where=self._where(pool))
-        if request.operation in _UNGUARDED:
-            self._require_unmoved(pool, str(params.pop("etag", "")))
         read, verb = _WRITES[request.operation]
-        retry = self._retry(is_passing if verb == "delete" else is_throttled)
+        require_repeatable: Callable[[], object] = lambda: None  # noqa: E731 - a delete, or an update with its etag
+        if request.operation in _UNGUARDED:
+            require_repeatable = partial(self._require_unmoved, pool, str(params.pop("etag", "")))
+            require_repeatable()
+        elif verb == "create":
+            require_repeatable = partial(self._require_missing, pool)
+
+        def passes(error: BaseException) -> bool:
+            if is_passing(error) and not is_throttled(error):  # a call that was throttled has had no effect
+                require_repeatable()
+            return is_passing(error)
+
+        retry = self._retry(passes)
         with explained(self._where(pool)):
             message = read(json.dumps(params))
             call: Callable[..., wire.Operation] = getattr(self._client(), request.operation)
@@ -303,6 +315,11 @@ class GkeCloud:
                 )
             except NotFound:
                 return None
+
+    def _require_missing(self, pool: str) -> None:
+        if self._read_pool(pool) is not None:
+            problem = Problem("ALREADY_EXISTS", "the create had its effect, and its answer was lost")
+            raise error_of(problem, self._where(pool))
 
     def _require_unmoved(self, pool: str, etag: str) -> None:
         found = self._read_pool(pool) if etag else None

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import requests
 from google.api_core.exceptions import (
-    DeadlineExceeded,
     GoogleAPICallError,
     GoogleAPIError,
+    MethodNotImplemented,
     RetryError,
-    ServiceUnavailable,
+    ServerError,
     TooManyRequests,
 )
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
@@ -45,9 +45,9 @@ def is_throttled(error: BaseException) -> bool:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Say whether a call that may be repeated should be."""
-    lost = (ServiceUnavailable, DeadlineExceeded, requests.ConnectionError, requests.Timeout)
-    return isinstance(error, lost) or is_throttled(error)
+    """Say whether a call that may be repeated should be: as the SDKs of the other clouds do, at every 5xx but 501."""
+    lost = (ServerError, requests.ConnectionError, requests.Timeout)
+    return (isinstance(error, lost) and not isinstance(error, MethodNotImplemented)) or is_throttled(error)
 
 
 def explain(error: Exception, where: str) -> GpukubeError:

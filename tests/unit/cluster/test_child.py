@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import select
+import signal
+import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.child import DeadlinePassed, Stop, run_child
+from gpukube.cluster.child import DeadlinePassed, Ended, Stop, kill_all, run_child
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
@@ -88,3 +91,50 @@ def test_run_when_asked_to_stop_and_it_ends_in_time_then_its_answer() -> None:
 def test_run_when_nobody_asks_to_stop_then_the_deadline_counts() -> None:
     with pytest.raises(DeadlinePassed):
         run_child(ENDLESS, stdin="", environ={}, deadline_s=0.5, stop=Stop(lambda: False, 0))
+
+
+ORPHANED = """
+import os, sys
+from gpukube.cluster.child import run_child
+code = "import os, subprocess, sys; subprocess.Popen([sys.executable, '-c', %r], pass_fds=[%d]); %s" % (
+    sys.argv[2], int(sys.argv[1]), sys.argv[2])
+run_child([sys.executable, "-c", code], stdin="", environ={}, deadline_s=1000, keeps=[int(sys.argv[1])])
+"""
+
+
+def test_run_when_its_starter_is_killed_then_it_ends_by_itself_with_what_it_started() -> None:
+    ours, theirs = os.pipe()
+    holds = f"import os, time; os.write({theirs}, b'u'); time.sleep(1000)"
+    starter = subprocess.Popen([sys.executable, "-c", ORPHANED, str(theirs), holds], pass_fds=[theirs])
+    os.close(theirs)
+    assert os.read(ours, 1) + os.read(ours, 1) == b"uu"  # the child and its own child are up
+    starter.kill()
+    starter.wait()
+    wait_for(lambda: is_readable(ours), lambda: "somebody still holds the other end")
+    assert os.read(ours, 9) == b""
+    os.close(ours)
+
+
+def test_run_when_the_program_cannot_be_executed_then_its_code_and_why(tmp_path: Path) -> None:
+    script = tmp_path / "helm"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o700)
+    ended = run_child([str(script)], stdin="", environ={}, deadline_s=LONG_S)
+    assert (ended.code, ended.err) == (127, f"{script}: No such file or directory\n")
+
+
+def test_kill_all_when_a_child_runs_then_it_is_killed_at_once() -> None:
+    ended: list[Ended] = []
+
+    def run() -> None:
+        ended.append(run_child(ENDLESS, stdin="", environ={}, deadline_s=LONG_S))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def is_gone() -> bool:
+        kill_all()  # does nothing as long as the child is not up
+        return not thread.is_alive()
+
+    wait_for(is_gone)
+    assert ended[0].code == -signal.SIGKILL

@@ -218,19 +218,37 @@ def test_pool_when_it_is_being_made_is_busy_for_a_deletion(sandbox: SandboxInfo,
     assert code_of(caught.value) == "busy"
 
 
-@pytest.mark.parametrize("action", ["drop-before", "drop-after"])
-def test_creation_when_its_answer_is_lost_can_be_looked_for(
-    sandbox: SandboxInfo, cloud: GkeCloud, follow: Follow, action: str
+def test_creation_when_its_answer_is_lost_is_looked_for_and_not_sent_again(
+    sandbox: SandboxInfo, cloud: GkeCloud, follow: Follow
 ) -> None:
     desired = cloud.complete(desire(gke_target()))
-    daemon.add_fault(sandbox, action, **CREATE)
-    with pytest.raises(CloudError):
+    daemon.add_fault(sandbox, "drop-after", **CREATE)
+    mark = len(daemon.requests_since(sandbox))
+    with pytest.raises(Conflict) as caught:
         cloud.send(desired.create)
-    plan = plan_pool(PROVIDER, desired, cloud.pools())
 
-    assert plan.action == ("create" if action == "drop-before" else "no-op")
-    operation = cloud.send(desired.create) if plan.requests else Operation("a100mig", "create")
+    assert code_of(caught.value) == "exists"
+    assert [r["method"] for r in daemon.requests_since(sandbox, mark) if r["service"] == "gke"] == ["POST", "GET"]
+    assert plan_pool(PROVIDER, desired, cloud.pools()).action == "no-op"
+    assert follow(cloud, Operation("a100mig", "create")).done
+
+
+@pytest.mark.parametrize("fault", [{"action": "drop-before"}, {"action": "status", "status": 500}], ids=["drop", "500"])
+def test_creation_when_it_did_not_arrive_is_sent_again(
+    sandbox: SandboxInfo, cloud: GkeCloud, follow: Follow, fault: dict[str, object]
+) -> None:
+    desired = cloud.complete(desire(gke_target()))
+    daemon.add_fault(sandbox, **fault, **CREATE)  # type: ignore[arg-type]  # parts of a fault
+    operation = cloud.send(desired.create)
+
     assert follow(cloud, operation).done
+    assert plan_pool(PROVIDER, desired, cloud.pools()).action == "no-op"
+
+
+def test_read_when_the_service_fails_once_is_repeated(sandbox: SandboxInfo, cloud: GkeCloud) -> None:
+    daemon.add_fault(sandbox, "status", service="gke", status=500)
+
+    assert cloud.identify().ready
 
 
 def test_zone_when_it_lacks_the_gpu_is_told_with_the_remedy(
