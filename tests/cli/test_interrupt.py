@@ -12,6 +12,8 @@ from tests.cli.harness import EXAMPLES, LONGEST_S, Cluster, Gpukube, edited_spec
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpukube.sandbox.daemon import SandboxInfo
     from tests.cli.harness import Document
 
