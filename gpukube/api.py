@@ -18,9 +18,10 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.chart import ChartSource, local_chart
 from gpukube.core.values import Settings
 from gpukube.doctor.check import Examination
 from gpukube.doctor.diagnose import doctor_exit_code, examine_clusters, mend_clusters
@@ -62,7 +63,7 @@ from gpukube.engine.scale import Scaling, Size, scale_pools
 from gpukube.engine.scale import plan_scaling as _plan_scaling
 from gpukube.engine.session import Session, open_sessions
 from gpukube.engine.waiting import wait_for_pools
-from gpukube.errors import ExitCode, GpukubeError, SpecError
+from gpukube.errors import ExitCode, GpukubeError, HelmError, SpecError
 from gpukube.spec.dump import dump_spec
 from gpukube.spec.load import LoadedSpec, Reading, read_specs
 from gpukube.spec.schema import json_schema
@@ -175,8 +176,18 @@ def schema() -> dict[str, object]:
 
 
 def chart_source(location: str) -> ChartSource:
-    """Say where the device-plugin chart comes from; "" for NVIDIA's repository and the pinned version."""
-    return ChartSource(location) if location else ChartSource()
+    """Return where the device-plugin chart comes from; "" for NVIDIA's repository and the pinned version.
+
+    Raises:
+        SpecError: A local place that holds no chart; looked at now, before any call.
+    """
+    source = ChartSource(location) if location else ChartSource()
+    if source.kind == "local":
+        try:
+            local_chart(Path(location))
+        except HelmError as error:
+            raise SpecError.of(error.diagnostics) from error
+    return source
 
 
 def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:

@@ -99,6 +99,7 @@ HELM: Final[dict[str, str]] = {
     "release-moved": "Another run changed the release at the same moment.",
     "release-open": "Helm changed the release and could not write down that it did.",
     "chart-not-found": "The chart cannot be had.",
+    "chart-digest": "The chart is not what its publisher published, or what the cluster got before.",
     "chart-dependency": "The chart directory lacks its dependency.",
     "chart-values": "The chart, or the Kubernetes API, refuses the values.",
     "chart-rendered": "The chart renders something else than gpukube counts on.",

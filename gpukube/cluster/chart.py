@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tarfile
+import zlib
 from dataclasses import dataclass
 from hashlib import file_digest
 from typing import TYPE_CHECKING, Literal
@@ -88,7 +89,8 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
     """
     try:
         said: object = yaml.safe_load(_chart_yaml(path))
-    except (OSError, tarfile.TarError, KeyError, yaml.YAMLError) as error:
+    # EOFError and zlib.error: an archive that was cut off; ValueError: a path with a NUL, text that is not UTF-8.
+    except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError, yaml.YAMLError) as error:
         raise HelmError(
             "there is no Helm chart here",
             where=str(path),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -59,7 +59,8 @@ class HelmJob:
     Attributes:
         offline: Whether a trial leaves the cluster out: a chart that brings a type and an object of it can be tried
             against the API only where the type is known already (helm/helm#7449).
-        mark: Goes into the release's record; None for a trial.
+        mark: Kept locked while Helm runs; None for a trial.
+        labels: Go into the release's record.
     """
 
     kubeconfig: Path
@@ -71,6 +72,7 @@ class HelmJob:
     dry_run: bool
     offline: bool = False
     mark: Mark | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from gpukube.cluster.child import DeadlinePassed, Ended, run_child
 from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm_failures import explain_helm, words_of
 from gpukube.cluster.jsontree import number, text
-from gpukube.cluster.names import RUN_LABEL
 from gpukube.errors import HelmError, Where
 
 if TYPE_CHECKING:
@@ -144,7 +143,8 @@ class HelmCli:
         return ("upgrade" if job.installed else "install", flag)
 
     def _labels(self, job: HelmJob) -> Sequence[str]:
-        return ("--labels", f"{RUN_LABEL}={job.mark.name}") if job.mark and self._is_at_least(_LABELS) else ()
+        labels = ",".join(f"{name}={value}" for name, value in job.labels.items())
+        return ("--labels", labels) if labels and self._is_at_least(_LABELS) else ()
 
     def _is_at_least(self, version: tuple[int, int]) -> bool:
         major, minor = (int(part) for part in self._said.removeprefix("v").split(".")[:2])

@@ -19,7 +19,6 @@ from gpukube.cluster.child import DeadlinePassed, Ended, run_child
 from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm_failures import explain_helm, words_of
 from gpukube.cluster.jsontree import Tree, number, text, tree
-from gpukube.cluster.names import RUN_LABEL
 from gpukube.cluster.scratch import Scratch
 from gpukube.errors import HelmError, Where
 
@@ -100,7 +99,7 @@ class HelmSdk:
                 "installed": job.installed,
                 "dry_run": ("client" if job.offline else "server") if job.dry_run else "",
                 "history": HISTORY,
-                "labels": {RUN_LABEL: job.mark.name} if job.mark else {},
+                "labels": dict(job.labels),
             },
             keeps=(job.mark.handle,) if job.mark else (),
         )

@@ -16,7 +16,7 @@ from gpukube.cluster.chart import ChartSource, chart_digest
 from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
 from gpukube.cluster.helm_reach import ask_reached
 from gpukube.cluster.merging import put
-from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS, RUN_LABEL
 from gpukube.cluster.reach_plan import require_reach
 from gpukube.cluster.reclaim import reclaim_objects
 from gpukube.cluster.release import newest, release_history, secret_name
@@ -195,7 +195,7 @@ class ReleaseKeeper:
     def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> str:
         """See Helm."""
         self._cluster.kube.version()
-        chart = self._chart(plan)
+        chart = self._chart(plan, self._live(plan.kind))
         installed = plan.revision > 0 and not plan.pending
         trial = _trial_of(plan)
         try:
@@ -226,7 +226,7 @@ class ReleaseKeeper:
         if live and (plan.drift or self._contested):
             reclaim_objects(kube, live)
         self._contested = False
-        chart = self._chart(plan)
+        chart = self._chart(plan, live)
         try:
             return self._change(plan, chart, live)
         except GpukubeError as error:
@@ -281,9 +281,9 @@ class ReleaseKeeper:
     def _live(self, kind: ReleaseKind) -> Release | None:
         return newest(release_history(self._cluster.kube, kind.name, NAMESPACE))
 
-    def _chart(self, plan: ReleasePlan) -> Path:
+    def _chart(self, plan: ReleasePlan, live: Release | None = None) -> Path:
         with self._stoppable():
-            return self._shelf.chart(plan)
+            return self._shelf.chart(plan, live)
 
     def _run(
         self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False
@@ -301,7 +301,8 @@ class ReleaseKeeper:
                 return self._engine.upgrade(replace(job, offline=offline))
             with self._runs.run() as mark:
                 try:
-                    return self._engine.upgrade(replace(job, mark=mark))
+                    labels = self._shelf.record(chart, plan) | ({RUN_LABEL: mark.name} if mark else {})
+                    return self._engine.upgrade(replace(job, mark=mark, labels=labels))
                 except HelmError as error:
                     if _is_overdue(error):
                         self._forget_cut_off(plan, mark)

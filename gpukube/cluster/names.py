@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 __all__ = [
+    "CHART_LABEL",
     "CLUSTER_POLICY",
     "DEVICE_PLUGIN",
     "GPU_OPERATOR",
@@ -24,6 +25,9 @@ __all__ = [
 
 RUN_LABEL: Final = "gpukube.io/run"
 """On the record of a revision: which run of ours wrote it."""
+CHART_LABEL: Final = "gpukube.io/chart"
+"""On the record of a revision: version and digest of the archive that NVIDIA's repository served, where no digest is
+pinned below; as much of it as a label holds. With the version, because Helm hands labels on to later revisions."""
 NAMESPACE: Final = "gpukube-system"
 """Our own, for either release: the plugin's chart refuses `default`, and kube-system is the cloud's."""
 NAMESPACE_LABELS: Final = {"pod-security.kubernetes.io/enforce": "privileged"}
@@ -41,6 +45,7 @@ class ReleaseKind:
         chart: Name of the chart.
         repository: Where NVIDIA publishes it.
         version: The one we pin.
+        digest: Of that version's archive in that repository, "sha256:..."; "" where NVIDIA publishes none.
         title: For people.
         plugin: DaemonSet that advertises.
         container: Of the plugin in its pods.
@@ -54,6 +59,7 @@ class ReleaseKind:
     chart: str
     repository: str
     version: str
+    digest: str
     title: str
     plugin: str
     container: str
@@ -73,6 +79,7 @@ DEVICE_PLUGIN: Final = ReleaseKind(
     chart="nvidia-device-plugin",
     repository="https://nvidia.github.io/k8s-device-plugin",
     version="0.20.0",
+    digest="sha256:9e5642bcdd3805c6e931f9d3ca542677d1f714d68c14c1364892011e67d9a606",
     title="the device-plugin chart",
     plugin="gpukube-nvidia-device-plugin",
     container="nvidia-device-plugin-ctr",
@@ -82,7 +89,8 @@ DEVICE_PLUGIN: Final = ReleaseKind(
 )
 """0.20.0 of 2026-08-19 matches MIG names exactly and carries NFD 0.19.0 (NVIDIA/k8s-device-plugin CHANGELOG). The
 release's name contains the chart's, so that the chart names its objects after the release alone
-(templates/_helpers.tpl). All its DaemonSets share their pod labels, so only the name tells them apart (#982)."""
+(templates/_helpers.tpl). All its DaemonSets share their pod labels, so only the name tells them apart (#982). The
+digest is the one of index.yaml in NVIDIA/k8s-device-plugin, branch gh-pages (commit bf584288ed8c)."""
 
 GPU_OPERATOR: Final = ReleaseKind(
     advertiser="operator",
@@ -90,6 +98,7 @@ GPU_OPERATOR: Final = ReleaseKind(
     chart="gpu-operator",
     repository="https://helm.ngc.nvidia.com/nvidia",
     version="v26.7.0",
+    digest="",
     title="the GPU Operator",
     plugin="nvidia-device-plugin-daemonset",
     container="nvidia-device-plugin",
@@ -98,7 +107,8 @@ GPU_OPERATOR: Final = ReleaseKind(
     nfd="node-feature-discovery",
 )
 """v26.7.0 of 2026-08-20. Its operator, not its chart, makes the DaemonSets, under names of their own
-(NVIDIA/gpu-operator v26.7.0 assets/state-device-plugin/0500_daemonset.yaml)."""
+(NVIDIA/gpu-operator v26.7.0 assets/state-device-plugin/0500_daemonset.yaml). The repository publishes no digest of it:
+that of branch gh-pages of NVIDIA/gpu-operator is of an archive that another place serves."""
 
 RELEASE_KINDS: Final = (DEVICE_PLUGIN, GPU_OPERATOR)
 

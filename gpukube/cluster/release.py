@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gpukube.cluster.jsontree import Tree, number, text, tree
-from gpukube.cluster.names import RUN_LABEL
+from gpukube.cluster.names import CHART_LABEL, RUN_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +64,7 @@ class Release:
         manifest: Rendered objects as YAML documents.
         deployed_at: info.last_deployed, RFC 3339.
         run: Mark of the run of ours that wrote it (see runs); "" when none did.
+        chart_mark: Version and digest recorded of a chart (CHART_LABEL), perhaps of a former revision's; "" for none.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Release:
     manifest: str = field(repr=False)
     deployed_at: str = ""
     run: str = ""
+    chart_mark: str = ""
 
     @property
     def pending(self) -> bool:
@@ -107,6 +109,7 @@ def decode_release(secret: Tree) -> Release | None:
         manifest=text(record, "manifest"),
         deployed_at=text(record, "info", "last_deployed"),
         run=text(secret, "metadata", "labels", RUN_LABEL),
+        chart_mark=text(secret, "metadata", "labels", CHART_LABEL),
     )
 
 

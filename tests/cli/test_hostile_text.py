@@ -85,3 +85,14 @@ def test_spec_when_it_holds_hidden_characters_then_every_report_of_it_is_clean(
     assert refused.code == 4
     require_clean(refused.out)
     require_clean(refused.err)
+
+
+@pytest.mark.parametrize("chart", ["half.tgz", "nothing.tgz"])
+def test_chart_when_the_file_is_no_chart_then_bad_input_before_any_call(
+    gpukube: Gpukube, tmp_path: Path, chart: str
+) -> None:
+    (tmp_path / "half.tgz").write_bytes(b"\x1f\x8b\x08\x00half an archive")
+    refused = gpukube("pool", "create", "-f", SINGLE, "--chart", tmp_path / chart)
+    assert (refused.code, refused.out) == (4, "")
+    assert "error[chart-not-found]: there is no Helm chart here" in refused.err
+    assert gpukube.writes() == []

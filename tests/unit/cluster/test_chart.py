@@ -73,7 +73,13 @@ def no_chart(tmp_path: Path) -> dict[str, Path]:
     (tmp_path / "broken" / "Chart.yaml").write_text("a: [")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "Chart.yaml").write_text("name: node-feature-discovery")
+    whole = pack(tmp_path / "whole.tgz", ("nvidia-device-plugin/Chart.yaml", CHART_YAML)).read_bytes()
+    (tmp_path / "half.tgz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "spoiled.tgz").write_bytes(whole[:20] + bytes(20) + whole[40:])
     return {
+        "half an archive": tmp_path / "half.tgz",
+        "a spoiled archive": tmp_path / "spoiled.tgz",
+        "a NUL in its name": tmp_path / "a\0b",
         "nothing there": tmp_path / "missing",
         "an empty directory": tmp_path,
         "a text": tmp_path / "text",
@@ -83,7 +89,10 @@ def no_chart(tmp_path: Path) -> dict[str, Path]:
     }
 
 
-NO_CHART = ["nothing there", "an empty directory", "a text", "no YAML", "an archive of something else", "another chart"]
+NO_CHART = [
+    *("half an archive", "a spoiled archive", "a NUL in its name", "nothing there", "an empty directory", "a text"),
+    *("no YAML", "an archive of something else", "another chart"),
+]
 
 
 @pytest.mark.parametrize("case", NO_CHART)
