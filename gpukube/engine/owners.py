@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final, Literal
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.core.advice import advise
 from gpukube.core.belief import check_belief
-from gpukube.core.owners import ADVERTISER_LABEL, ReleaseChoice, choose_release, decide_owner, with_live
+from gpukube.core.owners import (
+    ADVERTISER_LABEL,
+    ReleaseChoice,
+    check_own_labels,
+    choose_release,
+    decide_owner,
+    with_live,
+)
 from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Ownership
 from gpukube.engine.diagnoses import diagnosis_of
@@ -98,7 +105,9 @@ def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) 
         # What a cloud says of the same field is nearer to the matter.
         found += [] if any(p.where == ownership.where for p in _errors(problems)) else [ownership]
         return None
-    if _errors(problems):
+    labels = list(check_own_labels(target, ownership))
+    found += labels
+    if _errors([*problems, *labels]):
         return None
     found += advise(target, ownership)
     desired = provider.desired(target, ownership, promise_of(target))

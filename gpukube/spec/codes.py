@@ -58,6 +58,6 @@ CODES: Final[dict[str, str]] = {
     "taint-syntax": "A taint key or value is not what Kubernetes accepts.",
     "written-label": "A label is one that the NVIDIA stack writes on nodes by itself.",
     "duplicate-taint": "Two taints of a pool have the same key and effect.",
-    "reserved-key": "A label or taint key is set by gpukube and cannot be written in a spec.",
+    "reserved-key": "A label or taint key is set by gpukube on this pool and cannot be written in its spec.",
     "owner-conflict": "The owners of driver and device plugin contradict each other or the sharing.",
 }

@@ -19,15 +19,10 @@ if TYPE_CHECKING:
     from gpukube.spec.positions import Path
     from gpukube.spec.subject import Subject
 
-__all__ = ["RESERVED_KEYS", "RESERVED_PREFIX", "check_labels", "check_taints"]
+__all__ = ["RESERVED_PREFIX", "check_labels", "check_taints"]
 
 RESERVED_PREFIX: Final = "gpukube.io/"
-# key -> why it is ours
-RESERVED_KEYS: Final[dict[str, str]] = {
-    "nvidia.com/gpu.present": "it is set where gpukube's plugin advertises; elsewhere it invites a second plugin",
-    "nvidia.com/device-plugin.config": "the plugin's configuration follows from sharing",
-    "nvidia.com/mig.config": "the MIG layout follows from sharing.mig",
-}
+"""Of the keys that are gpukube's everywhere; labels of NVIDIA's that it sets on some pools: core.owners.labels."""
 GPU_TAINT_KEY: Final = "nvidia.com/gpu"
 
 _WRITTEN: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
@@ -98,6 +93,6 @@ def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Ite
     seen = f"{s.at.path(path)} is {s.seen(path, key)}" if in_list else f"{s.at.path(path[:-1])} has {quoted(key)}"
     if wanted := explain_key(key):
         yield Diagnostic(code, where, f"{seen}; {wanted}", fix="write [prefix/]name")
-    elif key.startswith(RESERVED_PREFIX) or key in RESERVED_KEYS:
-        why = RESERVED_KEYS.get(key, f"keys that begin with {RESERVED_PREFIX} mark whose pool it is")
+    elif key.startswith(RESERVED_PREFIX):
+        why = f"keys that begin with {RESERVED_PREFIX} mark whose pool it is"
         yield Diagnostic("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)

@@ -25,6 +25,7 @@ __all__ = ["BY_VALUE", "INTENT_ROWS", "NATIVE_ROWS", "ROLLING", "find_row"]
 
 _PUT = "agent_pools.begin_create_or_update"
 _CONFIG_LABEL = "labels[nvidia.com/device-plugin.config]"
+_CUT_LABEL = "labels[nvidia.com/mig.config]"
 _ADVERTISER_LABEL = "labels[gpukube.io/advertiser]"
 
 ROLLING = ("image", "aks.enableFIPS", "kubernetesVersion")
@@ -105,6 +106,12 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
         "disruptive",
         "the device plugin restarts with another configuration: the number of devices changes under running pods",
         "NVIDIA/k8s-device-plugin README, config-manager",
+    ),
+    (
+        _CUT_LABEL,
+        "disruptive",
+        "the MIG manager of your GPU Operator stops the GPU clients of each node and may reboot it",
+        "NVIDIA/mig-parted reconfigure-mig.sh, NVIDIA/gpu-operator#1606",
     ),
     (
         _ADVERTISER_LABEL,

@@ -27,7 +27,7 @@ CODES: Final[dict[str, str]] = {
     "eks-label": "EKS refuses a node label.",
     "eks-label-value": "A node label has no value.",
     "eks-taint": "EKS refuses a taint.",
-    "eks-taint-value": "A taint has no value.",
+    "eks-taint-value": "The autoscaler does not see a taint without a value while its group is empty.",
     "eks-taint-count": "A node group cannot have so many taints.",
     "eks-tag": "EKS refuses a tag.",
     "eks-tag-count": "A node group cannot have so many tags.",

@@ -278,7 +278,7 @@ _CHECKS: Final = (
         "eks-autoscaler-taint",
         "taints that the autoscaler does not see while a group is empty",
         "pods that do not tolerate the taint start nodes on which they cannot run",
-        "https://github.com/kubernetes/autoscaler/issues/6481",
+        "https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/aws_wrapper.go",
         each_pool(_taint_without_value),
     ),
     CloudCheck(

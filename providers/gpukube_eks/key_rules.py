@@ -78,14 +78,15 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
         if reason := _key_reason(taint.key):
             fix = "choose a short prefix of your own, such as example.com/NAME"
             yield Diagnostic("eks-taint", where, f'EKS refuses the taint "{taint.key}"', fix=fix, why=reason)
-        if not taint.value:
+        if not taint.value and target.nodes.autoscaled and target.nodes.minimum == 0:
             yield Diagnostic(
                 "eks-taint-value",
                 where,
-                f'the taint "{taint.key}" has no value',
-                fix='add one, such as value: "true"',
-                why="the cluster autoscaler passes over taints without a value, and starts nodes that no pod can use "
-                "(kubernetes/autoscaler#6481)",
+                f'the autoscaler does not see the taint "{taint.key}" while the pool is empty: it has no value',
+                fix="write min: 1; or give the taint a value, and the same value to the tolerations of its pods",
+                why="of an empty group it counts only the taints with a value, and starts nodes for pods that do not "
+                "tolerate the others (kubernetes/autoscaler, cloudprovider/aws/aws_wrapper.go)",
+                severity="warning",
             )
     if len(target.taints) > _MOST_TAINTS:
         says = f"{len(target.taints)} taints are more than a node group can have"

@@ -75,6 +75,10 @@ def _taint(key: str, effect: str = "NoSchedule") -> Pool:
     return {"key": key, "value": "x", "effect": effect}
 
 
+_OWN: Pool = {"driver": {"owner": "none"}, "devicePlugin": {"owner": "none"}}
+"""Nodes on which gpukube runs nothing, so that NVIDIA's labels are the user's."""
+
+
 def _portable(plain: Pool, size: Mapping[str, UpdateKind], *, scoped: bool = False) -> list[Edit]:
     """What is alike on all clouds.
 
@@ -375,6 +379,7 @@ _AKS = [
         {"capacity": _group("b")},
         {"capacity.reserved.aks.capacityReservationGroup": R},
     ),
+    Edit({**_NC4, **_OWN}, {"labels": {"nvidia.com/mig.config": "all-disabled"}}, {"labels[nvidia.com/mig.config]": D}),
     Edit({**_NC4, "image": "Ubuntu2204"}, {"image": "Ubuntu2404"}, {"image": D}),
     Edit({**_NC4, "image": "Ubuntu2204"}, {"image": "AzureLinux"}, {"image": D}),
     Edit({**_NC4, "kubernetesVersion": "1.33.5"}, {"kubernetesVersion": "1.34.2"}, {"kubernetesVersion": D}),
@@ -424,6 +429,10 @@ _GKE = [
         {**_L4, "nodes": {"autoscaling": {"min": 0, "max": 5}}, "zones": _BOTH},
         {"nodes": {"autoscaling": {"min": 0, "max": 4, "scope": "zone"}}},
         {"nodes.autoscaling.max": I, "nodes.autoscaling.scope": I},
+    ),
+    *(
+        Edit({**_L4, **_OWN}, {"labels": {f"nvidia.com/{key}": "other"}}, {f"labels[nvidia.com/{key}]": D})
+        for key in ("mig.config", "device-plugin.config")
     ),
     Edit(_L4, {"instanceType": "g2-standard-8"}, {"instanceType": D}),
     Edit(_L4, {"instanceType": "g2-standard-24"}, {"instanceType": R, "gpu": R}),

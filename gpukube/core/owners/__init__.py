@@ -13,6 +13,7 @@ from gpukube.core.owners.labels import (
     MIG_CONFIG_LABEL,
     OPERANDS_LABEL,
     PRESENT_LABEL,
+    check_own_labels,
 )
 from gpukube.core.owners.solver import (
     Decision,
@@ -41,6 +42,7 @@ __all__ = [
     "ReleaseChoice",
     "ReleaseRow",
     "check_kubernetes",
+    "check_own_labels",
     "choose_release",
     "decide_owner",
     "needs_operator",

@@ -1,10 +1,29 @@
-"""The node labels that make an answer of the solver so. Lives here: their keys. Must not live here: who gets which."""
+"""The node labels that make an answer of the solver so, and what a spec may write of them.
+
+Lives here: their keys, and the rule on labels of a spec. Must not live here: which pool gets which (`solver`).
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["ADVERTISER_LABEL", "CONFIG_LABEL", "LABEL_REASONS", "MIG_CONFIG_LABEL", "OPERANDS_LABEL", "PRESENT_LABEL"]
+from gpukube.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Ownership, Target
+
+__all__ = [
+    "ADVERTISER_LABEL",
+    "CONFIG_LABEL",
+    "LABEL_REASONS",
+    "MIG_CONFIG_LABEL",
+    "OPERANDS_LABEL",
+    "PRESENT_LABEL",
+    "check_own_labels",
+]
 
 ADVERTISER_LABEL: Final = "gpukube.io/advertiser"
 """Constant node label that our release's affinity asks for, so that no foreign node is ever touched."""
@@ -26,3 +45,30 @@ LABEL_REASONS: Final = {
     OPERANDS_LABEL: "keeps the GPU Operator, which goes to every NVIDIA node by itself, off these",
 }
 """What each is for, for people."""
+
+_OURS: Final = {
+    PRESENT_LABEL: "it is set where gpukube's plugin advertises",
+    CONFIG_LABEL: "the plugin's configuration follows from sharing",
+    MIG_CONFIG_LABEL: "the MIG layout follows from sharing.mig",
+}
+
+
+def check_own_labels(target: Target, ownership: Ownership) -> Iterator[Diagnostic]:
+    """Find labels of a spec that gpukube sets on this pool, or whose readers it installs.
+
+    Where neither the chart nor the operator of gpukube serves the pool, they are the user's: an operator of his own
+    cuts by nvidia.com/mig.config too.
+    """
+    if ownership.advertiser not in ("chart", "operator"):
+        return
+    for key, why in _OURS.items():
+        if key not in target.labels:
+            continue
+        where = target.locator.at(f"labels[{json.dumps(key)}]")
+        if ownership.labels.get(key) == target.labels[key]:
+            says = f'the label "{key}" has the value that gpukube gives it here'
+            yield Diagnostic("reserved-key", where, says, fix="remove it: it stays on the nodes", severity="hint")
+        else:
+            says = f'the label "{key}" is set by gpukube itself on this pool'
+            fix = "remove it; or write devicePlugin.owner: none, where you run the plugin yourself"
+            yield Diagnostic("reserved-key", where, says, fix=fix, why=why)

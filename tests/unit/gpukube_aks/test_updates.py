@@ -31,6 +31,7 @@ CASES = [
     ("sharing.mig.profile", "1g.5gb", "2g.10gb", "replace"),
     ("labels[team]", "a", "b", "in-place"),
     ("labels[nvidia.com/device-plugin.config]", "c-1", "c-2", "disruptive"),
+    ("labels[nvidia.com/mig.config]", None, "all-1g.5gb", "disruptive"),
     ("labels[gpukube.io/advertiser]", None, "chart", "in-place"),
     ("labels[gpukube.io/advertiser]", "chart", None, "disruptive"),
     ("labels[gpukube.io/advertiser]", "chart", "operator", "disruptive"),

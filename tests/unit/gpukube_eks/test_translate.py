@@ -8,7 +8,7 @@ import pytest
 
 from gpukube.core.values import Capacity, Disk, Nodes, Taint
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_eks.translate import RESOURCE_TAG, with_place
+from gpukube_eks.translate import RESOURCE_TAG, native_taint, with_place
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 if TYPE_CHECKING:
@@ -188,3 +188,7 @@ def test_protection_when_asked_is_a_label_and_no_plain_field() -> None:
     assert desired.labels["gpukube.io/protect"] == "true"
     assert desired.fields["deletionProtection"] is True
     assert "labels[gpukube.io/protect]" not in desired.fields
+
+
+def test_taint_when_it_has_no_value_is_sent_without_one() -> None:
+    assert native_taint(Taint("dedicated", "", "NoSchedule")) == {"key": "dedicated", "effect": "NO_SCHEDULE"}

@@ -233,6 +233,20 @@ INTENT: dict[str, Edit] = {
         "labels[tier]", "in-place", f"{LABELS}.tier", row="labels[*]", labels={"team": "vision", "tier": "gold"}
     ),
     "labels, another": edit("labels[team]", "in-place", f"{LABELS}.team", row="labels[*]", labels={"team": "speech"}),
+    "labels[nvidia.com/device-plugin.config]": edit(
+        "labels[nvidia.com/device-plugin.config]",
+        "disruptive",
+        f"{LABELS}.nvidia.com/device-plugin.config",
+        before={"labels": {}, "plugin_owner": "none", "driver_owner": "none"},
+        labels={"nvidia.com/device-plugin.config": "shared"},
+    ),
+    "labels[nvidia.com/mig.config]": edit(
+        "labels[nvidia.com/mig.config]",
+        "disruptive",
+        f"{LABELS}.nvidia.com/mig.config",
+        before={"labels": {}, "plugin_owner": "none", "driver_owner": "none"},
+        labels={"nvidia.com/mig.config": "all-1g.10gb"},
+    ),
     "labels, gone": edit("labels[team]", "in-place", f"{LABELS}.team", row="labels[*]", labels={}),
     "taints": edit("taints", "in-place", TAINTS, taints=(GPU_TAINT, OWN)),
     "taints, gone": edit("taints", "in-place", TAINTS, before={"taints": (GPU_TAINT, EVICTING)}, taints=(GPU_TAINT,)),

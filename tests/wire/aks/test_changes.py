@@ -149,6 +149,11 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
         Edit(f"labels[{CONFIG}]", owned={CONFIG: "c-2"}),
         Edit(f"labels[{CONFIG}]", owned={CONFIG: None}),
     ),
+    "labels[nvidia.com/mig.config]": (
+        Edit(
+            "labels[nvidia.com/mig.config]", changed(labels={"team": "vision", "nvidia.com/mig.config": "all-1g.5gb"})
+        ),
+    ),
     f"labels[{ADVERTISER}]": (
         Edit(f"labels[{ADVERTISER}]", owned={ADVERTISER: "operator"}, kind="disruptive"),
         Edit(f"labels[{ADVERTISER}]", owned={ADVERTISER: None}, kind="disruptive"),
