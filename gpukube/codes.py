@@ -83,6 +83,7 @@ CLUSTERS: Final[dict[str, str]] = {
     "reach": "Pods that the devices of a pool depend on would not land on its nodes.",
     "reach-features": "The pods that write feature labels would not land on the nodes of a pool.",
     "operator-nfd": "The GPU Operator waits for a node-feature-discovery that does not tolerate the taints of a pool.",
+    "operator-driver": "The GPU Operator brings the driver to all nodes that it serves or to none, for one system.",
     "operator-strays": "The GPU Operator would also take over nodes that no pool of it holds.",
     "release-migration": "The cluster has our other release: the device-plugin chart, or the GPU Operator.",
 }

@@ -12,6 +12,7 @@ __all__ = [
     "CHART_LABEL",
     "CLUSTER_POLICY",
     "DEVICE_PLUGIN",
+    "DRIVER_NAME",
     "GPU_OPERATOR",
     "MIG_MANAGER_NAME",
     "NAMESPACE",
@@ -116,6 +117,8 @@ OPERATOR_NAME: Final = "gpu-operator"
 """Deployment of the operator, whatever the release is called (templates/operator.yaml)."""
 CLUSTER_POLICY: Final = "cluster-policy"
 """The object that tells the operator what to run (templates/clusterpolicy.yaml)."""
+DRIVER_NAME: Final = "nvidia-driver-daemonset"
+"""DaemonSet that installs the driver, where the operator does (assets/state-driver/0500_daemonset.yaml)."""
 MIG_MANAGER_NAME: Final = "nvidia-mig-manager"
 """DaemonSet that cuts (assets/state-mig-manager/0600_daemonset.yaml)."""
 

@@ -4,7 +4,8 @@ Lives here: pools and live values -> chart values; pure. Must not live here: whe
 (release_plan), and what both charts have in common (merging).
 
 What the values take care of (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go):
-- the node image brings driver and toolkit: both are off;
+- driver and toolkit are off unless the pools' owner is the operator (their ownership's own values): it brings both to
+  all nodes that it serves or to none, so a release is changed from one to the other while it serves no node;
 - `mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry. To
   leave it out ("") would render `mig:` as null, which server-side apply, and so Helm 4, refuses (#478): it says what
   all cut pools say. Uncut ones show the same under either, but MPS does not go with mixed;
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from gpukube.cluster.chart_settings import asked_values, lay_over
-from gpukube.cluster.jsontree import text, texts, tree
+from gpukube.cluster.jsontree import at, text, texts, tree
 from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
 from gpukube.cluster.mig_layouts import put_layouts
 from gpukube.cluster.names import GPU_OPERATOR
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
     from gpukube.cluster.merging import Surroundings
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import NodeView, Toleration
-    from gpukube.core.values import Desired
+    from gpukube.core.values import Desired, Observed
 
 __all__ = [
     "REBOOT",
     "check_declared_strategies",
+    "check_drivers",
     "check_strategies",
     "mig_strategies",
     "operator_strays",
@@ -186,6 +188,59 @@ def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Wher
         said = f"{', '.join(shared)} is shared by MPS, and a pool of MIG strategy mixed is on the same cluster"
         return [_one_strategy(where, said, "write strategy: single for the pools that are cut")]
     return []
+
+
+def check_drivers(
+    pools: Sequence[Desired], seen: Sighting, live_pools: Sequence[Observed], where: Where
+) -> list[Diagnostic]:
+    """Refuse to let a live operator begin or end to bring the driver while it serves nodes, and systems it cannot mix.
+
+    Args:
+        pools: Those the operator serves.
+        seen: The cluster.
+        live_pools: All pools of the cluster.
+        where: The cluster, for the messages.
+    """
+    brings = pools[0].ownership.driver == "operator"
+    images = sorted({pool.target.image or "the default image" for pool in pools}) if brings else []
+    found = [_one_system(where, images)] if len(images) > 1 else []
+    release = seen.release_of(GPU_OPERATOR)
+    served = _served_names(seen, live_pools)
+    if release and served and (at(release.values, "driver", "enabled") is True) != brings:
+        does = "does not bring the driver" if brings else "brings the driver"
+        found.append(
+            Diagnostic(
+                "operator-driver",
+                where,
+                f"the GPU Operator of the cluster {does}, and serves {_some(served)}",
+                why="it brings driver and container toolkit to all nodes that it serves or to none, and nodes that are "
+                "there would get a second driver or lose theirs",
+                fix="delete the pools that it serves first (gpukube pool delete), or use another cluster",
+            )
+        )
+    return found
+
+
+def _one_system(where: Where, images: Sequence[str]) -> Diagnostic:
+    return Diagnostic(
+        "operator-driver",
+        where,
+        f"the GPU Operator is to bring the driver to pools of {' and of '.join(images)}",
+        why="it builds the driver for one operating system of a cluster "
+        "(NVIDIA/cloud-native-docs, gpu-driver-configuration)",
+        fix="write the same image for all of them, or put them on another cluster",
+    )
+
+
+def _served_names(seen: Sighting, live_pools: Sequence[Observed]) -> list[str]:
+    pools = [f"pool {item.name}" for item in live_pools if item.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser]
+    nodes = [f"node {item.name}" for item in seen.nodes if item.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser]
+    return pools or nodes
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _one_strategy(where: Where, said: str, fix: str) -> Diagnostic:

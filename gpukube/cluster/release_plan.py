@@ -18,7 +18,13 @@ from gpukube.cluster.jsontree import texts, tree
 from gpukube.cluster.merging import Surroundings, put, unneeded_entries
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
 from gpukube.cluster.nfd import find_nfd
-from gpukube.cluster.operator import check_declared_strategies, check_strategies, operator_strays, operator_values
+from gpukube.cluster.operator import (
+    check_declared_strategies,
+    check_drivers,
+    check_strategies,
+    operator_strays,
+    operator_values,
+)
 from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.release import DEPLOYED
 from gpukube.cluster.release_adoption import leaving_of, refuse_adoption
@@ -191,6 +197,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         *(refuse_stranding(leaves, served, seen, live_pools) if migrate else ()),
         *refuse_adoption(adopt, kind, served, seen),
         *_operators(kind, served, seen, around),
+        *(check_drivers(served, seen, live_pools, _cluster_of(served)) if kind is GPU_OPERATOR else ()),
         *check_own_values(served, values),
     ]
     if refusals:
@@ -282,8 +289,12 @@ def _other_kind(
 def _operators(kind: ReleaseKind, served: Sequence[Desired], seen: Sighting, around: Surroundings) -> list[Diagnostic]:
     if kind is not GPU_OPERATOR:
         return []
-    where = Where(served[0].target.cluster.key)
+    where = _cluster_of(served)
     return [*operator_strays(seen, where, served), *check_strategies(served, around, where)]
+
+
+def _cluster_of(served: Sequence[Desired]) -> Where:
+    return Where(served[0].target.cluster.key)
 
 
 def _judge(values: dict[str, object], seen: Sighting, kind: ReleaseKind, version: str) -> ReleasePlan:

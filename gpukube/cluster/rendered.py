@@ -108,8 +108,8 @@ def _missing_operator(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
 
 def _policy(plan: ReleasePlan) -> tuple[tuple[tuple[str, ...], str], ...]:
     return (
-        (("driver", "enabled"), "false"),
-        (("toolkit", "enabled"), "false"),
+        (("driver", "enabled"), text(plan.values, "driver", "enabled")),
+        (("toolkit", "enabled"), text(plan.values, "toolkit", "enabled")),
         (("devicePlugin", "enabled"), "true"),
         (("gfd", "enabled"), "true"),
         (("migManager", "enabled"), "true"),

@@ -17,7 +17,13 @@ from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import role_of, title_of
 from gpukube.cluster.verify_checks import node_checks
 from gpukube.cluster.verify_count import count_findings
-from gpukube.cluster.verify_operator import STATE_LABEL, cut_findings, operator_findings, taken_up_findings
+from gpukube.cluster.verify_operator import (
+    STATE_LABEL,
+    cut_findings,
+    driver_findings,
+    operator_findings,
+    taken_up_findings,
+)
 from gpukube.cluster.verify_pod import pod_findings
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -179,6 +185,7 @@ def _steps_before_count(desired: Desired, node: NodeView, seen: Sighting, kind: 
         *begun,  # while it cuts, the manager takes the plugin's pod away
         *_part_findings(desired, node, seen),
         *(taken_up_findings(node) if operated else ()),
+        *(driver_findings(desired, node, seen.pods) if operated else ()),
         *(_placement_findings(node, plugin) if plugin else ()),
         *pod_findings(desired, node, seen, kind),
         *(finding for finding in cut if finding not in begun),

@@ -13,21 +13,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import CLUSTER_POLICY, MIG_MANAGER_NAME, NAMESPACE, OPERATOR_NAME
+from gpukube.cluster.names import (
+    CLUSTER_POLICY,
+    DRIVER_NAME,
+    GPU_OPERATOR,
+    MIG_MANAGER_NAME,
+    NAMESPACE,
+    OPERATOR_NAME,
+)
 from gpukube.cluster.proof import Finding
 from gpukube.core.owners import MIG_CONFIG_LABEL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpukube.cluster.proof import Step, Weight
     from gpukube.cluster.sighting import Sighting
-    from gpukube.cluster.views import NodeView
+    from gpukube.cluster.views import NodeView, PodView
     from gpukube.core.values import Desired
 
-__all__ = ["STATE_LABEL", "cut_findings", "operator_findings", "taken_up_findings"]
+__all__ = ["STATE_LABEL", "cut_findings", "driver_findings", "operator_findings", "taken_up_findings"]
 
 STATE_LABEL: Final = "nvidia.com/mig.config.state"
 _PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
 _OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
+_FAILS: Final = ("CrashLoopBackOff", "Error", "ImagePullBackOff", "ErrImagePull", "InvalidImageName")
 _APPLY: Final = "gpukube pool create"
 _MANAGER_LOG: Final = f"kubectl -n {NAMESPACE} logs daemonset/{MIG_MANAGER_NAME}"
 
@@ -103,6 +113,33 @@ def taken_up_findings(node: NodeView) -> list[Finding]:
     means = "NFD has not yet seen the GPU on this node, or the operator has not read that"
     fix = f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}"
     return [Finding(node.name, "features", "waiting", f"no label {_PLUGIN_LABEL}", means, fix)]
+
+
+def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> list[Finding]:
+    """Say how far the operator's driver is on a node; empty when it is loaded, and for pools that get it elsewhere.
+
+    The pods of toolkit, plugin and MIG manager wait for it in their init containers.
+    """
+    if desired.ownership.driver != GPU_OPERATOR.advertiser:
+        return []
+    pod = next(
+        (pod for pod in pods if pod.node == node.name and pod.owner == DRIVER_NAME and not pod.terminating), None
+    )
+    if pod is None:
+        return [Finding(node.name, "driver", "waiting", "no pod of the operator's driver on this node yet")]
+    if pod.ready:
+        return []
+    stuck = next((state for state in pod.containers if state.waiting in _FAILS), None)
+    if stuck is None:
+        return [
+            Finding(node.name, "driver", "waiting", f"pod {pod.name} is not ready", "it builds and loads the driver")
+        ]
+    said = f"pod {pod.name}, container {stuck.name}: {stuck.waiting}"
+    means = "there is no driver image for the node's operating system or kernel, or the driver does not build there"
+    fix = (
+        f"kubectl -n {NAMESPACE} logs {pod.name} -c {stuck.name}; another driver.version or image of the pool may help"
+    )
+    return [Finding(node.name, "driver", "broken", said, means, fix)]
 
 
 def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:

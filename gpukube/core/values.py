@@ -253,6 +253,7 @@ class NodeStack:
         source: Where this is documented.
         image: Cloud and image family as people call them, "EKS AL2023".
         no_operator: Why the GPU Operator cannot serve these nodes; "" when it can.
+        no_driver: Why the GPU Operator cannot bring a driver to these nodes; "" when it can.
         without_plugin: What to write to get nodes without the cloud's plugin; "" when there is nothing to write.
         runtime: Name of the container runtime on the nodes that hands GPUs to containers: what the operator's
             RuntimeClass has to name.
@@ -266,6 +267,7 @@ class NodeStack:
     source: str
     image: str = "these nodes"
     no_operator: str = ""
+    no_driver: str = ""
     without_plugin: str = ""
     runtime: str = "nvidia"
     fields: tuple[str, ...] = ()

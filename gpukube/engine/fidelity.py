@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.errors import Diagnostic
+from gpukube.provider import Ability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpukube.core.values import Target
-    from gpukube.provider import Ability
+    from gpukube.provider import Provider
 
-__all__ = ["check_fidelity", "features_at", "inexact", "used_features"]
+__all__ = ["abilities_for", "check_fidelity", "features_at", "inexact", "used_features"]
 
 _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
     ("nodes.count", "nodes.count", lambda t: not t.nodes.autoscaled),
@@ -44,6 +45,23 @@ _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
 
 CRITICAL: Final = ("nodes.", "capacity.", "sharing.", "taints")
 """What changes resource name, count, isolation or price: a cloud that lacks it cannot stand in."""
+
+
+_CUTS: Final = Ability("emulated", "the GPU Operator's MIG manager cuts")
+_BY_OPERATOR: Final[Mapping[str, Ability]] = {
+    "driver.version": Ability("emulated", "the version of the GPU Operator's driver container"),
+    "sharing.mig.single": _CUTS,
+    "sharing.mig.mixed": _CUTS,
+    "sharing.mig.layout": Ability("emulated", "the GPU Operator's MIG manager cuts, by a config of gpukube's"),
+    "sharing.timeSlicing": Ability("emulated", "the plugin's sharing.timeSlicing"),
+    "sharing.mps": Ability("emulated", "the plugin's sharing.mps"),
+}
+"""What is the same on every cloud once driver and plugin are the GPU Operator's."""
+
+
+def abilities_for(target: Target, provider: Provider) -> Mapping[str, Ability]:
+    """Give the abilities of a pool's cloud; where the GPU Operator brings the driver, what it does is its own."""
+    return {**provider.abilities(), **(_BY_OPERATOR if target.driver_owner == "operator" else {})}
 
 
 def used_features(target: Target) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from gpukube.core.owners import (
 from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Ownership
 from gpukube.engine.diagnoses import diagnosis_of
-from gpukube.engine.fidelity import check_fidelity
+from gpukube.engine.fidelity import abilities_for, check_fidelity
 from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
 from gpukube.provider import load_provider
 
@@ -179,7 +179,7 @@ def explain_owners(specs: Sequence[LoadedSpec], pool: str, *, operator_live: Seq
 
 def _check(target: Target, provider: Provider) -> list[Diagnostic]:
     problems = provider.check(target)
-    return problems if _errors(problems) else problems + check_fidelity(target, provider.abilities())
+    return problems if _errors(problems) else problems + check_fidelity(target, abilities_for(target, provider))
 
 
 def _errors(problems: Iterable[Diagnostic]) -> list[Diagnostic]:

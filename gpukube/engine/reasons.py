@@ -148,10 +148,9 @@ def _rows(decision: Decision) -> list[Row]:
     release = next(row for row in RELEASE_ROWS if row.name == decision.choice.row)
     driver = next(row for row in DRIVER_ROWS if row is decision.driver)
     plugin = next(row for row in PLUGIN_ROWS if row is decision.plugin)
-    brought = driver.says.format(image=decision.stack.image)
     return [
         {"table": "release", "row": release.name, "says": decision.choice.because, "source": release.source},
-        {"table": "driver", "row": driver.name, "says": brought, "source": driver.source},
+        {"table": "driver", "row": driver.name, "says": decision.driver_said, "source": driver.source},
         {"table": "plugin", "row": plugin.name, "says": decision.said, "source": plugin.source},
     ]
 

@@ -221,14 +221,18 @@ class Driver(SpecModel):
     owner: Literal["auto", "cloud", "operator", "none"] = Field(
         default="auto",
         description=(
-            "auto chooses by cloud, image and sharing; cloud: its image or installer brings the driver; none: somebody "
-            "else installs it."
+            "auto chooses by cloud, image and sharing; cloud: its image or installer brings the driver; operator: "
+            "gpukube's release of the GPU Operator brings driver and container toolkit, and the cloud's is left out; "
+            "none: somebody else installs it."
         ),
     )
     version: Text | None = Field(
         default=None,
         examples=["latest"],
-        description="Driver version where the cloud lets one choose (GKE: default or latest); its choice when empty.",
+        description=(
+            "Driver version where one can be chosen (GKE: default or latest; driver.owner operator: the version of its "
+            "driver container); theirs when empty."
+        ),
     )
 
 

@@ -31,7 +31,7 @@ CODES: Final[dict[str, str]] = {
     "aks-taint-value": "A taint has no value.",
     "aks-taint-twice": "Two taints have one key.",
     "aks-tag": "A tag decides on the GPU driver behind the back of the pool.",
-    "aks-driver-owner": "The GPU Operator installs no driver.",
+    "aks-driver-owner": "NVIDIA lists no driver container of the GPU Operator for the image.",
     "aks-driver-mig": "AKS cannot cut GPUs without its driver.",
     "aks-own-driver": "AKS installs no driver, so somebody else has to.",
     "aks-managed": "AKS-managed GPU nodes exclude another feature of the pool.",

@@ -91,7 +91,7 @@ def _is_arm(target: Target) -> bool:
 
 
 def _gets_driver(target: Target) -> bool:
-    return target.driver_owner != "none"
+    return target.driver_owner not in ("none", "operator")
 
 
 def _is_confidential(target: Target) -> bool:
@@ -222,7 +222,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
     Combination(
         "aks-deallocate",
         "aks.scaleDownMode",
-        _all(_DEALLOCATES, lambda target: target.plugin_owner == "operator"),
+        _all(_DEALLOCATES, lambda target: "operator" in (target.plugin_owner, target.driver_owner)),
         "after some ten stops of a machine the GPU Operator no longer comes up on it",
         "write scaleDownMode: Delete",
         "NVIDIA/gpu-operator#729",

@@ -105,7 +105,7 @@ def _family(name: str) -> str:
 
 
 def _machine_reason(name: str, image: Image, target: Target) -> str:
-    if target.driver_owner == "none":
+    if target.driver_owner in ("none", "operator"):
         return ""
     if target.machine.arch == "arm64" and not image.arm64:
         return "its NVIDIA driver is for amd64 only (learn.microsoft.com/azure/aks/use-nvidia-gpu)"

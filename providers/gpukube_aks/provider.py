@@ -7,14 +7,15 @@ live half (`client`) when it is asked for.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.values import NodeStack
 from gpukube.errors import SpecError
 from gpukube.provider import Ability, importing_sdk
 from gpukube_aks.change import translate_recreate, translate_scale, translate_updates
+from gpukube_aks.images import DEFAULT_IMAGE
 from gpukube_aks.rules import check_scale, check_target
-from gpukube_aks.translate import leaves_driver_out, translate_delete, translate_pool
+from gpukube_aks.translate import cut_by_operator, leaves_driver_out, translate_delete, translate_pool
 from gpukube_aks.updates import find_row
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "sharing.mig.single": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is single", _NO_FIELD),
         "sharing.mig.mixed": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is mixed", _NO_FIELD),
         "sharing.mig.layout": Ability(
-            "missing", "write a pool for each profile", "AKS cuts all GPUs of a pool into instances of one profile"
+            "missing",
+            "write a pool for each profile, or driver.owner: operator, whose MIG manager cuts by layouts",
+            "AKS cuts all GPUs of a pool into instances of one profile",
         ),
         "sharing.timeSlicing": Ability("emulated", "the plugin's sharing.timeSlicing", _NO_FIELD),
         "sharing.mps": Ability("emulated", "the plugin's sharing.mps", _NO_FIELD),
@@ -112,16 +115,19 @@ class AksProvider:
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: the driver unless it is left out, the plugin on AKS-managed nodes only."""
         managed = target.plugin_owner == "cloud"
-        system = target.image or "Ubuntu"
+        system = target.image or DEFAULT_IMAGE
+        cutter: Literal["operator", "cloud"] = "operator" if cut_by_operator(target) else "cloud"
+        left_out = leaves_driver_out(target)
         return NodeStack(
-            driver="none" if leaves_driver_out(target) else "cloud",
+            driver="none" if left_out else "cloud",
             advertiser="cloud" if managed else "none",
-            cut_by="cloud" if target.sharing.mig else "none",
+            cut_by=cutter if target.sharing.mig else "none",
             source=_MANAGED_SOURCE if managed else _DRIVER_SOURCE,
             image=f"AKS {system}{', managed' if managed else ''}",
             no_operator=_NO_OPERATOR if system == "AzureContainerLinux" else "",
+            no_driver=_NO_OPERATOR if system == "AzureContainerLinux" else "",
             without_plugin="write devicePlugin.owner: auto",
-            runtime="nvidia" if target.machine.arch == "arm64" else "nvidia-container-runtime",
+            runtime="nvidia" if left_out or target.machine.arch == "arm64" else "nvidia-container-runtime",
             fields=_FIELDS,
         )
 

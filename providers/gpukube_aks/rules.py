@@ -19,10 +19,10 @@ from gpukube_aks.buying import check_reservation, check_spot
 from gpukube_aks.cluster_rules import MANAGED_FROM
 from gpukube_aks.combinations import check_combinations
 from gpukube_aks.cuts import CUTS, can_cut, cut_value
-from gpukube_aks.images import check_image, check_version, minor_of
+from gpukube_aks.images import DEFAULT_IMAGE, check_image, check_version, minor_of
 from gpukube_aks.keys import check_labels, check_tags, check_taints
 from gpukube_aks.native import check_native
-from gpukube_aks.translate import leaves_driver_out
+from gpukube_aks.translate import cut_by_operator, leaves_driver_out
 from gpukube_aks.upgrades import MOST_NODES, check_upgrade
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _pods(target: Target) -> Iterator[Diagnostic]:
 
 def _mig(target: Target) -> Iterator[Diagnostic]:
     cut, machine, model = target.sharing.mig, target.machine, str(target.machine.model)
-    if cut is None:
+    if cut is None or cut_by_operator(target):
         return
     where = target.locator.at("sharing.mig.profile")
     if not can_cut(machine):
@@ -231,13 +231,15 @@ def _unready(target: Target) -> Iterator[Diagnostic]:
 def _driver(target: Target) -> Iterator[Diagnostic]:
     where = target.locator.at("driver.owner")
     if target.driver_owner == "operator":
-        yield Diagnostic(
-            "aks-driver-owner",
-            where,
-            "driver.owner is operator, and gpukube's GPU Operator installs no driver",
-            fix="write driver.owner: auto, or none together with devicePlugin.owner: none for an operator of your own",
-            why="AKS installs the driver; an operator that does needs pools without it (docs: aks/nvidia-gpu-operator)",
-        )
+        if (target.image or DEFAULT_IMAGE).startswith("AzureLinux"):
+            yield Diagnostic(
+                "aks-driver-owner",
+                where,
+                "driver.owner is operator, and NVIDIA lists no driver container for Azure Linux",
+                fix=f"write image: {DEFAULT_IMAGE}, or driver.owner: auto",
+                why="docs: gpu-operator/platform-support; AKS does not rule it out (docs: aks/nvidia-gpu-operator)",
+                severity="warning",
+            )
     elif target.driver_owner == "none" and target.sharing.mig is not None:
         yield Diagnostic(
             "aks-driver-mig",
@@ -265,6 +267,7 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
     minor = minor_of(target.kubernetes_version)
     excluded = {
         "driver.owner: none": target.driver_owner == "none",
+        "driver.owner: operator": target.driver_owner == "operator",
         f"Kubernetes before 1.{MANAGED_FROM}": minor is not None and minor < MANAGED_FROM,
         "nodes.autoscaling": target.nodes.autoscaled,
         "sharing.timeSlicing": slicing is not None and slicing.mode == "time-slicing",

@@ -27,6 +27,7 @@ __all__ = [
     "DELETE",
     "SPOT_KEY",
     "SPOT_TAINT",
+    "cut_by_operator",
     "etag_guard",
     "leaves_driver_out",
     "pool_path",
@@ -150,7 +151,7 @@ def _price(price: float | None) -> float | None:
 
 def _gpu(target: Target) -> dict[str, object]:
     found: dict[str, object] = {}
-    if target.sharing.mig is not None:
+    if target.sharing.mig is not None and not cut_by_operator(target):
         found["gpuInstanceProfile"] = cut_value(str(target.machine.model), target.sharing.mig.profile)
     if target.plugin_owner == "cloud":
         found["gpuProfile"] = {"nvidia": {"managementMode": "Managed"}}
@@ -161,7 +162,16 @@ def _gpu(target: Target) -> dict[str, object]:
 
 def leaves_driver_out(target: Target) -> bool:
     """Say whether AKS shall install no driver; on nodes that it manages it always does (docs: aks/use-nvidia-gpu)."""
-    return target.driver_owner == "none" and target.plugin_owner != "cloud"
+    return target.driver_owner in ("none", "operator") and target.plugin_owner != "cloud"
+
+
+def cut_by_operator(target: Target) -> bool:
+    """Say whether MIG instances are made by the GPU Operator's MIG manager: AKS cuts with the driver of its own only.
+
+    Source:
+        Azure/AgentBaker, parts/linux/cloud-init/artifacts/mig-partition.sh; docs: aks/nvidia-gpu-operator.
+    """
+    return target.driver_owner == "operator" and target.plugin_owner != "cloud"
 
 
 def _placing(target: Target) -> dict[str, object]:
@@ -201,7 +211,7 @@ def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         "maxPodsPerNode": target.max_pods,
         "upgrade.maxSurge": target.upgrade.max_surge,
         "upgrade.maxUnavailable": target.upgrade.max_unavailable,
-        "sharing.mig.profile": target.sharing.mig.profile if target.sharing.mig else None,
+        "sharing.mig.profile": _cut_of(target),
         "taints": tuple(sorted(str(taint) for taint in target.taints)),
         "deletionProtection": target.protect,
         "driver": "none" if leaves_driver_out(target) else "cloud",
@@ -212,6 +222,11 @@ def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         **flatten_native(target.native),
     }
     return {name: value for name, value in sorted(fields.items()) if value is not None}
+
+
+def _cut_of(target: Target) -> str | None:
+    """The profile that AKS makes; where the operator cuts, the node label says how."""
+    return target.sharing.mig.profile if target.sharing.mig and not cut_by_operator(target) else None
 
 
 def _node_fields(target: Target) -> dict[str, object]:

@@ -110,7 +110,7 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
     (
         _CUT_LABEL,
         "disruptive",
-        "the MIG manager of your GPU Operator stops the GPU clients of each node and may reboot it",
+        "the MIG manager stops the GPU clients of each node and may reboot it",
         "NVIDIA/mig-parted reconfigure-mig.sh, NVIDIA/gpu-operator#1606",
     ),
     (

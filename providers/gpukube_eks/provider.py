@@ -102,6 +102,7 @@ def _al2023(target: Target) -> NodeStack:
         cut_by="operator" if target.sharing.mig else "none",
         source=_AL2023,
         image="EKS AL2023",
+        no_driver="there is no driver container for Amazon Linux",
         fields=_FIELDS,
     )
 
@@ -114,6 +115,7 @@ def _bottlerocket(target: Target) -> NodeStack:
         source=_BOTTLEROCKET,
         image="EKS Bottlerocket",
         no_operator="it does not support Bottlerocket (bottlerocket-os/bottlerocket#3992)",
+        no_driver="it does not support Bottlerocket",
         without_plugin="write image: al2023",
         fields=_FIELDS,
     )

@@ -119,6 +119,7 @@ class GkeProvider:
             source=_OWN_SOURCE if own else _SOURCE,
             image=f"GKE {_IMAGES.get(target.image, target.image)}",
             no_operator=_NO_OPERATOR,
+            no_driver=_NO_OPERATOR,
             without_plugin="run a plugin and a driver of your own and write devicePlugin.owner: none",
             fields=_FIELDS,
         )

@@ -23,6 +23,11 @@ _NAMES: Final = {
     "cloud": "the cloud",
     "none": "nobody of gpukube's or the cloud's",
 }
+_DRIVERS: Final = {
+    "cloud": "the driver comes with the nodes",
+    "operator": "the GPU Operator installs the driver too",
+    "none": "the driver is yours to install",
+}
 
 
 def render_owners(document: OwnerDocument, *, sources: bool) -> Iterator[Line]:
@@ -46,8 +51,7 @@ def render_owners(document: OwnerDocument, *, sources: bool) -> Iterator[Line]:
 def _answer(part: OwnerPart) -> str:
     if part["devicePlugin"] is None:
         return "refused"
-    driver = "the driver comes with the nodes" if part["driver"] == "cloud" else "the driver is yours to install"
-    return f"advertised by {_NAMES[part['devicePlugin']]}; {driver}"
+    return f"advertised by {_NAMES[part['devicePlugin']]}; {_DRIVERS[part['driver'] or 'none']}"
 
 
 def _reasons(part: OwnerPart, *, sources: bool) -> Iterator[Line]:

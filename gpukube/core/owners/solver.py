@@ -6,7 +6,7 @@ Pure. Must not live here: the rules (table), what is found in a cluster (gpukube
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.owners.labels import (
     ADVERTISER_LABEL,
@@ -22,7 +22,7 @@ from gpukube.gpu.mig_parted import cut_name
 from gpukube.gpu.plugin_config import config_key, plugin_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gpukube.core.owners.table import Cut, DriverRow, PluginRow, ReleaseRow
     from gpukube.core.values import ClusterRef, NodeStack, Target
@@ -40,6 +40,16 @@ __all__ = [
 ]
 
 _NOT_OURS = ("none", "dra", "cloud")
+_DRIVER_VALUES: Final[Mapping[str, object]] = {
+    "driver.enabled": True,
+    "toolkit.enabled": True,
+    "toolkit.env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}],
+}
+"""Values of the operator's chart where it brings driver and toolkit.
+
+By itself the toolkit writes a file that containerd 2 refuses to start with: it reads the merged configuration, whose
+version is newer than that of the file on the host (NVIDIA/aicr#1688; NVIDIA/cloud-native-docs gpu-operator/google-gke).
+"""
 _USUAL_RUNTIME = "nvidia"
 """What the operator's chart names by itself (NVIDIA/gpu-operator v26.7.0, values operator.runtimeClass)."""
 
@@ -52,11 +62,13 @@ class ReleaseChoice:
         release: Of our two.
         row: Name of the row that chose it.
         because: The reason, for people.
+        driver: Who brings the driver to the nodes that the operator serves.
     """
 
     release: Literal["chart", "operator"] = "chart"
     row: str = "chart"
     because: str = RELEASE_ROWS[-1].says
+    driver: Literal["cloud", "operator"] = "cloud"
 
     @property
     def operator(self) -> bool:
@@ -92,6 +104,11 @@ class Decision:
         """What the plugin's row says of this pool."""
         return self.plugin.says.format(**_words(self.target, self.stack, self.choice))
 
+    @property
+    def driver_said(self) -> str:
+        """What the driver's row says of this pool."""
+        return self.driver.says.format(**_words(self.target, self.stack, self.choice))
+
 
 def needs_operator(target: Target, stack: NodeStack) -> bool:
     """Say whether a pool's MIG instances can only be made by the GPU Operator's MIG manager, ours to install."""
@@ -107,13 +124,16 @@ def choose_release(pools: Iterable[tuple[Target, NodeStack]], *, operator_live: 
     """
     asked = list(pools)
     ours = [(target, stack) for target, stack in asked if stack.advertiser == "none"]
+    served = [(t, stack) for t, stack in ours if t.plugin_owner not in _NOT_OURS]
+    driven = [t.pool for t, stack in served if _driver_row(t, stack).answer == "operator"]
     deciding = {
+        "driver-by-operator": next(iter(driven), None),
         "cut-by-operator": next((t.pool for t, stack in ours if needs_operator(t, stack)), None),
         "operator-asked": next((t.pool for t, _ in ours if t.plugin_owner == "operator"), None),
         "helm-asked": next((t.pool for t, _ in ours if t.plugin_owner == "helm"), None),
     }
     chosen = next((row for row in RELEASE_ROWS if deciding.get(row.name)), RELEASE_ROWS[-1])
-    choice = _choice(chosen, deciding.get(chosen.name) or "")
+    choice = _choice(chosen, deciding.get(chosen.name) or "", driver="operator" if driven else "cloud")
     return with_live(choice, operator_live=operator_live)
 
 
@@ -147,10 +167,8 @@ def decide_owner(target: Target, stack: NodeStack, choice: ReleaseChoice) -> Dec
         stack: What its nodes bring, from the provider.
         choice: The release of its cluster.
     """
-    driver = next(
-        row for row in DRIVER_ROWS if target.driver_owner in row.asked and row.brings in ("any", stack.driver)
-    )
-    plugin = next(row for row in PLUGIN_ROWS if _matches(row, target, stack, choice))
+    driver = _driver_row(target, stack)
+    plugin = next(row for row in PLUGIN_ROWS if _matches(row, driver, target, stack, choice))
     outcome: Ownership | Diagnostic
     if driver.answer is None:
         outcome = _refusal("driver.owner", driver, target, stack, choice)
@@ -193,16 +211,29 @@ def cut_of(target: Target, stack: NodeStack) -> Cut:
     return "nobody" if stack.cut_by == "none" else stack.cut_by
 
 
-def _choice(row: ReleaseRow, pool: str = "") -> ReleaseChoice:
-    return ReleaseChoice(row.release, row.name, row.says.format(pool=pool))
+def _choice(row: ReleaseRow, pool: str = "", *, driver: Literal["cloud", "operator"] = "cloud") -> ReleaseChoice:
+    return ReleaseChoice(row.release, row.name, row.says.format(pool=pool), driver)
 
 
-def _matches(row: PluginRow, target: Target, stack: NodeStack, choice: ReleaseChoice) -> bool:
+def _driver_row(target: Target, stack: NodeStack) -> DriverRow:
+    operable = "no" if stack.no_driver else "yes"
+    return next(
+        row
+        for row in DRIVER_ROWS
+        if target.driver_owner in row.asked
+        and row.brings in ("any", stack.driver)
+        and row.operable in ("any", operable)
+    )
+
+
+def _matches(row: PluginRow, driver: DriverRow, target: Target, stack: NodeStack, choice: ReleaseChoice) -> bool:
+    brought_by = driver.answer or stack.driver
     return (
         target.plugin_owner in row.asked
         and row.brings in ("any", stack.advertiser)
-        and row.driver in ("any", stack.driver)
+        and row.driver in ("any", brought_by)
         and row.release in ("any", choice.release)
+        and row.mixed in ("any", "no" if brought_by == choice.driver else "yes")
         and (not row.cut or cut_of(target, stack) in row.cut)
         and row.operable in ("any", "no" if stack.no_operator else "yes")
     )
@@ -223,7 +254,11 @@ def _refusal(
 
 
 def _ownership(
-    driver: Literal["cloud", "none"], row: PluginRow, target: Target, stack: NodeStack, choice: ReleaseChoice
+    driver: Literal["cloud", "operator", "none"],
+    row: PluginRow,
+    target: Target,
+    stack: NodeStack,
+    choice: ReleaseChoice,
 ) -> Ownership:
     advertiser = row.answer or "none"
     reason = row.says.format(**_words(target, stack, choice))
@@ -232,20 +267,25 @@ def _ownership(
         return Ownership(driver, advertiser, "", labels, reason, row.name)
     key = config_key(plugin_config(target.sharing))
     labels = {ADVERTISER_LABEL: advertiser, CONFIG_LABEL: key, PRESENT_LABEL: "true"}
-    values = {}
+    values: dict[str, object] = {}
     if advertiser == "operator":
         if target.sharing.mig:
             labels[MIG_CONFIG_LABEL] = cut_name(target.sharing.mig)
         if stack.runtime != _USUAL_RUNTIME:
             values["operator.runtimeClass"] = stack.runtime
+        if driver == "operator":
+            values |= _DRIVER_VALUES
+            values |= {"driver.version": target.driver_version} if target.driver_version else {}
     return Ownership(driver, advertiser, key, labels, reason, row.name, values)
 
 
 def _words(target: Target, stack: NodeStack, choice: ReleaseChoice) -> dict[str, str]:
     return {
         "asked": target.plugin_owner,
+        "driver": target.driver_owner,
         "image": stack.image,
         "because": choice.because,
         "no_operator": stack.no_operator,
+        "no_driver": stack.no_driver,
         "without_plugin": stack.without_plugin or "make the pool elsewhere, of an image without one",
     }

@@ -3,8 +3,9 @@
 Lives here: data, each row with its source. Must not live here: the look-up (solver), and what one cloud's nodes bring
 (`Provider.stack`). In each table the first row that matches answers; docs/ownership.md shows them in the same order.
 
-In texts, {asked} is what the spec asks for, {image} the nodes' image, {because} why the cluster has the GPU Operator,
-{no_operator} and {without_plugin} what the nodes' cloud says of it (core.values.NodeStack).
+In texts, {asked} is the devicePlugin.owner of the spec and {driver} its driver.owner, {image} the nodes' image,
+{because} why the cluster has the GPU Operator; {no_operator}, {no_driver} and {without_plugin} are of the nodes' cloud
+(core.values.NodeStack).
 """
 
 from __future__ import annotations
@@ -45,13 +46,19 @@ class ReleaseRow:
         source: Public source.
     """
 
-    name: Literal["cut-by-operator", "operator-asked", "helm-asked", "operator-live", "chart"]
+    name: Literal["driver-by-operator", "cut-by-operator", "operator-asked", "helm-asked", "operator-live", "chart"]
     release: Literal["chart", "operator"]
     says: str
     source: str
 
 
 RELEASE_ROWS: Final = (
+    ReleaseRow(
+        "driver-by-operator",
+        "operator",
+        "pool {pool} gets its driver from the GPU Operator",
+        "docs: aks/nvidia-gpu-operator",
+    ),
     ReleaseRow(
         "cut-by-operator",
         "operator",
@@ -94,6 +101,7 @@ class DriverRow:
         name: Stable.
         asked: driver.owner is one of these.
         brings: Whether the image or the cloud installs a driver; "any".
+        operable: Whether the GPU Operator has a driver for the nodes; "any".
         answer: The owner; None is a refusal.
         says: What is so, or what is wrong.
         ways: Two ways out of a refusal.
@@ -103,25 +111,31 @@ class DriverRow:
     name: str
     asked: tuple[str, ...]
     brings: Literal["cloud", "none", "any"]
-    answer: Literal["cloud", "none"] | None
+    answer: Literal["cloud", "operator", "none"] | None
     says: str
     source: str
     ways: tuple[str, str] | None = None
+    operable: Literal["yes", "no", "any"] = "any"
 
 
 DRIVER_ROWS: Final = (
     DriverRow(
-        "driver-operator",
+        "driver-unable",
         ("operator",),
         "any",
         None,
-        'driver.owner is "operator", and gpukube never lets the GPU Operator install the driver',
-        "NVIDIA/gpu-operator#686 (no driver container for Amazon Linux), #1623 (none for Container-Optimized OS); on "
-        "AKS it needs pools without the driver, docs: aks/use-nvidia-gpu",
-        (
-            "write driver.owner: auto",
-            "run an operator of your own with its driver, on pools that gpukube does not make",
-        ),
+        'driver.owner is "operator", and the GPU Operator has no driver for {image}: {no_driver}',
+        "NVIDIA/gpu-operator#686 (no driver container for Amazon Linux), #1623 (none for Container-Optimized OS)",
+        ("write driver.owner: auto", "choose an image that the GPU Operator has a driver for"),
+        operable="no",
+    ),
+    DriverRow(
+        "driver-operator",
+        ("operator",),
+        "none",
+        "operator",
+        "the GPU Operator brings driver and container toolkit to {image}",
+        "docs: aks/nvidia-gpu-operator",
     ),
     DriverRow(
         "driver-brought", ("auto", "cloud"), "cloud", "cloud", "{image} brings the driver",
@@ -142,10 +156,10 @@ DRIVER_ROWS: Final = (
     ),
     DriverRow(
         "driver-fixed",
-        ("none",),
+        ("none", "operator"),
         "cloud",
         None,
-        'driver.owner is "none", and {image} always brings the driver',
+        'driver.owner is "{driver}", and {image} always brings the driver',
         "docs: eks/ml-eks-optimized-ami; docs: aks/use-nvidia-gpu",
         ("write driver.owner: auto", "make the pool elsewhere, of an image without the driver"),
     ),
@@ -161,8 +175,10 @@ class PluginRow:
         name: Stable.
         asked: devicePlugin.owner is one of these.
         brings: Whether the cloud runs a plugin on these nodes by itself; "any".
-        driver: Whether the nodes get a driver from image or cloud; "any".
+        driver: Who brings the driver, by the driver's row; "any".
         release: The cluster's one release; "any".
+        mixed: Whether the cluster's operator brings a driver to its nodes and these have another, or the other way
+            round; "any".
         cut: Who makes the pool's MIG instances; empty for any.
         operable: Whether the GPU Operator can serve the nodes; "any".
         answer: The advertiser; None is a refusal.
@@ -178,10 +194,11 @@ class PluginRow:
     says: str
     source: str
     brings: Literal["cloud", "none", "any"] = "any"
-    driver: Literal["cloud", "none", "any"] = "any"
+    driver: Literal["cloud", "operator", "none", "any"] = "any"
     release: Literal["chart", "operator", "any"] = "any"
     cut: tuple[Cut, ...] = ()
     operable: Literal["yes", "no", "any"] = "any"
+    mixed: Literal["yes", "no", "any"] = "any"
     kept_off: bool = False
     ways: tuple[str, str] | None = None
 
@@ -207,6 +224,12 @@ PLUGIN_ROWS: Final = (
         ways=(_AUTO, "{without_plugin}"),
     ),
     PluginRow(
+        "none-without-driver", ("none",), None,
+        'driver.owner is "operator", and devicePlugin.owner "none" keeps the GPU Operator away, which brings both',
+        _OPERATOR_DOCS, driver="operator",
+        ways=(_AUTO, "write driver.owner: none too, and run driver and plugin of your own"),
+    ),
+    PluginRow(
         "none-kept-off", ("none",), "none",
         "no plugin of gpukube's runs here, as asked, and its GPU Operator is kept off: {because}",
         _OPERATOR_DOCS, release="operator", kept_off=True,
@@ -220,6 +243,12 @@ PLUGIN_ROWS: Final = (
         'devicePlugin.owner is "{asked}", and {image} runs the cloud\'s plugin: this would be a second one',
         _ONE, brings="cloud",
         ways=("write devicePlugin.owner: cloud", "{without_plugin}"),
+    ),
+    PluginRow(
+        "cloud-without-driver", ("auto", "cloud"), None,
+        'driver.owner is "operator", and {image} runs the cloud\'s plugin, beside which the GPU Operator is kept off',
+        _ONE, brings="cloud", driver="operator",
+        ways=("write driver.owner: auto", "write devicePlugin.owner: operator where the cloud's can be left out"),
     ),
     PluginRow(
         "cloud-kept-off", ("auto", "cloud"), "cloud",
@@ -256,6 +285,15 @@ PLUGIN_ROWS: Final = (
         ways=("write devicePlugin.owner: helm for all pools of the cluster", _ELSEWHERE),
     ),
     PluginRow(
+        "operator-mixed", ("auto", "operator"), None,
+        "the cluster's one release is the GPU Operator ({because}), which brings driver and container toolkit to all "
+        "of its nodes or to none",
+        "NVIDIA/gpu-operator v26.7.0, controllers/nodelabeling_controller.go (it removes the labels that keep single "
+        "parts off a node that NFD has not seen yet); docs: gpu-operator/microsoft-aks (no second toolkit)",
+        release="operator", mixed="yes",
+        ways=("write the same driver.owner for all pools of the cluster that it serves", _ELSEWHERE),
+    ),
+    PluginRow(
         "operator-uncuts", ("auto", "operator"), None,
         "the cluster's one release is the GPU Operator ({because}), whose MIG manager would undo the cut that the "
         "cloud makes",
@@ -268,6 +306,12 @@ PLUGIN_ROWS: Final = (
         "{image} brings the driver and nothing that cuts or advertises: the GPU Operator does both",
         "NVIDIA/cloud-native-docs gpu-operator-mig; docs: eks/ml-eks-optimized-ami",
         brings="none", driver="cloud", release="operator", cut=("operator",),
+    ),
+    PluginRow(
+        "operator-brings", ("auto", "operator"), "operator",
+        "the GPU Operator brings driver, container toolkit and plugin to {image}",
+        "docs: aks/nvidia-gpu-operator; NVIDIA/cloud-native-docs gpu-operator-mig",
+        brings="none", driver="operator", release="operator", cut=("none", "operator"),
     ),
     PluginRow(
         "nobody-cuts", ("auto", "helm", "operator"), None,

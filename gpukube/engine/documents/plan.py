@@ -19,7 +19,7 @@ from gpukube.engine.documents.parts import (
     silenced_part,
 )
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
-from gpukube.engine.fidelity import inexact
+from gpukube.engine.fidelity import abilities_for, inexact
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
@@ -240,7 +240,9 @@ def _wanted(desired: Desired) -> _Wanted:
         "ownership": owner.reason,
         "fidelity": {
             feature: {"fidelity": ability.fidelity, "substitute": ability.substitute, "reason": ability.reason}
-            for feature, ability in inexact(target, load_provider(target.cluster.provider).abilities()).items()
+            for feature, ability in inexact(
+                target, abilities_for(target, load_provider(target.cluster.provider))
+            ).items()
         },
     }
 

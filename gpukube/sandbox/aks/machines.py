@@ -190,6 +190,7 @@ def _gpu_shape(pool: Json, size: VmSize) -> GpuShape | None:
         mig_layout=layout,
         mig_reboot=bool(layout),
         driver=driver or managed,  # driver None is ignored on a managed pool
+        runtime="nvidia-container-runtime" if driver or managed else "",  # Azure/AgentBaker pkg/agent/baker.go
         host_plugin=managed,
         host_strategy="single" if strategy == "single" else "mixed" if strategy == "mixed" else "none",
     )

@@ -29,6 +29,11 @@ Role = Literal[
     "gke-plugin",
     "gpu-operator",
     "mig-manager",
+    "driver-manager",
+    "driver",
+    "toolkit",
+    "driver-validation",
+    "toolkit-validation",
 ]
 
 _PROGRAMS: dict[str, Role] = {
@@ -42,7 +47,11 @@ _PROGRAMS: dict[str, Role] = {
     "nfd-worker": "nfd-worker",
     "nfd-master": "nfd-master",
     "nvidia-smi": "nvidia-smi",
+    "driver-manager": "driver-manager",
+    "nvidia-driver": "driver",
+    "nvidia-ctk-installer": "toolkit",
 }
+_VALIDATIONS: dict[str, Role] = {"driver-validation": "driver-validation", "toolkit-validation": "toolkit-validation"}
 
 
 def role_of(container: JsonObject) -> Role:
@@ -58,6 +67,8 @@ def role_of(container: JsonObject) -> Role:
         return "plain"
     if program == "nfd-master" and "-prune" in {f"-{arg.lstrip('-')}" for arg in map(str, command)}:
         return "nfd-prune"
+    if container.get("name") in _VALIDATIONS and program == "sh":  # shells that wait (NVIDIA/gpu-operator assets)
+        return _VALIDATIONS[str(container["name"])]
     if any("nvidia-smi" in str(part) for part in command):
         return "nvidia-smi"
     return _PROGRAMS.get(program, "plain")

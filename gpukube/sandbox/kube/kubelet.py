@@ -110,7 +110,7 @@ class Kubelets:
     async def _advance(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun) -> None:
         now = self._clock.now()
         if not run.started:
-            if now < run.born + PULL_S or not await self._volumes_there(pod):
+            if now < run.born + PULL_S or not _has_runtime(machine, pod) or not await self._volumes_there(pod):
                 return
             run.started = True
         for item in run.inits:
@@ -119,7 +119,7 @@ class Kubelets:
                     item.wait_for_image()
                     return
                 await self._try(item, self._process(machine, node, pod, run, item))
-                if item.state != "running":
+                if item.state != "running" or item.holds:
                     return
                 item.state = "done"
         for item in run.mains:
@@ -213,6 +213,11 @@ def _admit(machine: Machine, run: PodRun, pod: JsonObject) -> None:
             "Allocate failed due to rpc error: code = Unknown desc = request for "
             f"'nvidia.com/gpu: {count}' too large: maximum request size for shared resources is 1, which is unexpected"
         )
+
+
+def _has_runtime(machine: Machine, pod: JsonObject) -> bool:
+    """Without it the kubelet cannot create the pod's sandbox ("no runtime for ... is configured"), and tries on."""
+    return spec(pod).get("runtimeClassName") in {None, *machine.runtimes}
 
 
 def _must_reload(item: ContainerRun, run: PodRun, node: JsonObject, now: float) -> bool:

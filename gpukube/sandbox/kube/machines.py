@@ -8,6 +8,7 @@ Source: docs concepts/extend-kubernetes/compute-storage-net/device-plugins; NVID
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -36,14 +37,41 @@ class Machine:
         capacity: Extended resource -> devices at the last registration; a kubelet keeps a name once it knows it.
         owners: Extended resource -> who registered it last and still serves it.
         limited: Resources of which a pod may ask for one at most.
+        runtimes: Names of container runtimes that hand GPUs to containers. What writes them writes files, which outlive
+            a reboot; a driver that a container has loaded does not.
     """
 
     shape: NodeShape
     up: bool = False
+    runtimes: set[str] = field(default_factory=set)
+    brought_driver: bool = field(init=False)
     pods: dict[str, PodRun] = field(default_factory=dict)
     capacity: dict[str, int] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
     limited: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Note what the image brings."""
+        gpu = self.shape.gpu
+        self.brought_driver = bool(gpu and gpu.driver)
+        self.runtimes |= {gpu.runtime} if gpu and gpu.runtime else set()
+
+    @property
+    def has_driver(self) -> bool:
+        """Whether the driver is loaded now."""
+        return bool(self.shape.gpu and self.shape.gpu.driver)
+
+    def load_driver(self, *, loaded: bool = True) -> None:
+        """A container has loaded the driver; or it is gone with a reboot."""
+        if self.shape.gpu:
+            self.shape = dataclasses.replace(self.shape, gpu=dataclasses.replace(self.shape.gpu, driver=loaded))
+
+    def go_down(self) -> None:
+        """The machine reboots: its pods end, and what only a container had loaded is gone."""
+        self.up = False
+        self.owners.clear()
+        self.pods.clear()
+        self.load_driver(loaded=self.brought_driver)
 
     def start(self) -> None:
         """The machine is up; a service of its own registers its GPUs."""

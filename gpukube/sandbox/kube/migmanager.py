@@ -150,10 +150,11 @@ class MigManagers:
                 machine.up = True
                 await nodes.become_ready(self._api, self._clock, name)
                 job.phase, job.due = "applying", self._clock.now() + APPLY_S
-                return [job.due]
+            case "applying" if not machine.has_driver:  # a container loads it again after the reboot
+                job.due = self._clock.now() + 1
             case "applying":
                 await self._apply(node, machine, job)
-        return []
+        return [job.due] if name in self._jobs else []
 
     async def _begin(self, node: JsonObject, machine: Machine, wanted: str) -> _Job | None:
         name, gpu = name_of(node), machine.shape.gpu
@@ -195,9 +196,7 @@ class MigManagers:
     async def _reboot(self, node: JsonObject, machine: Machine) -> None:
         """Instances do not outlive a reboot, MIG mode does (NVIDIA/mig-parted#225)."""
         await self._label(node, {STATE: "rebooting"})
-        machine.up = False
-        machine.owners.clear()
-        machine.pods.clear()
+        machine.go_down()
         await nodes.become_silent(self._api, self._clock, name_of(node))
 
     async def _apply(self, node: JsonObject, machine: Machine, job: _Job) -> None:

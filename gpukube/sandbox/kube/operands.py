@@ -24,6 +24,8 @@ APPLIED_HASH = "nvidia.com/last-applied-hash"
 
 _PRIORITY = "system-node-critical"
 _PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin"
+_UNTIL_TOOLKIT = "until [ -f /run/nvidia/validations/toolkit-ready ]; do sleep 5; done"
+_VALIDATOR_IMAGE = "nvcr.io/nvidia/gpu-operator"
 
 
 def operands(policy: JsonObject, namespace: str) -> list[JsonObject]:
@@ -33,7 +35,11 @@ def operands(policy: JsonObject, namespace: str) -> list[JsonObject]:
         policy: The ClusterPolicy's spec.
         namespace: The operator's.
     """
-    found = [_plain("nvidia-operator-validator", "operator-validator", policy)]
+    found = [_validator(policy)]
+    if _enabled(policy, "driver"):
+        found.append(_driver(policy))
+    if _enabled(policy, "toolkit"):
+        found.append(_toolkit(policy))
     if _enabled(policy, "devicePlugin"):
         found += [_plugin(policy), _mps(policy)]
     if _enabled(policy, "gfd"):
@@ -83,7 +89,69 @@ def _daemonset(
 
 def _plain(name: str, operand: str, policy: JsonObject) -> JsonObject:
     container = {"name": name, "image": f"nvcr.io/nvidia/{operand}"}
-    return _daemonset(name, {f"{DEPLOY}{operand}": "true"}, policy, [container])
+    return _with_gpu(_daemonset(name, {f"{DEPLOY}{operand}": "true"}, policy, [container]), policy)
+
+
+def _with_gpu(item: JsonObject, policy: JsonObject) -> JsonObject:
+    """Let the pods of an operand wait for the toolkit, and run under the runtime that hands them the GPUs.
+
+    Source: controllers/object_controls.go, setRuntimeClassName.
+    """
+    pod = item["spec"]["template"]["spec"]
+    pod["initContainers"] = [_validation("toolkit"), *pod["initContainers"]]
+    pod["runtimeClassName"] = _runtime(policy)
+    return item
+
+
+def _runtime(policy: JsonObject) -> str:
+    return (policy.get("operator") or {}).get("runtimeClass") or "nvidia"
+
+
+def _validation(part: str) -> JsonObject:
+    script = "nvidia-validator" if part == "driver" else _UNTIL_TOOLKIT
+    return {"name": f"{part}-validation", "image": _VALIDATOR_IMAGE, "command": ["sh", "-c"], "args": [script]}
+
+
+def _validator(policy: JsonObject) -> JsonObject:
+    name = "nvidia-operator-validator"
+    container = {"name": name, "image": _VALIDATOR_IMAGE, "command": ["sh", "-c"], "args": ["sleep infinity"]}
+    item = _daemonset(name, {f"{DEPLOY}operator-validator": "true"}, policy, [container])
+    pod = item["spec"]["template"]["spec"]
+    pod["initContainers"] = [_validation("driver"), _validation("toolkit")]
+    pod["runtimeClassName"] = _runtime(policy)
+    return item
+
+
+def _driver(policy: JsonObject) -> JsonObject:
+    """The driver's pods run under no GPU runtime, and are replaced when deleted only: a new driver needs idle GPUs."""
+    version = (policy.get("driver") or {}).get("version") or ""
+    image = f"nvcr.io/nvidia/driver:{version}"
+    container = {"name": "nvidia-driver-ctr", "image": image, "command": ["nvidia-driver"], "args": ["init"]}
+    item = _daemonset("nvidia-driver-daemonset", {f"{DEPLOY}driver": "true"}, policy, [container])
+    manager = {
+        "name": "k8s-driver-manager",
+        "image": "nvcr.io/nvidia/cloud-native/k8s-driver-manager",
+        "command": ["driver-manager"],
+        "args": ["uninstall_driver"],
+    }
+    item["spec"]["template"]["spec"]["initContainers"] = [manager]
+    item["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    return item
+
+
+def _toolkit(policy: JsonObject) -> JsonObject:
+    section = policy.get("toolkit") or {}
+    env = [*_env(section), {"name": "CONTAINERD_RUNTIME_CLASS", "value": _runtime(policy)}]
+    container = {
+        "name": "nvidia-container-toolkit-ctr",
+        "image": "nvcr.io/nvidia/k8s/container-toolkit",
+        "command": ["nvidia-ctk-installer"],
+        "env": env,
+    }
+    name = "nvidia-container-toolkit-daemonset"
+    item = _daemonset(name, {f"{DEPLOY}container-toolkit": "true"}, policy, [container])
+    item["spec"]["template"]["spec"]["initContainers"] = [_validation("driver")]
+    return item
 
 
 def _plugin(policy: JsonObject) -> JsonObject:
@@ -110,7 +178,9 @@ def _mig_manager(policy: JsonObject) -> JsonObject:
         "command": ["nvidia-mig-manager"],
         "env": [*_env(section), {"name": "CONFIG_FILE", "value": "/mig-parted-config/config.yaml"}],
     }
-    return _daemonset("nvidia-mig-manager", {f"{DEPLOY}mig-manager": "true"}, policy, [container])
+    item = _daemonset("nvidia-mig-manager", {f"{DEPLOY}mig-manager": "true"}, policy, [container])
+    item["spec"]["template"]["spec"]["initContainers"] = [_validation("toolkit")]
+    return item
 
 
 def _configured(name: str, program: str, policy: JsonObject, section: JsonObject) -> JsonObject:
@@ -134,7 +204,7 @@ def _with_config(name: str, selector: dict[str, str], policy: JsonObject, body: 
     """The DaemonSet of a configured container, with a config-manager before and beside it where there is a config."""
     found = _config_map(policy)
     if not found:
-        return _daemonset(name, selector, policy, [body])
+        return _with_gpu(_daemonset(name, selector, policy, [body]), policy)
     mounts = [
         {"name": "available-configs", "mountPath": "/available-configs"},
         {"name": "config", "mountPath": "/config"},
@@ -143,7 +213,8 @@ def _with_config(name: str, selector: dict[str, str], policy: JsonObject, body: 
     managers = [_config_manager(default, mounts, once=True), _config_manager(default, mounts, once=False)]
     volumes = [{"name": "available-configs", "configMap": {"name": found}}, {"name": "config", "emptyDir": {}}]
     containers = [{**body, "volumeMounts": mounts}, managers[1]]
-    return _daemonset(name, selector, policy, containers, initContainers=[managers[0]], volumes=volumes)
+    item = _daemonset(name, selector, policy, containers, initContainers=[managers[0]], volumes=volumes)
+    return _with_gpu(item, policy)
 
 
 def _config_manager(default: str, mounts: list[dict[str, str]], *, once: bool) -> JsonObject:

@@ -30,6 +30,7 @@ class ContainerRun:
         retry_at: Sandbox time of the next start, or of a running program's own next try; 0 for none.
         seen: The configuration change (`PodRun.reloads`) it has taken in.
         exit_code: Of its last end; with `reason` and `message` what is told of a container that ended badly for good.
+        holds: It runs and waits for something on the node: an init container then does not end.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ContainerRun:
     seen: int = 0
     since: float = 0.0
     exit_code: int = 0
+    holds: bool = False
 
     @property
     def pullable(self) -> bool:

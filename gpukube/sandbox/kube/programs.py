@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube import nfd
 from gpukube.sandbox.kube.containers import arguments_of, env_of, mounted_config_map
+from gpukube.sandbox.kube.drivers import DRIVER_ROLES, start_driver_part
 from gpukube.sandbox.kube.gfd import feature_labels
 from gpukube.sandbox.kube.gkeplugin import advertise_gke
 from gpukube.sandbox.kube.objects import labels, name_of, namespace_of
@@ -95,6 +96,8 @@ async def start(process: Process) -> None:
         await nfd.strip(process.api, await process.api.list("nodes"))
     elif role == "nvidia-smi":
         _nvidia_smi(process)
+    elif role in DRIVER_ROLES:
+        await start_driver_part(process)
 
 
 async def _config_manager(process: Process) -> None:

@@ -46,6 +46,8 @@ class GpuShape:
             GPU with MIG off and `()` a GPU with MIG on and no instances.
         mig_reboot: The machine reboots once before the layout is there (AKS: REBOOTREQUIRED of AgentBaker).
         driver: The NVIDIA driver is on the host.
+        runtime: Name of the container runtime on the host that hands GPUs to containers; "" while there is none, as on
+            hosts that wait for the GPU Operator's container toolkit.
         host_plugin: The node advertises by a service of its own: AKS managed GPU, Bottlerocket.
         host_strategy: MIG strategy of that service.
         host_sharing: Replicas that service gives each device.
@@ -58,6 +60,7 @@ class GpuShape:
     mig_layout: tuple[str, ...] | tuple[tuple[str, ...] | None, ...] = ()
     mig_reboot: bool = False
     driver: bool = True
+    runtime: str = "nvidia"
     host_plugin: bool = False
     host_strategy: MigStrategy = "none"
     host_sharing: Sharing | None = None

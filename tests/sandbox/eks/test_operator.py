@@ -294,5 +294,6 @@ def test_layout_when_balanced_then_as_nvidia_balances(model: str, expected: tupl
 
 
 def test_operands_when_switched_off_then_left_out() -> None:
-    off = {key: {"enabled": False} for key in ("devicePlugin", "gfd", "dcgmExporter", "migManager")}
+    parts = ("driver", "toolkit", "devicePlugin", "gfd", "dcgmExporter", "migManager")
+    off = {key: {"enabled": False} for key in parts}
     assert [item["metadata"]["name"] for item in operands(off, "x")] == ["nvidia-operator-validator"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -12,7 +13,13 @@ from hypothesis import strategies as st
 from gpukube.cluster.jsontree import at, items, number, texts
 from gpukube.cluster.merging import DEFAULT_KEY, Surroundings
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
-from gpukube.cluster.operator import check_strategies, mig_strategies, operator_strays, operator_values
+from gpukube.cluster.operator import (
+    check_drivers,
+    check_strategies,
+    mig_strategies,
+    operator_strays,
+    operator_values,
+)
 from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.scheduling import tolerates
 from gpukube.cluster.sighting import Sighting
@@ -20,6 +27,7 @@ from gpukube.cluster.views import placement_of
 from gpukube.core.values import Taint
 from gpukube.errors import Where
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from tests.builders import make_observed
 from tests.unit.cluster.builders import (
     GPU_TAINT,
     MIXED,
@@ -31,7 +39,11 @@ from tests.unit.cluster.builders import (
     node_of,
     operated,
     operated_node,
+    operating,
 )
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Desired
 
 CUT, SHARED = operated(sharing=SINGLE), operated(sharing=SLICED, pool="t4")
 ALONE = Surroundings()
@@ -264,6 +276,42 @@ def test_strays_when_there_are_many_then_three_are_named_and_all_are_in_the_fix(
     (found,) = operator_strays(Sighting(nodes=nodes), HERE)
     assert "n0, n1, n2 and 2 more" in found.message
     assert "n0 n1 n2 n3 n4 " in found.fix
+
+
+DRIVER_VALUES = {"driver.enabled": True, "toolkit.enabled": True}
+DRIVEN = replace(CUT, ownership=replace(CUT.ownership, driver="operator", values=DRIVER_VALUES))
+
+
+@pytest.mark.parametrize(("live", "wanted"), [(CUT, DRIVEN), (DRIVEN, CUT)], ids=["begins", "ends"])
+def test_drivers_when_the_operator_serves_nodes_then_it_neither_begins_nor_ends_to_bring_the_driver(
+    live: Desired, wanted: Desired
+) -> None:
+    seen = operating([live], operated_node(live))
+    (found,) = check_drivers([wanted], seen, (), HERE)
+    assert (found.code, found.severity, found.where) == ("operator-driver", "error", HERE)
+    assert "node-1" in found.message
+    assert check_drivers([live], seen, (), HERE) == []
+    assert check_drivers([wanted], operating([live]), (), HERE) == [], "it serves nothing"
+
+
+def test_drivers_when_a_pool_at_zero_is_served_then_it_counts() -> None:
+    pool = make_observed(CUT, labels=CUT.labels)
+    (found,) = check_drivers([DRIVEN], operating([CUT]), [pool], HERE)
+    assert f"pool {pool.name}" in found.message
+
+
+def test_drivers_when_pools_run_different_systems_then_refused() -> None:
+    other = replace(DRIVEN, target=replace(DRIVEN.target, image="AzureLinux"))
+    (found,) = check_drivers([DRIVEN, other], Sighting(), (), HERE)
+    assert found.message.endswith("pools of AzureLinux and of the default image")
+    assert check_drivers([CUT, replace(CUT, target=other.target)], Sighting(), (), HERE) == []
+
+
+def test_values_when_the_operator_brings_the_driver_then_both_are_on_and_off_again_afterwards() -> None:
+    made = operator_values([DRIVEN], ALONE)
+    assert (at(made, "driver", "enabled"), at(made, "toolkit", "enabled")) == (True, True)
+    back = operator_values([CUT], Surroundings(live=made))
+    assert (at(back, "driver", "enabled"), at(back, "toolkit", "enabled")) == (False, False)
 
 
 def test_values_when_the_owner_asks_for_more_then_they_are_there() -> None:

@@ -248,3 +248,33 @@ def test_prove_when_the_cloud_shows_what_is_promised_then_proven_without_any_lab
     node = node_of(CLOUD_CUT, labels={key: value for key, value in CLOUD_CUT.labels.items() if "nvidia" not in key})
     proof = prove_pool(CLOUD_CUT, Sighting(nodes=(node,)))
     assert (proof.status, proof.total) == ("proven", {"nvidia.com/gpu": 56})
+
+
+DRIVEN = replace(SHARED, ownership=replace(SHARED.ownership, driver="operator"))
+DRIVER_POD = "nvidia-driver-daemonset"
+DRIVERS = {
+    "no pod yet": ((), "waiting", "no pod of the operator's driver"),
+    "it builds": ((plugin_pod("node-1", owner=DRIVER_POD, ready=False),), "waiting", "is not ready"),
+    "no image": (
+        (plugin_pod("node-1", owner=DRIVER_POD, ready=False, containers=(state("ctr", waiting="ImagePullBackOff"),)),),
+        "broken",
+        "ImagePullBackOff",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DRIVERS)
+def test_prove_when_the_operator_s_driver_is_not_loaded_then_that_is_the_step(case: str) -> None:
+    pods, weight, said = DRIVERS[case]
+    seen = operating([DRIVEN], operated_node(DRIVEN))
+    seen = replace(seen, pods=pods)
+    (found,) = prove_pool(DRIVEN, seen).per_node[0].findings
+    assert (found.step, found.weight) == ("driver", weight)
+    assert said in found.seen
+
+
+def test_prove_when_the_operator_s_driver_is_loaded_then_the_next_step_counts() -> None:
+    seen = operating([DRIVEN], replace(operated_node(DRIVEN), allocatable={"nvidia.com/gpu": "32"}))
+    loaded = replace(seen, pods=(*seen.pods, plugin_pod("node-1", name="driver-1", owner=DRIVER_POD)))
+    assert prove_pool(DRIVEN, loaded).status == "proven"
+    assert prove_pool(SHARED, seen).status == "proven", "the driver of the image has no pod"

@@ -45,12 +45,14 @@ CUT = SHARINGS[3]
 OPERATED = ReleaseChoice("operator", "operator-live", "it is there")
 CHART = ReleaseChoice()
 DRIVEN = NodeStack("cloud", "none", "cloud", "test")
+UNDRIVEN = replace(DRIVEN, driver="none")
 CUT_BY_OPERATOR = replace(DRIVEN, cut_by="operator")
 
 
 def stack(driver: str, advertiser: str, cut_by: str = "cloud", *, unable: bool = False) -> NodeStack:
     made = NodeStack(driver, advertiser, cut_by, "test")  # type: ignore[arg-type]  # table data
-    return replace(made, no_operator="it is another system" if unable else "")
+    why = "it is another system" if unable else ""
+    return replace(made, no_operator=why, no_driver=why)
 
 
 @pytest.mark.parametrize("operator_live", [False, True])
@@ -71,7 +73,9 @@ def test_solve_when_any_combination_then_one_advertiser_or_a_refusal(
         assert not (advertiser == "cloud" and answer.advertiser != "cloud"), "two plugins on one node, or one unsaid"
         assert not ours or answer.advertiser == choice.release, "two releases on one cluster"
         assert (answer.advertiser == "none") == (asked == "none"), "nobody advertises although the spec wants GPUs"
-        assert not ours or answer.driver == "cloud", "a plugin without a driver"
+        assert not ours or answer.driver in ("cloud", "operator"), "a plugin without a driver"
+        assert answer.driver != "operator" or answer.advertiser == "operator" == choice.release, "nobody to bring it"
+        assert answer.driver != "operator" or answer.values["driver.enabled"] is True
         assert not (answer.advertiser == "operator" and (unable or (sharing.mig and cut_by != "operator")))
         assert not (answer.advertiser == "chart" and sharing.mig and cut_by != "cloud"), "nobody cuts"
         assert (answer.driver == "cloud") == (driver == "cloud")
@@ -90,12 +94,12 @@ def test_rows_when_everything_is_asked_then_each_row_answers_something() -> None
     used = set()
     for driver, advertiser, cut_by, live, unable in product(BRINGS, BRINGS, CUTS, (False, True), (False, True)):
         brought = stack(driver, advertiser, cut_by, unable=unable)
-        neighbour = (make_target(plugin_owner="operator"), DRIVEN)
+        neighbours = [(make_target(plugin_owner="operator"), DRIVEN), (make_target(driver_owner="operator"), UNDRIVEN)]
         for asked, owner, sharing in product(ASKED, DRIVERS, SHARINGS):
             target = make_target(plugin_owner=asked, driver_owner=owner, sharing=sharing)
-            choice = choose_release([(target, brought), *([neighbour] if live else [])])
-            decision = decide_owner(target, brought, choice)
-            used |= {decision.driver.name, decision.plugin.name}
+            for beside in ([[neighbour] for neighbour in neighbours]) if live else [[]]:
+                decision = decide_owner(target, brought, choose_release([(target, brought), *beside]))
+                used |= {decision.driver.name, decision.plugin.name}
     assert used == {row.name for row in (*DRIVER_ROWS, *PLUGIN_ROWS)}
 
 
@@ -168,6 +172,37 @@ def test_solve_when_the_runtime_has_another_name_then_the_operator_is_told(
     answer = solve_ownership(make_target(plugin_owner="operator"), replace(DRIVEN, runtime=runtime))
     assert isinstance(answer, Ownership)
     assert answer.values == values
+
+
+def test_solve_when_the_operator_brings_the_driver_then_toolkit_and_plugin_are_its_too() -> None:
+    target = make_target(driver_owner="operator", sharing=CUT, driver_version="580.173.02")
+    undriven = replace(UNDRIVEN, cut_by="operator")
+    decision = decide_owner(target, undriven, choose_release([(target, undriven)]))
+    answer = decision.outcome
+    assert isinstance(answer, Ownership)
+    assert (decision.choice.row, answer.driver, answer.advertiser) == ("driver-by-operator", "operator", "operator")
+    assert answer.labels["nvidia.com/mig.config"] == "all-1g.5gb"
+    assert answer.values == {
+        "driver.enabled": True,
+        "toolkit.enabled": True,
+        "toolkit.env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}],
+        "driver.version": "580.173.02",
+    }
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_choose_when_one_pool_has_the_operator_s_driver_and_one_the_cloud_s_then_the_latter_is_refused(
+    *, reverse: bool
+) -> None:
+    driven = make_target(pool="driven", driver_owner="operator")
+    plain = make_target(pool="plain", plugin_owner="operator")
+    pools = [(driven, UNDRIVEN), (plain, DRIVEN)]
+    choice = choose_release(pools[::-1] if reverse else pools)
+    assert isinstance(decide_owner(driven, UNDRIVEN, choice).outcome, Ownership)
+    refused = decide_owner(plain, DRIVEN, choice)
+    assert refused.plugin.name == "operator-mixed"
+    assert isinstance(refused.outcome, Diagnostic)
+    assert "pool driven gets its driver from the GPU Operator" in refused.outcome.message
 
 
 REFUSED: dict[str, tuple[dict[str, object], NodeStack, ReleaseChoice, str, str]] = {

@@ -30,6 +30,7 @@ STACKS: Final[tuple[tuple[str, Target], ...]] = (
     ("", eks_target(sharing=CUT, image="bottlerocket")),
     ("", make_target(sharing=CUT)),
     ("", make_target(sharing=CUT, image="AzureContainerLinux")),
+    ("driver.owner: operator", make_target(sharing=CUT, driver_owner="operator")),
     ("devicePlugin.owner: cloud", make_target(plugin_owner="cloud")),
     ("", gke_target(sharing=CUT)),
     ("driver.owner: none", gke_target(sharing=CUT, driver_owner="none")),
@@ -59,17 +60,21 @@ def releases() -> Iterator[tuple[str, ...]]:
 
 def drivers() -> Iterator[tuple[str, ...]]:
     for row in DRIVER_ROWS:
-        yield f"`{row.name}`", ", ".join(row.asked), known(row.brings), answer(row), row.source
+        brings = ", ".join(
+            part for part in (known(row.brings), "no driver of the operator's" * (row.operable == "no")) if part
+        )
+        yield f"`{row.name}`", ", ".join(row.asked), brings, answer(row), row.source
 
 
 def plugins() -> Iterator[tuple[str, ...]]:
     for row in PLUGIN_ROWS:
         facts = [
             ("cloud's plugin", {"cloud": "yes", "none": "no"}.get(row.brings, "")),
-            ("driver", {"cloud": "yes", "none": "no"}.get(row.driver, "")),
+            ("driver by", {"any": "", "none": "nobody"}.get(row.driver, row.driver)),
             ("release", known(row.release)),
             ("cut by", " or ".join(row.cut)),
             ("operable", known(row.operable)),
+            ("mixed", known(row.mixed)),
         ]
         said = ", ".join(f"{name}: {value}" for name, value in facts if value)
         yield f"`{row.name}`", ", ".join(row.asked), said, answer(row), row.source

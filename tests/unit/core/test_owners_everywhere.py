@@ -40,6 +40,7 @@ IMAGES: dict[str, Callable[..., Target]] = {
     "eks bottlerocket": lambda **changes: eks_target(image="bottlerocket", **changes),
     "aks ubuntu": make_target,
     "aks container linux": lambda **changes: make_target(image="AzureContainerLinux", **changes),
+    "aks ubuntu, driver of the operator": lambda **changes: make_target(**{"driver_owner": "operator", **changes}),
     "gke cos": gke_target,
     "gke ubuntu": lambda **changes: gke_target(image="UBUNTU_CONTAINERD", **changes),
 }
@@ -181,6 +182,10 @@ ANSWERS = {
     ("aks ubuntu", "whole", "cloud", "nothing"): "cloud",
     ("aks ubuntu", "whole", "cloud", "our operator"): "cloud",
     ("aks container linux", "whole", "operator", "nothing"): "owner",
+    ("aks ubuntu, driver of the operator", "whole", "auto", "nothing"): "operator",
+    ("aks ubuntu, driver of the operator", "mig mixed", "auto", "our operator"): "operator",
+    ("aks ubuntu, driver of the operator", "whole", "helm", "nothing"): "owner",
+    ("aks ubuntu, driver of the operator", "whole", "none", "nothing"): "owner",
     ("gke cos", "whole", "auto", "nothing"): "cloud",
     ("gke cos", "mig single", "auto", "gke's plugin"): "cloud",
     ("gke cos", "whole", "none", "gke's plugin"): "",
@@ -212,7 +217,8 @@ def test_owners_when_a_driver_is_asked_for_then_there_is_one_or_a_refusal(image:
             assert "; or " in outcome.fix
         else:
             assert outcome.driver == owner
-            assert outcome.driver == "cloud" or outcome.advertiser in ("cloud", "none")
+            allowed = {"cloud": ("cloud", "chart", "operator", "none"), "operator": ("operator",)}
+            assert outcome.advertiser in allowed.get(owner, ("cloud", "none"))
 
 
 @given(

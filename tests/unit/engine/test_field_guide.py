@@ -29,7 +29,12 @@ def effects(field: str) -> set[tuple[str, str, str]]:
 
 
 EFFECTS = {
-    "sharing.mig.profile": {("aks", "", "replace"), ("eks", "", "disruptive"), ("gke", "", "replace")},
+    "sharing.mig.profile": {
+        ("aks", "", "replace"),
+        ("aks", "", "disruptive"),
+        ("eks", "", "disruptive"),
+        ("gke", "", "replace"),
+    },
     "sharing.mig.strategy": {("aks", "", "disruptive"), ("eks", "", "disruptive")},
     "sharing.mps.replicas": {("aks", "", "disruptive"), ("eks", "", "disruptive"), ("gke", "", "disruptive")},
     "instanceType": {("aks", "", "replace"), ("eks", "", "replace"), ("gke", "", "replace")},

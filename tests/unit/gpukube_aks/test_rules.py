@@ -662,11 +662,12 @@ BROKEN = (
         changes={"tags": {"EnableManagedGPUExperience": "true"}},
     ),
     Case(
-        "driver by the operator",
+        "driver by the operator on Azure Linux",
         "aks-driver-owner",
         "driver.owner",
-        "driver.owner: auto",
-        changes={"driver_owner": "operator"},
+        "image: Ubuntu",
+        severity="warning",
+        changes={"driver_owner": "operator", "image": "AzureLinux"},
     ),
     Case(
         "no driver",
