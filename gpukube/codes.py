@@ -61,7 +61,8 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "not-there": "A pool to scale or to wait for is not there, or not ours.",
     "needs-replace": "A field cannot change on a live pool, and --replace was not given.",
     "needs-disruption": "A change disturbs running pods, and --allow-disruption was not given.",
-    "adopt-differs": "A pool to adopt differs from the spec, and adopting changes nothing but marks.",
+    "adopt-differs": "A pool to adopt differs from the spec; it gets the marks, and a later apply changes the rest.",
+    "adopt-not-ready": "A pool that nobody owns is being changed or deleted, or failed: it cannot be adopted now.",
     "pool-ails": "The cloud calls a pool usable and says that something is wrong with it.",
     "failed-with-nodes": "A pool that the cloud calls failed has live nodes, so it is not made again unasked.",
 }

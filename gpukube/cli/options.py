@@ -184,7 +184,7 @@ AdoptOption = Annotated[
     bool,
     typer.Option(
         "--adopt", default_factory=bool, show_default=False,
-        help="Take over pools of the right name that nobody owns and that match: they get our marks.",
+        help="Take over pools of the right name that nobody owns: they get our marks; a later apply does the rest.",
     ),
 ]  # fmt: skip
 PruneOption = Annotated[

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.core.diff import diff_fields
-from gpukube.core.values import ClassifiedChange, PoolPlan
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, ClassifiedChange, PoolPlan
 from gpukube.errors import Diagnostic, SpecError, Where
 
 if TYPE_CHECKING:
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from gpukube.core.values import Action, ClusterRef, Desired, Observed, Request
     from gpukube.provider import Provider
 
-__all__ = ["match_live", "plan_pool", "plan_removal", "spare_living"]
+__all__ = ["adopting_changes", "match_live", "plan_pool", "plan_removal", "spare_living"]
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
+_PROTECTION = "deletionProtection"
 
 
 def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ...]:
@@ -41,7 +42,7 @@ def plan_pool(provider: Provider, desired: Desired, live: Sequence[Observed], *,
         provider: The cloud's pure half.
         desired: The pool.
         live: All pools of its cluster.
-        adopt: Give our marks to a pool of this name that nobody owns, when it matches.
+        adopt: Give our marks to a pool of this name that nobody owns; nothing else of it is changed.
     """
     matches = match_live(desired, live)
     if not matches:
@@ -197,36 +198,74 @@ def _foreign(
     *,
     adopt: bool,
 ) -> PoolPlan:
-    """Leave a pool alone that is not ours; or adopt it, when nobody owns it and nothing else of it differs."""
+    """Leave a pool alone that is not ours; or adopt it, when nobody owns it."""
     target = desired.target
     if observed.owner or not adopt:
         return _conflict(desired, observed)
-    ours = {f"labels[{key}]" for key in desired.labels.keys() - target.labels.keys()} | {"deletionProtection"}
-    foreign = tuple(c for c in changes if c.change.field not in ours or c.change.old is not None)
-    if observed.state != "ready" or foreign:
-        fields = ", ".join(c.change.field for c in foreign) or f"its state: {observed.status}"
-        problem = Diagnostic(
-            "adopt-differs",
-            target.where,
-            f'the live pool "{observed.name}" differs from the spec in {fields}',
-            fix="write into the spec what is live, adopt, and change it afterwards",
-            why="adopting gives a pool our marks and changes nothing else",
-        )
-        return _plan(desired, observed, "conflict", problem.message, changes=foreign, diagnostics=(problem,))
-    why = "nobody owns it and it matches; it gets our marks"
-    requests = _updates(provider, desired, observed, changes)
-    return _plan(desired, observed, "adopt", why, changes=changes, requests=requests)
+    if observed.state != "ready":
+        return _not_adoptable(desired, observed)
+    now = adopting_changes(desired, changes)
+    later = tuple(c for c in changes if c not in now)
+    requests = _updates(provider, desired, observed, now)
+    if not later:
+        why = "nobody owns it and it matches; it gets our marks"
+        return _plan(desired, observed, "adopt", why, changes=changes, requests=requests)
+    fields = ", ".join(c.change.field for c in later)
+    problem = Diagnostic(
+        "adopt-differs",
+        target.where,
+        f"it also differs in {fields}, which stays as it is in this run",
+        fix="plan again once it is adopted: a later apply changes it",
+        why="adopting gives a pool our marks and changes nothing else",
+        severity="warning",
+    )
+    why = f"nobody owns it; it gets our marks, and nothing else of it is changed: differs in {fields}"
+    return _plan(desired, observed, "adopt", why, changes=changes, requests=requests, diagnostics=(problem,))
+
+
+def adopting_changes(desired: Desired, changes: Sequence[ClassifiedChange]) -> tuple[ClassifiedChange, ...]:
+    """Choose what adopting a pool changes of it.
+
+    Of a pool that matches but for labels of gpukube, these, where no pod notices. They tell which plugin serves the
+    nodes: of a pool that differs in anything else, whose devices may not be those declared yet, the marks alone.
+    """
+    added = desired.labels.keys() - desired.target.labels.keys()
+    ours = {f"labels[{key}]" for key in added} | {_PROTECTION}
+    quiet = tuple(c for c in changes if c.change.field in ours and c.change.old is None and c.row.kind == "in-place")
+    if len(quiet) == len(changes):
+        return quiet
+    marks = {f"labels[{key}]" for key in (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)} | {_PROTECTION}
+    return tuple(c for c in quiet if c.change.field in marks)
+
+
+def _not_adoptable(desired: Desired, observed: Observed) -> PoolPlan:
+    """Leave a pool alone that nobody owns while its cloud is not done with it."""
+    passing = observed.state in ("busy", "deleting")
+    another = f"choose another name for the pool (names: {{{desired.target.cluster.provider}: ...}})"
+    problem = Diagnostic(
+        "adopt-not-ready",
+        desired.target.where,
+        f'a pool named "{observed.name}" exists, nobody owns it, and it is {observed.status}: it cannot be adopted now',
+        fix="wait until the cloud has finished with it, and run this again"
+        if passing
+        else f"repair it with the cloud's own tool, or {another}",
+        why="adopting changes marks only, and a pool that is not ready takes no change",
+    )
+    return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
 
 
 def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
     target = desired.target
     owner = f'belongs to "{observed.owner}" (pool {observed.pool})' if observed.owner else "is not marked as ours"
     another = f"choose another name for the pool (names: {{{target.cluster.provider}: ...}})"
+    adopt = "take it over with --adopt" + (
+        "" if observed.state == "ready" else f" once it is no longer {observed.status}"
+    )
     problem = Diagnostic(
         "foreign-pool",
         target.where,
         f'a pool named "{observed.name}" exists on {target.cluster.key} and {owner}',
-        fix=f"{another}, or delete the live one" if observed.owner else f"{another}, or take it over with --adopt",
+        fix=f"{another}, or delete the live one" if observed.owner else f"{another}, or {adopt}",
         why="gpukube changes and deletes only pools that carry its owner's mark",
     )
     return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))

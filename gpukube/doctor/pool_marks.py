@@ -89,7 +89,7 @@ def _taken(evidence: Evidence) -> Iterator[Ailment]:
         other = by_name.get(target.name)
         if other is None or (target.owner, target.pool) in ours:
             continue
-        adopt = f"gpukube pool create -f SPEC --pool {target.pool} --adopt gives it our marks if it matches; or "
+        adopt = f"gpukube pool create -f SPEC --pool {target.pool} --adopt gives it our marks; or "
         yield Ailment(
             where=f"pool {target.where}",
             seen=f'its name "{target.name}" is taken by a pool '

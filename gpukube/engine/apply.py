@@ -22,7 +22,7 @@ from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.create import bring_up
 from gpukube.engine.delete import delete_pool
 from gpukube.engine.fanout import run_all
-from gpukube.engine.pools import attempt, make_pool, remove_pool, settle, started, update_pool
+from gpukube.engine.pools import attempt, make_pool, remove_pool, require_adoptable, settle, started, update_pool
 from gpukube.engine.proving import prove
 from gpukube.engine.release import STOPPED_TIDYING, restore_entry, retire_entries
 from gpukube.engine.report import ClusterReport, PoolReport
@@ -63,6 +63,7 @@ def require_consent(plans: Sequence[ClusterPlan], consent: Consent) -> None:
         Conflict: Holds one diagnostic per pool: what it would cost, and the option that allows it; or what no option
             allows (a protected pool, a field that cannot change).
     """
+    require_adoptable(plans)
     found = [d for plan in plans for pool in plan.pools for d in _objections(pool, consent)]
     if not consent.allow_disruption:
         found += [_disturbing(plan, repair) for plan in plans for repair in plan.repairs if repair.disruptive]

@@ -11,10 +11,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.core.plan import plan_pool
+from gpukube.core.plan import adopting_changes, plan_pool
 from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.fanout import run_all
-from gpukube.engine.pools import attempt, make_pool, observe, settle, started, update_pool
+from gpukube.engine.pools import attempt, make_pool, observe, require_adoptable, settle, started, update_pool
 from gpukube.engine.proving import prove
 from gpukube.engine.release import restore_entry
 from gpukube.engine.report import ClusterReport, PoolReport
@@ -33,7 +33,12 @@ __all__ = ["bring_up", "create_pools"]
 
 
 def create_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
-    """Create the missing pools of all clusters, clusters side by side; adopt those planned to be."""
+    """Create the missing pools of all clusters, clusters side by side; adopt those planned to be.
+
+    Raises:
+        Conflict: One is to be adopted and cannot be; nothing was changed.
+    """
+    require_adoptable(plans)
     return report_all(plans, sessions, run, _create_on_cluster)
 
 
@@ -65,6 +70,12 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         error.diagnostics = plan.diagnostics or error.diagnostics
         raise error
     done = _come_to_be(plan, desired, session, run)
+    later = plan.changes if any(d.code == "adopt-differs" for d in plan.diagnostics) else ()
+    if later:  # not proven: what it lacks may be what differs
+        marks = adopting_changes(desired, later)
+        left = tuple(c for c in later if c not in marks)
+        message = f"adopted; it differs in {', '.join(c.change.field for c in left)}, for a later apply"
+        return PoolReport(plan.pool, plan.name, "done", message, left)
     if run.no_wait and done:
         return started(plan, run, done)
     proof = prove(desired, session, run)

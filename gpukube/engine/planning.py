@@ -46,7 +46,7 @@ class Scope:
 
     Attributes:
         skip_cluster: Look at the pool APIs only.
-        adopt: Give our marks to pools that nobody owns and that match.
+        adopt: Give our marks to pools that nobody owns.
         prune: Delete pools of these owners that the specs no longer declare.
         retire: Drop config entries of the release that nothing names any more.
         migrate_release: Our other release may be taken away where the pools need this one.

@@ -21,21 +21,45 @@ from gpukube.errors import CloudError, Conflict, GpukubeError, WaitTimeout
 from gpukube.provider import MOVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan
     from gpukube.engine.events import Phase
+    from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.report import Outcome
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
     from gpukube.engine.wait import Wait
 
-__all__ = ["attempt", "make_pool", "observe", "remove_pool", "scale_pool", "settle", "started", "update_pool"]
+__all__ = [
+    "attempt",
+    "make_pool",
+    "observe",
+    "remove_pool",
+    "require_adoptable",
+    "scale_pool",
+    "settle",
+    "started",
+    "update_pool",
+]
 
 FOLLOW_UPS = 5
 """Calls that a fresh pool may still need at the most: a guard against a provider that is never content."""
 REPEATS = 5
 """Looks and calls beyond one per change that an update may take, when others change the pool at the same time."""
+
+
+def require_adoptable(plans: Sequence[ClusterPlan]) -> None:
+    """Refuse, before anything is changed, to adopt pools that cannot be adopted now.
+
+    Raises:
+        Conflict: Holds one diagnostic per such pool.
+    """
+    found = [d for plan in plans for pool in plan.pools for d in pool.diagnostics if d.code == "adopt-not-ready"]
+    if found:
+        error = Conflict(found[0].message, where=found[0].where)
+        error.diagnostics = tuple(found)
+        raise error
 
 
 def attempt(
@@ -170,7 +194,8 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
             return
         if now.changes == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
             break
-        run.tell("update", f"asks for {', '.join(c.change.field for c in now.changes)}", plan.cluster.key, plan.pool)
+        asked = "our marks" if plan.action == "adopt" else ", ".join(c.change.field for c in now.changes)
+        run.tell("update", f"asks for {asked}", plan.cluster.key, plan.pool)
         done = None
         try:
             operation = wait.send(session.cloud, now.requests[0])
@@ -270,9 +295,12 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[str, Change],
     """
     observed = observe(plan, session)
     live = (observed,) if observed else ()
-    now = plan_pool(session.provider, _wanted(plan), live, adopt=plan.action == "adopt")
+    desired = _wanted(plan)
+    now = plan_pool(session.provider, desired, live, adopt=plan.action == "adopt")
     if now.action == "no-op":
         return now
+    if plan.action == "adopt" and observed and (observed.owner, observed.pool) == (desired.target.owner, plan.pool):
+        return replace(now, changes=())  # it has our marks: what else differs is for a later run
     strange = [c.change for c in now.changes if _is_strange(c.change, planned, begun=begun)]
     if strange or now.action != plan.action:
         what = ", ".join(f"{c.field} is {c.old} now" for c in strange) or now.why

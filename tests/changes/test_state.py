@@ -92,18 +92,23 @@ def test_unowned_pool_when_it_matches_then_only_adopt_gives_it_our_marks(cloud: 
     assert world.nodes("train") == before
 
 
-def test_unowned_pool_when_it_differs_then_not_adopted_and_others_go_on(cloud: str, world: World) -> None:
+def test_unowned_pool_when_it_differs_then_it_gets_our_marks_and_a_later_apply_the_rest(
+    cloud: str, world: World
+) -> None:
     document = written(cloud, "ml", pool(cloud, "stray", labels={"team": "x"}))
     made(world, document)
     world.relabel(cloud, "train", "stray", {**NOBODY, "team": "y"})
     both = written(cloud, "ml", pool(cloud, "stray", labels={"team": "x"}), pool(cloud, "fresh"))
 
     planned = world.pools(both, adopt=True)
-    assert {name: plan.action for name, plan in planned.items()} == {"stray": "conflict", "fresh": "create"}
+    assert {name: plan.action for name, plan in planned.items()} == {"stray": "adopt", "fresh": "create"}
     assert [problem.code for problem in planned["stray"].diagnostics] == ["adopt-differs"]
     reports = world.apply(both, consent=ANYTHING, adopt=True)
-    assert {name: report.outcome for name, report in reports.items()} == {"stray": "failed", "fresh": "done"}
-    assert {name: plan.action for name, plan in world.pools(both).items()} == {"stray": "conflict", "fresh": "no-op"}
+    assert {name: report.outcome for name, report in reports.items()} == {"stray": "done", "fresh": "done"}
+    assert [c.change.field for c in reports["stray"].changes] == ["labels[team]"]
+    assert {name: plan.action for name, plan in world.pools(both).items()} == {"stray": "update", "fresh": "no-op"}
+    assert world.apply(both)["stray"].outcome == "done"
+    assert differences(world.plan(both)) == []
 
 
 def test_pool_of_another_owner_when_declared_then_never_adopted_changed_or_deleted(cloud: str, world: World) -> None:

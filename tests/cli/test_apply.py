@@ -188,6 +188,8 @@ def test_adopt_when_nobody_owns_the_pool_then_marks_alone_are_written(made: Gpuk
     done = made("pool", "create", "--adopt", "-f", SLICED)
     assert done.code == 0, done.out + done.err
     assert made("pool", "list", "--cluster", ADDRESS, "-o", "json").pools()[0]["owner"]
+    assert made("pool", "plan", "diff", "-f", SLICED).code == 2  # which plugin's entry it takes disturbs its pods
+    assert made("pool", "apply", "--yes", "--allow-disruption", "-f", SLICED).code == 0
     assert made("pool", "plan", "diff", "-f", SLICED).code == 0
 
 

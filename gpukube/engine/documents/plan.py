@@ -220,7 +220,7 @@ def _needs(plan: PoolPlan) -> list[str]:
     if plan.action == "update":
         return ["--allow-disruption"] if plan.disruptive else []
     if plan.action == "conflict":
-        adoptable = plan.observed is not None and not plan.observed.owner
+        adoptable = plan.observed is not None and not plan.observed.owner and plan.observed.state == "ready"
         return ["--adopt"] if adoptable and any(d.code == "foreign-pool" for d in plan.diagnostics) else []
     return {"delete": ["--prune"], "adopt": ["--adopt"]}.get(plan.action, [])
 

@@ -9,6 +9,8 @@ import pytest
 
 from gpukube.core.values import OWNER_LABEL, Change, Loss
 from gpukube.engine.apply import Consent, require_consent
+from gpukube.engine.create import create_pools
+from gpukube.engine.documents import plan_document
 from gpukube.errors import CloudError, Conflict, GpukubeError
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
@@ -250,12 +252,48 @@ def test_apply_when_an_unowned_pool_matches_then_adopted_on_request_only(stage: 
     assert stage.plan().pools[0].action == "no-op"
 
 
-def test_apply_when_the_pool_to_adopt_differs_then_refused_and_named(stage: Stage) -> None:
-    orphan(stage, taints=())
-    (pool,) = stage.apply(adopt=True).pools
-    assert pool.error is not None
-    assert [(d.code, "taints" in d.message) for d in pool.error.diagnostics] == [("adopt-differs", True)]
+DIFFERENCES: dict[str, dict[str, object]] = {
+    "in place": {"taints": ()},
+    "disruptive": {"disk.sizeGiB": 7},
+    "replace": {"instanceType": "other"},
+}
+
+
+@pytest.mark.parametrize("kind", DIFFERENCES)
+def test_apply_when_the_pool_to_adopt_differs_then_it_gets_our_marks_alone(stage: Stage, kind: str) -> None:
+    orphan(stage, **DIFFERENCES[kind])
+    before = stage.world.pools[CUT.target.name].fields
+    (field,) = DIFFERENCES[kind]
+    stage.pools = [replace(CUT, fields={**CUT.fields, "disk.sizeGiB": 100})] if kind == "disruptive" else [CUT]
+    (plan,) = stage.plan(adopt=True).pools
+    assert (plan.action, [d.code for d in plan.diagnostics]) == ("adopt", ["adopt-differs"])
+    (pool,) = stage.apply(adopt=True).pools  # no consent to anything
+    assert (pool.outcome, field in pool.message, pool.error) == ("done", True, None)
+    assert field in [c.change.field for c in pool.changes]
+    assert stage.sent() == ["update"]
+    after = stage.world.pools[CUT.target.name].fields
+    assert {key for key in after if after.get(key) != before.get(key)} == {
+        f"labels[{OWNER_LABEL}]",
+        "labels[gpukube.io/pool]",
+    }
+    assert stage.plan().pools[0].action == ("replace" if kind == "replace" else "update")
+
+
+@pytest.mark.parametrize("state", ["busy", "failed", "deleting"])
+def test_apply_when_the_pool_to_adopt_is_not_ready_then_nothing_is_changed(stage: Stage, state: str) -> None:
+    orphan(stage)
+    pool = stage.world.pools[CUT.target.name]
+    stage.world.pools[CUT.target.name] = replace(pool, state=state, status=state)  # type: ignore[arg-type]  # literals
+    stage.pools.append(PLAIN)
+    with pytest.raises(Conflict) as caught:
+        stage.apply(adopt=True)
+    assert [d.code for d in caught.value.diagnostics] == ["adopt-not-ready"]
+    with pytest.raises(Conflict):
+        create_pools([stage.plan(adopt=True)], {CLUSTER.key: stage.session}, stage.run)
     assert stage.sent() == []
+    (plan, _) = stage.plan().pools
+    assert plan_document([stage.plan()], ())["clusters"][0]["pools"][0]["needs"] == []
+    assert "once it is no longer" in plan.diagnostics[0].fix
 
 
 def test_apply_when_not_to_wait_then_started_and_the_way_to_go_on(stage: Stage) -> None:
