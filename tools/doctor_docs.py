@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpukube.doctor import clouds, configs, mig, nodes, placement, plugins, releases, tools, workloads
+from gpukube.doctor import clouds, configs, mig, nodes, parts, placement, plugins, releases, tools, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +23,7 @@ FAMILIES: Final[Mapping[str, Sequence[Check]]] = {
     "The cloud's side": clouds.CHECKS,
     "Whether a plugin reaches every GPU node": placement.CHECKS,
     "What advertises devices": plugins.CHECKS,
+    "Parts of the stack": parts.CHECKS,
     "Config entries of the plugin": configs.CHECKS,
     "MIG": mig.CHECKS,
     "Helm releases": releases.CHECKS,

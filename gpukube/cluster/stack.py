@@ -9,6 +9,7 @@ assets/state-*; GoogleCloudPlatform/container-engine-accelerators (k8s-app label
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.views import WorkloadView
 
-__all__ = ["Role", "daemonsets_of", "role_of", "title_of"]
+__all__ = ["Role", "daemonsets_of", "publishes_itself", "role_of", "title_of"]
 
 Role = Literal[
     "plugin",
@@ -87,6 +88,7 @@ _ROWS: Final = (
 """In order: the first row that matches. The plugin comes last, since GFD and MPS use its image and its labels."""
 _TITLES: Final = {row.role: row.title for row in _ROWS}
 _PLUGIN_IMAGE: Final = "k8s-device-plugin"
+_PUBLISHES_FROM: Final = (0, 19)
 _APP_LABELS: Final = ("app", "k8s-app", "name")
 
 
@@ -105,6 +107,20 @@ def role_of(workload: WorkloadView) -> Role | None:
         if programs & {*row.programs} or apps & {*row.apps} or workload.name.endswith(row.names):
             return row.role
     return "plugin" if any(_PLUGIN_IMAGE in image for image in workload.images) and not programs else None
+
+
+def publishes_itself(gfd: WorkloadView) -> bool:
+    """Say whether a GPU feature discovery hands its features to NFD's master by itself.
+
+    Up to 0.18 it writes a file, which an NFD worker on the node passes on, unless nfd.enableNodeFeatureApi is set; from
+    0.19 on it makes NodeFeature objects (NVIDIA/k8s-device-plugin v0.19.0 cmd/gpu-feature-discovery/main.go,
+    use-node-feature-api). An image that names no version is taken for a current one.
+    """
+    for container in gfd.containers:
+        version = re.search(rf"{_PLUGIN_IMAGE}[^:]*:v?(\d+)\.(\d+)", container.image)
+        if version and (int(version[1]), int(version[2])) < _PUBLISHES_FROM:
+            return container.env.get("USE_NODE_FEATURE_API") == "true"
+    return True
 
 
 def daemonsets_of(objects: Iterable[Tree], namespace: str = "") -> tuple[WorkloadView, ...]:

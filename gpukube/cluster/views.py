@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, get_args
 
-from gpukube.cluster.jsontree import Tree, items, number, text, texts, tree
+from gpukube.cluster.jsontree import Tree, at, items, number, text, texts, tree
 from gpukube.core.values import Taint, TaintEffect
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ _GENERATION_NOW: Final = "deprecated.daemonset.template.generation"
 """Annotation of a DaemonSet: of its template as it is now, raised with the template's change itself (apps/v1
 DeprecatedTemplateGeneration). A roll-out back to a former template leaves pods of that one alone, whose number is then
 lower: the status tells that they are up to date."""
+_CUT_STATE: Final = "nvidia.com/mig.config.state"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a pod that the kubelet runs from a file (k8s.io/api core/v1 MirrorPodAnnotationKey)."""
 _EFFECTS: Final[dict[str, TaintEffect]] = {name: name for name in get_args(TaintEffect)}
@@ -74,6 +75,7 @@ class NodeView:
     Attributes:
         conditions: Type -> "True", "False" or "Unknown".
         created: metadata.creationTimestamp as the API writes it.
+        cut_told: When somebody last wrote the MIG manager's state label, as the API notes it; "" where it does not.
     """
 
     name: str
@@ -84,6 +86,7 @@ class NodeView:
     conditions: Mapping[str, str]
     os_image: str
     created: str
+    cut_told: str = ""
 
     @property
     def ready(self) -> bool:
@@ -103,11 +106,16 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class ContainerView:
-    """A container of a pod template."""
+    """A container of a pod template.
+
+    Attributes:
+        env: Its plain environment variables.
+    """
 
     name: str
     image: str
     command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +124,7 @@ class WorkloadView:
 
     Attributes:
         desired, ready: Pods, from the status.
+        asked: Pods that a Deployment is set to; 1 for a DaemonSet, which has no such number.
         generation: Of a DaemonSet's template, as its pods carry it (GENERATION); "" where it is not told.
         rolled_out: Whether no pod is about to be replaced by one of a newer template.
     """
@@ -129,6 +138,7 @@ class WorkloadView:
     containers: tuple[ContainerView, ...]
     desired: int
     ready: int
+    asked: int = 1
     generation: str = ""
     rolled_out: bool = True
 
@@ -206,7 +216,15 @@ def node_view(obj: Tree) -> NodeView:
         conditions={text(item, "type"): text(item, "status") for item in items(obj, "status", "conditions")},
         os_image=text(obj, "status", "nodeInfo", "osImage"),
         created=text(obj, "metadata", "creationTimestamp"),
+        cut_told=_cut_told(obj),
     )
+
+
+def _cut_told(node: Tree) -> str:
+    """Read from the book of field owners when the state label was written last (metadata.managedFields)."""
+    path = ("fieldsV1", "f:metadata", "f:labels", f"f:{_CUT_STATE}")
+    told = [text(item, "time") for item in items(node, "metadata", "managedFields") if at(item, *path) is not None]
+    return max(told, default="")
 
 
 def _taint(item: object) -> Taint | None:
@@ -241,6 +259,7 @@ def workload_view(obj: Tree, kind: str) -> WorkloadView:
         containers=tuple(_container(item) for item in items(obj, "spec", "template", "spec", "containers")),
         desired=number(obj, "status", "desiredNumberScheduled" if daemon else "replicas"),
         ready=number(obj, "status", "numberReady" if daemon else "readyReplicas"),
+        asked=number(obj, "spec", "replicas") if at(obj, "spec", "replicas") is not None else 1,
         generation=text(obj, "metadata", "annotations", _GENERATION_NOW) if daemon else "",
         rolled_out=not daemon or _is_rolled_out(obj),
     )
@@ -256,7 +275,8 @@ def _is_rolled_out(daemonset: Tree) -> bool:
 
 def _container(item: object) -> ContainerView:
     words = (*items(item, "command"), *items(item, "args"))
-    return ContainerView(text(item, "name"), text(item, "image"), tuple(text(word) for word in words))
+    env = {text(entry, "name"): text(entry, "value") for entry in items(item, "env")}
+    return ContainerView(text(item, "name"), text(item, "image"), tuple(text(word) for word in words), env)
 
 
 def pod_view(obj: Tree) -> PodView:

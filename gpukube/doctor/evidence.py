@@ -6,9 +6,11 @@ Lives here: the values. Must not live here: I/O (gather) and conclusions (the ch
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args
 
 from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.views import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,12 +52,16 @@ class PodFacts:
     Attributes:
         reason, message: Of the pod's status: why a Failed pod failed.
         most: Resource -> the most devices that one of its containers asks for.
+        created: metadata.creationTimestamp.
+        placement: Which nodes it may go to.
     """
 
     view: PodView
     reason: str = ""
     message: str = ""
     most: Mapping[str, int] = field(default_factory=dict)
+    created: str = ""
+    placement: Placement = field(default_factory=Placement)
 
     def __str__(self) -> str:
         """Name it as kubectl does, with the namespace."""
@@ -102,6 +108,7 @@ class Evidence:
         denied: What we would have to be allowed inside for the declared pools, and are not.
         tools: What this machine has; None when it was not looked at.
         troubles: What could not be read, and why. What it would have filled is empty then.
+        now: When it was read; None where ages cannot be told.
     """
 
     cluster: ClusterRef
@@ -119,6 +126,7 @@ class Evidence:
     denied: tuple[Right, ...] = ()
     tools: Tools | None = None
     troubles: Mapping[Reading, GpukubeError] = field(default_factory=dict)
+    now: datetime | None = None
     _owned: Mapping[tuple[str, str], Sequence[PodFacts]] = field(init=False, repr=False, compare=False)
     _placed: Mapping[str, Sequence[PodFacts]] = field(init=False, repr=False, compare=False)
 
@@ -137,6 +145,12 @@ class Evidence:
     def nodes(self) -> tuple[NodeView, ...]:
         """All nodes."""
         return self.seen.nodes
+
+    def age_s(self, moment: str) -> float | None:
+        """Tell how many seconds ago something was, by a time as the API writes it; None where that is not known."""
+        if not moment or self.now is None:
+            return None
+        return (self.now - datetime.fromisoformat(moment)).total_seconds()
 
     def manifest(self, daemonset: WorkloadView) -> Tree:
         """Give a DaemonSet as the API has it; empty when it was not read."""

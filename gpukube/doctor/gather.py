@@ -6,15 +6,16 @@ has run out, still learns what the rest shows.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.cluster.api_types import RELEASE_TYPES, ApiType
-from gpukube.cluster.jsontree import items, text, texts
+from gpukube.cluster.jsontree import items, text, texts, tree
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.release import newest, release_history
 from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import devices_of, pod_view, workload_view
+from gpukube.cluster.views import devices_of, placement_of, pod_view, workload_view
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
 from gpukube.doctor.rights import ask_rights, rights_for
 from gpukube.doctor.stack import config_maps_of, is_of_stack, parts_of, release_of
@@ -85,7 +86,15 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         denied=inside.get("rights") or (),
         tools=tools,
         troubles=troubles,
+        now=_now(inside),
     )
+
+
+def _now(inside: _Results) -> datetime:
+    """Give the present; a cluster whose clock is ahead of ours tells it by its youngest object."""
+    told = [text(pod, "metadata", "creationTimestamp") for pod in inside.get("pods") or ()]
+    told += [item for node in inside.get("nodes") or () for item in (node.created, node.cut_told)]
+    return max([datetime.now(UTC), *(datetime.fromisoformat(moment) for moment in told if moment)])
 
 
 def _read(tasks: Mapping[Reading, Callable[[], object]], troubles: dict[Reading, GpukubeError]) -> _Results:
@@ -186,7 +195,14 @@ def pod_facts(pod: Tree) -> PodFacts:
         asked = texts(container, "resources", "limits") | texts(container, "resources", "requests")
         for name, count in devices_of(asked).items():
             most[name] = max(count, most.get(name, 0))
-    return PodFacts(pod_view(pod), text(pod, "status", "reason"), text(pod, "status", "message"), most)
+    return PodFacts(
+        pod_view(pod),
+        text(pod, "status", "reason"),
+        text(pod, "status", "message"),
+        most,
+        text(pod, "metadata", "creationTimestamp"),
+        placement_of(tree(pod, "spec")),
+    )
 
 
 def quota_of(quota: Tree) -> Quota:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.jsontree import number
+from gpukube.cluster.names import CLUSTER_POLICY
 from gpukube.cluster.views import DEVICE_PREFIX
 from gpukube.core.ailment import Ailment, Restart
-from gpukube.core.owners import MIG_CONFIG_LABEL
+from gpukube.core.owners import MIG_CONFIG_LABEL, OPERANDS_LABEL
 from gpukube.doctor.check import Check
 from gpukube.doctor.stack import advertisers_on, environment_of, gpu_nodes, lands_on, plugins, workloads_of
 
@@ -30,6 +31,9 @@ _PRODUCT: Final = "nvidia.com/gpu.product"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
 _UNEVEN: Final = "MIG-INVALID"
 _UNDER_WAY: Final = ("pending", "rebooting")
+_DEPLOYED: Final = "nvidia.com/gpu.deploy.mig-manager"
+_CAPABLE: Final = "nvidia.com/mig.capable"
+_LONGEST_CUT_S: Final = 1800.0
 
 
 def explains_crash(node: NodeView) -> bool:
@@ -53,13 +57,59 @@ def _no_manager(evidence: Evidence) -> Iterator[Ailment]:
     for node in gpu_nodes(evidence):
         if not node.ready or _manager_comes(evidence, node):
             continue
+        if _operator_is_down(evidence):
+            continue
         wanted = node.labels[MIG_CONFIG_LABEL]
         said = f"{managers[0]} does not come to this node" if managers else "no MIG manager is in the cluster"
         yield Ailment(
             f"node {node.name}",
             f"label {MIG_CONFIG_LABEL}={wanted} asks for a cut, and {said}",
-            "install the GPU Operator with migManager.enabled=true (a spec with sharing.mig does), or take the label "
-            f"off: kubectl label node {node.name} {MIG_CONFIG_LABEL}-",
+            f"{_bring_manager(evidence, node)}, or take the label off: kubectl label node {node.name} "
+            f"{MIG_CONFIG_LABEL}-",
+        )
+
+
+def _operator_is_down(evidence: Evidence) -> bool:
+    """Say whether an operator is installed and does not run, which a check of its own tells."""
+    operators = workloads_of(evidence, "operator")
+    return bool(operators) and not any(item.ready for item in operators)
+
+
+def _bring_manager(evidence: Evidence, node: NodeView) -> str:
+    if not workloads_of(evidence, "operator"):
+        return "install the GPU Operator with migManager.enabled=true (a spec with sharing.mig does)"
+    for key in (OPERANDS_LABEL, _DEPLOYED):
+        if node.labels.get(key) == "false":
+            return f"let the operator's MIG manager come here: kubectl label node {node.name} {key}-"
+    if not workloads_of(evidence, "mig-manager"):
+        switch = '{"spec": {"migManager": {"enabled": true}}}'
+        return (
+            "switch the operator's MIG manager on: kubectl patch clusterpolicy "
+            f"{CLUSTER_POLICY} --type merge --patch '{switch}'"
+        )
+    capable = node.labels.get(_CAPABLE, "absent")
+    return (
+        f"the operator sends its MIG manager to nodes where feature discovery says {_CAPABLE}=true (here {capable}); "
+        f"kubectl get pods --all-namespaces -o wide --field-selector spec.nodeName={node.name} shows whether that runs"
+    )
+
+
+def _stuck(evidence: Evidence) -> Iterator[Ailment]:
+    """Find cuts that are under way for longer than any takes; a reboot of a large machine takes ten minutes."""
+    for node in gpu_nodes(evidence):
+        state, age = node.labels.get(_STATE), evidence.age_s(node.cut_told)
+        if state not in _UNDER_WAY or age is None or age < _LONGEST_CUT_S:
+            continue
+        namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
+        wanted = node.labels.get(MIG_CONFIG_LABEL, "")
+        relabel = f"kubectl label --overwrite node {node.name} {MIG_CONFIG_LABEL}="
+        shown = ", ".join(f"{name}: {count}" for name, count in sorted(node.devices.items()))
+        yield Ailment(
+            f"node {node.name}",
+            f"the cut to {wanted or '(no label)'} has been {state} for {int(age // 60)} min",
+            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager says what it waits for; to begin anew: "
+            f"{relabel}all-disabled, then {relabel}{wanted}",
+            (f"allocatable: {shown or 'none'}",),
         )
 
 
@@ -170,6 +220,14 @@ CHECKS: Final = (
         "the node keeps its former cut or shows nothing",
         "https://github.com/NVIDIA/gpu-operator/issues/668",
         _failed,
+    ),
+    Check(
+        "mig-config-stuck",
+        "MIG cuts that have been pending or rebooting for half an hour",
+        "the plugin is kept off the node meanwhile: it shows no GPU",
+        "https://github.com/NVIDIA/gpu-operator/issues/1606",
+        _stuck,
+        needs=("nodes", "daemonsets"),
     ),
     Check(
         "mig-single-uneven",

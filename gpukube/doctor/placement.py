@@ -10,14 +10,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.jsontree import items, text
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.cluster.scheduling import daemon_misfits
+from gpukube.cluster.stack import publishes_itself
 from gpukube.core.ailment import Ailment, LabelNode, Reconcile
-from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, OPERANDS_LABEL, PRESENT_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.doctor.check import Check
-from gpukube.doctor.stack import NFD_LABELS, advertisers_on, gpu_nodes, lands_on, plugins, workloads_of
+from gpukube.doctor.parts import edits_of, is_part_gone, patch_back
+from gpukube.doctor.stack import (
+    NFD_LABELS,
+    advertisers_on,
+    gpu_nodes,
+    is_failing,
+    lands_on,
+    plugins,
+    pods_of_deployment,
+    workloads_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,10 +40,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS", "Lost", "lost_labels"]
 
-Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "labels"]
+Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "opted-out", "told", "labels"]
 
 _MARKS: Final = (OWNER_LABEL, POOL_LABEL, ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)
 _PCI_LABEL: Final = NFD_LABELS[0]
+_DEPLOY: Final = "nvidia.com/gpu.deploy"
 _APPLY: Final = "gpukube pool apply -f SPEC"
 
 
@@ -97,7 +110,9 @@ def _nearest(found: Sequence[WorkloadView], node: NodeView) -> tuple[WorkloadVie
     return min(judged, key=lambda pair: (len(pair[1]), pair[0].name), default=(None, ()))
 
 
-def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reasons: Sequence[Misfit]) -> Cause:
+def _cause(  # noqa: PLR0911 - one return per cause, in the order in which they explain each other
+    evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reasons: Sequence[Misfit]
+) -> Cause:
     if plugin is None:
         return "no-plugin"
     if all(reason.kind == "taint" for reason in reasons):
@@ -107,16 +122,34 @@ def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reas
     wants_pci = any(_PCI_LABEL in reason.says for reason in reasons)
     if wants_pci and any(node.labels.get(key) == "true" for key in NFD_LABELS[1:]):
         return "class-labels"
-    workers = workloads_of(evidence, "nfd-worker")
-    waits_for_nfd = wants_pci or any("nvidia.com/gpu.deploy" in reason.says for reason in reasons)
-    if waits_for_nfd and workers and not any(lands_on(item, node) for item in workers):
+    waits_for_operator = any(_DEPLOY in reason.says for reason in reasons)
+    if waits_for_operator and node.labels.get(OPERANDS_LABEL) == "false":
+        return "opted-out"
+    if waits_for_operator and not any(item.ready for item in workloads_of(evidence, "operator")):
+        return "told" if workloads_of(evidence, "operator") or evidence.seen.cluster_policies else "labels"
+    if waits_for_operator or wants_pci:
+        return _of_nfd(evidence, node)
+    return "labels"
+
+
+def _of_nfd(evidence: Evidence, node: NodeView) -> Cause:
+    """Say whether it is NFD that keeps a node unknown to a plugin that waits for its label, and who tells of it."""
+    workers, masters = workloads_of(evidence, "nfd-worker"), workloads_of(evidence, "nfd-master")
+    if workers and not any(lands_on(item, node) for item in workers):
+        return "told" if any(map(partial(edits_of, evidence), workers)) else "nfd"
+    here = [pod for item in workers for pod in evidence.pods_on(node.name, item)]
+    beside = [pod for item in masters for pod in pods_of_deployment(evidence, item)]
+    fails = any(is_failing(state) for pod in (*here, *beside) for state in pod.view.containers)
+    if fails or is_part_gone(evidence, "nfd-worker", "nfd-master"):
+        return "told"
+    if workers and (not any(pod.view.ready for pod in here) or not any(item.ready for item in masters)):
         return "nfd"
     return "labels"
 
 
 def _told(evidence: Evidence, cause: Cause) -> Iterator[Ailment]:
     for item in _unreached(evidence):
-        if item.cause == cause:
+        if item.cause == cause:  # "told" is told by another check
             yield _MAKERS[cause](evidence, item)
 
 
@@ -134,14 +167,49 @@ def _no_plugin(_evidence: Evidence, item: _Unreached) -> Ailment:
     )
 
 
-def _by_labels(_evidence: Evidence, item: _Unreached) -> Ailment:
+def _by_labels(evidence: Evidence, item: _Unreached) -> Ailment:
+    says = tuple(reason.says for reason in item.reasons)
+    edits = edits_of(evidence, item.plugin) if item.plugin else {}
+    if item.plugin and edits:
+        ours = item.plugin.namespace == NAMESPACE and bool(evidence.desired)
+        return Ailment(
+            f"node {item.node.name}",
+            f"{item.plugin} does not go to this node, because its {' and '.join(edits)} were changed by hand",
+            patch_back(item.plugin, edits) + (f" ({_APPLY} does it too)" if ours else ""),
+            says,
+        )
+    wanted = _landing_labels(item.plugin, item.node) if item.plugin else {}
+    pairs = " ".join(f"{key}={value}" for key, value in wanted.items())
     return Ailment(
         f"node {item.node.name}",
         f"{item.plugin} wants labels that this node has not",
-        f"label the node's pool {PRESENT_LABEL}=true through the cloud's API (one node at once: kubectl label node "
-        f"{item.node.name} {PRESENT_LABEL}=true)",
-        tuple(reason.says for reason in item.reasons),
+        f"label the node's pool {pairs} through the cloud's API (one node at once: kubectl label node "
+        f"{item.node.name} {pairs} --overwrite)"
+        if pairs
+        else f"kubectl get daemonset {item.plugin.name if item.plugin else ''} --output yaml names what it asks of "
+        "nodes; change that, or the node",
+        says,
     )
+
+
+def _landing_labels(plugin: WorkloadView, node: NodeView) -> dict[str, str]:
+    """Find labels with which a plugin would go to a node; those that NFD or the operator writes by itself come last."""
+    chosen = dict(plugin.placement.node_selector)
+    path = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = items(plugin.placement.affinity, *path, "nodeSelectorTerms") or [{}]
+    offers = []
+    for term in terms:
+        asked = {
+            text(item, "key"): text(items(item, "values")[0])
+            for item in items(term, "matchExpressions")
+            if text(item, "operator") == "In" and items(item, "values")
+        }
+        labels = {**chosen, **asked}
+        missing = {key: value for key, value in labels.items() if node.labels.get(key) != value}
+        if not daemon_misfits(plugin.placement, {**node.labels, **missing}, node.taints, name=node.name):
+            offers.append(missing)
+    by_others = ("feature.node.kubernetes.io/", _DEPLOY)
+    return min(offers, key=lambda labels: (any(key.startswith(by_others) for key in labels), len(labels)), default={})
 
 
 def _by_taint(evidence: Evidence, item: _Unreached) -> Ailment:
@@ -175,14 +243,40 @@ def _by_nfd(evidence: Evidence, item: _Unreached) -> Ailment:
     worker = workloads_of(evidence, "nfd-worker")[0]
     reasons = daemon_misfits(worker.placement, item.node.labels, item.node.taints, name=item.node.name)
     taints = ", ".join(str(reason.taint) for reason in reasons if reason.taint)
+    says = tuple(reason.says for reason in (*reasons, *item.reasons))
+    if reasons:
+        return Ailment(
+            f"node {item.node.name}",
+            f"{worker} does not come here, so the label that {item.plugin} asks for is never set",
+            f"add tolerations for {taints} to nfd.worker.tolerations of the chart (the chart's own covers "
+            "nvidia.com/gpu=present only)"
+            if taints
+            else f"let {worker} run on this node: {'; '.join(reason.says for reason in reasons)}",
+            says,
+        )
+    down = next((master for master in workloads_of(evidence, "nfd-master") if not master.ready), None)
+    if down is not None and not down.asked:
+        remedy = f"kubectl scale deployment {down.name} --namespace {down.namespace} --replicas=1"
+    elif down is not None:
+        remedy = f"kubectl describe deployment {down.name} --namespace {down.namespace}"
+    else:
+        remedy = (
+            f"kubectl get pods --namespace {worker.namespace} -o wide --field-selector spec.nodeName={item.node.name}"
+        )
     return Ailment(
         f"node {item.node.name}",
-        f"{worker} does not come here, so the label that {item.plugin} asks for is never set",
-        f"add tolerations for {taints} to nfd.worker.tolerations of the chart (the chart's own covers nvidia.com/gpu="
-        "present only)"
-        if taints
-        else f"let {worker} run on this node",
-        tuple(reason.says for reason in (*reasons, *item.reasons)),
+        f"{down or worker} is not ready, so the label that {item.plugin} asks for is not set",
+        remedy,
+        says,
+    )
+
+
+def _by_opt_out(_evidence: Evidence, item: _Unreached) -> Ailment:
+    return Ailment(
+        f"node {item.node.name}",
+        f"label {OPERANDS_LABEL}=false keeps the GPU Operator's plugin off, and there is no other",
+        f"kubectl label node {item.node.name} {OPERANDS_LABEL}- (and in its pool, where that has it)",
+        tuple(reason.says for reason in item.reasons),
     )
 
 
@@ -221,7 +315,7 @@ def _nfd_misses(evidence: Evidence) -> Iterator[Ailment]:
                 f"{workers[0]} does not tolerate {', '.join(taints)}",
                 f"add tolerations for {', '.join(taints)} to the workers of that NFD",
                 severity="warning",
-                consequence="no feature labels (product, memory, MIG) on this node, and no MPS",
+                consequence=_ALONE if all(map(publishes_itself, workloads_of(evidence, "gfd"))) else _UNHEARD,
             )
 
 
@@ -232,7 +326,13 @@ _MAKERS: Final = {
     "class-labels": _by_class_labels,
     "nfd": _by_nfd,
     "reset": _by_reset,
+    "opted-out": _by_opt_out,
 }
+_UNHEARD: Final = "no feature labels (product, memory, MIG) on this node, and no MPS"
+_ALONE: Final = (
+    "no labels of NFD's own on this node (pci-10de.present); GPU feature discovery publishes its own by itself"
+)
+"""From 0.19 on GFD makes a NodeFeature of its own; before, an NFD worker on the node read its file (cluster.stack)."""
 _ZERO: Final = "no plugin pod runs on the node: it shows no GPU, and pods that ask for one stay Pending"
 
 CHECKS: Final = (
@@ -259,6 +359,13 @@ CHECKS: Final = (
         partial(_told, cause="labels"),
     ),
     Check(
+        "operands-kept-off",
+        "GPU nodes that a label keeps the GPU Operator off, and that have no other plugin",
+        _ZERO,
+        "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
+        partial(_told, cause="opted-out"),
+    ),
+    Check(
         "plugin-not-tolerating",
         "taints of GPU nodes that the plugin does not tolerate",
         _ZERO,
@@ -267,7 +374,7 @@ CHECKS: Final = (
     ),
     Check(
         "nfd-worker-not-tolerating",
-        "NFD workers that the GPU nodes' taints keep away, and a plugin that waits for their labels",
+        "NFD that does not come to GPU nodes or does not run, and a plugin that waits for its labels",
         _ZERO,
         "https://github.com/NVIDIA/k8s-device-plugin/issues/734",
         partial(_told, cause="nfd"),

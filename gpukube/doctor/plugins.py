@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.jsontree import text
 from gpukube.core.ailment import Ailment
@@ -16,12 +16,16 @@ from gpukube.core.owners import CONFIG_LABEL
 from gpukube.doctor.check import Check
 from gpukube.doctor.configs import config_key_of, shares_by_mps
 from gpukube.doctor.mig import explains_crash, explains_zero
+from gpukube.doctor.parts import WITHOUT, is_part_gone
 from gpukube.doctor.stack import (
     advertisers_on,
+    failure_of,
     gpu_nodes,
+    is_failing,
     lands_on,
     parts_of,
     plugins,
+    pods_of_deployment,
     release_of,
     workloads_of,
 )
@@ -31,14 +35,10 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.views import ContainerState, NodeView, WorkloadView
     from gpukube.doctor.evidence import Evidence, PodFacts
+    from gpukube.doctor.stack import Failure, Part
 
 __all__ = ["CHECKS"]
 
-Failure = Literal["config", "crash", "image", "mount"]
-
-_CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
-_NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
-_NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
 _MOST_NAMED: Final = 5
 _BAD_VERSIONS: Final = {
     (0, 16, 0): "deviceListStrategy volume-mounts fails, and failOnInitError is rendered as a value the API refuses",
@@ -49,7 +49,7 @@ _BAD_VERSIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Failing:
-    daemonset: WorkloadView
+    workload: WorkloadView
     pod: PodFacts
     state: ContainerState
     failure: Failure
@@ -101,25 +101,27 @@ def _two_nfds(evidence: Evidence) -> Iterator[Ailment]:
 
 
 def _failing(evidence: Evidence, failure: Failure) -> list[_Failing]:
+    """List failing containers of all parts of the stack; of DaemonSets those on GPU nodes."""
+    with_gpus = {node.name for node in gpu_nodes(evidence)}
+    pods = [
+        (item, pod)
+        for item in evidence.seen.daemonsets
+        if parts_of(item)
+        for pod in evidence.pods_of(item)
+        if pod.view.node in with_gpus
+    ]
+    pods += [
+        (item, pod)
+        for item in evidence.seen.deployments
+        if parts_of(item)
+        for pod in pods_of_deployment(evidence, item)
+    ]
     return [
         _Failing(item, pod, state, failure)
-        for item in evidence.seen.daemonsets
-        if parts_of(item) & {"plugin", "gfd", "mps"}
-        for pod in evidence.pods_of(item)
+        for item, pod in pods
         for state in pod.view.containers
-        if _failure(state) == failure
+        if failure_of(state) == failure
     ]
-
-
-def _failure(state: ContainerState) -> Failure | None:
-    if state.waiting in _NO_IMAGE:
-        return "image"
-    if state.waiting in _NO_MOUNT:
-        return "mount"
-    if state.waiting in _CRASHES:
-        chooses = state.init or "sidecar" in state.name or "config-manager" in state.name
-        return "config" if chooses else "crash"
-    return None
 
 
 def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Ailment]:
@@ -127,16 +129,29 @@ def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Ailment]:
     with_gpus = {node.name: node for node in gpu_nodes(evidence)}
     for item in _failing(evidence, failure):
         node = with_gpus.get(item.pod.view.node)
-        if node is None or _is_explained(evidence, node, item):
+        if node is not None and _is_explained(evidence, node, item):
             continue
+        part = next(iter(parts_of(item.workload)))
         place = f"--namespace {item.pod.view.namespace}"
         yield Ailment(
             f"pod {item.pod}",
             f"container {item.state.name} on node {item.pod.view.node} is in {item.state.waiting} "
             f"({item.state.restarts} restarts)",
-            _READ[failure].format(pod=item.pod.view.name, place=place, container=item.state.name),
+            _read(failure, part, item).format(pod=item.pod.view.name, place=place, container=item.state.name),
             (f"it said: {item.state.message.splitlines()[0]}",) if item.state.message else (),
+            consequence=WITHOUT.get(part, ""),
         )
+
+
+def _read(failure: Failure, part: Part, item: _Failing) -> str:
+    """Choose the remedy for a failing container: the plugin's parts look at driver and config, the others do not."""
+    if failure == "image":
+        operated = item.workload.labels.get("app.kubernetes.io/managed-by") == "gpu-operator"
+        value = _REPOSITORIES.get(part, "image.repository") if not operated else _OPERANDS.get(part, "repository")
+        return f"kubectl describe pod {{pod}} {{place}} says what the registry answers; a mirror is set by {value}"
+    if failure == "crash" and part in _BESIDES:
+        return _READ_BESIDES
+    return _READ[failure]
 
 
 def _on_cpu_nodes(evidence: Evidence) -> Iterator[Ailment]:
@@ -146,7 +161,7 @@ def _on_cpu_nodes(evidence: Evidence) -> Iterator[Ailment]:
         failing = [
             pod
             for pod in evidence.pods_of(item)
-            if pod.view.node not in with_gpus and any(_failure(state) for state in pod.view.containers)
+            if pod.view.node not in with_gpus and any(map(is_failing, pod.view.containers))
         ]
         if failing:
             yield Ailment(
@@ -160,8 +175,10 @@ def _on_cpu_nodes(evidence: Evidence) -> Iterator[Ailment]:
 
 
 def _is_explained(evidence: Evidence, node: NodeView, item: _Failing) -> bool:
+    if not parts_of(item.workload) & {"plugin", "gfd", "mps"}:
+        return False
     if item.failure == "config":
-        return config_key_of(evidence, node, item.daemonset).wrong
+        return config_key_of(evidence, node, item.workload).wrong
     return item.failure == "crash" and explains_crash(node)
 
 
@@ -170,9 +187,28 @@ _READ: Final = {
     "an entry of the plugin's ConfigMap",
     "crash": "kubectl logs {pod} {place} -c {container} --previous; then look at the node's image and driver, and at "
     "its container runtime",
-    "image": "kubectl describe pod {pod} {place}; for a mirror set image.repository in the chart's values",
     "mount": "kubectl describe pod {pod} {place}; a ConfigMap or a host path (nvidiaDriverRoot) is missing",
 }
+
+
+_READ_BESIDES: Final = (
+    "kubectl logs {pod} {place} -c {container} --previous says why; kubectl delete pod {pod} {place} starts it again "
+    "at once"
+)
+_BESIDES: Final = ("nfd-worker", "nfd-master", "operator", "mig-manager")
+"""Parts that need neither driver nor container runtime of NVIDIA's to start."""
+_REPOSITORIES: Final = {
+    "nfd-worker": "image.repository of its node-feature-discovery (nfd.image.repository in the plugin's chart)",
+    "nfd-master": "image.repository of its node-feature-discovery (nfd.image.repository in the plugin's chart)",
+    "operator": "operator.repository",
+}
+_OPERANDS: Final = {
+    "plugin": "devicePlugin.repository",
+    "gfd": "gfd.repository",
+    "mps": "devicePlugin.repository",
+    "mig-manager": "migManager.repository",
+}
+"""Part -> value of the operator's chart (NVIDIA/gpu-operator v26.7.0 values.yaml)."""
 
 
 def _silent(evidence: Evidence) -> Iterator[Ailment]:
@@ -199,17 +235,29 @@ def _not_made(evidence: Evidence) -> Iterator[Ailment]:
     """Find DaemonSets of the stack whose pods are not even made: a quota, or an admission rule, refuses them."""
     for item in evidence.seen.daemonsets:
         nodes = [node for node in gpu_nodes(evidence) if node.ready and lands_on(item, node)]
-        if not parts_of(item) or not nodes or evidence.pods_of(item) or not item.desired:
+        without = [node.name for node in nodes if not evidence.pods_on(node.name, item)]
+        if not parts_of(item) or not without or not item.desired or _is_rolling(evidence, item):
             continue
         there = [quota for quota in evidence.quotas if quota.namespace == item.namespace]
         priority = text(evidence.manifest(item), "spec", "template", "spec", "priorityClassName")
         yield Ailment(
             str(item),
-            f"{item.desired} pods are wanted and none is made",
+            f"{item.desired} pods are wanted and none is made"
+            if not evidence.pods_of(item)
+            else f"no pod of it is made for {', '.join(without[:_MOST_NAMED])}, where it belongs",
             f"kubectl describe daemonset {item.name} --namespace {item.namespace} says why; for pods of priority "
             f"{priority or 'system-node-critical'} a ResourceQuota that allows that class is needed there",
             tuple(f"{quota}: {_limits(quota.hard)}" for quota in there),
         )
+
+
+def _is_rolling(evidence: Evidence, daemonset: WorkloadView) -> bool:
+    """Say whether pods of a DaemonSet are on their way out, so that a node may be without one for a moment."""
+    wanted = ("DaemonSet", daemonset.namespace, daemonset.name)
+    return any(
+        pod.view.terminating and (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == wanted
+        for pod in evidence.pods
+    )
 
 
 def _limits(hard: object) -> str:
@@ -223,6 +271,8 @@ def _mps_missing(evidence: Evidence) -> Iterator[Ailment]:
         if not node.ready or not shares_by_mps(evidence, node) or any(node.devices.values()):
             continue
         if any(pod.view.ready for item in daemons for pod in evidence.pods_on(node.name, item)):
+            continue
+        if is_part_gone(evidence, "mps", "gfd"):
             continue
         capable = node.labels.get("nvidia.com/mps.capable", "absent")
         has_gfd = any(lands_on(item, node) for item in evidence.seen.daemonsets if "gfd" in parts_of(item))
@@ -240,15 +290,17 @@ def _mps_missing(evidence: Evidence) -> Iterator[Ailment]:
 def _gfd_alone(evidence: Evidence) -> Iterator[Ailment]:
     masters = workloads_of(evidence, "nfd-master")
     for item in workloads_of(evidence, "gfd"):
-        if item.desired and not any(master.ready for master in masters):
+        if item.desired and not any(master.ready for master in masters) and not is_part_gone(evidence, "nfd-master"):
             what = f"{masters[0]} is not ready" if masters else "there is no NFD master"
             yield Ailment(
                 str(item),
                 f"GPU feature discovery runs, and {what} to turn its features into labels",
-                f"kubectl describe deployment {masters[0].name} --namespace {masters[0].namespace}: where all nodes "
-                "carry GPU taints, nfd.master.tolerations must cover them"
-                if masters
-                else "set nfd.enabled=true in its release",
+                "set nfd.enabled=true in its release"
+                if not masters
+                else f"kubectl scale deployment {masters[0].name} --namespace {masters[0].namespace} --replicas=1"
+                if not masters[0].asked
+                else f"kubectl describe deployment {masters[0].name} --namespace {masters[0].namespace}: where all "
+                "nodes carry GPU taints, nfd.master.tolerations must cover them",
                 severity="warning",
             )
 
@@ -314,7 +366,7 @@ CHECKS: Final = (
     ),
     Check(
         "plugin-crashing",
-        "plugin, GFD or MPS containers that crash",
+        "containers of the stack that crash",
         "the node shows no GPU; mostly there is no driver, or nvidia is not the container runtime",
         f"{_ISSUES}/478",
         partial(_pods_failing, failure="crash"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.doctor import clouds, configs, mig, nodes, placement, plugins, releases, tools, workloads
+from gpukube.doctor import clouds, configs, mig, nodes, parts, placement, plugins, releases, tools, workloads
 
 if TYPE_CHECKING:
     from gpukube.doctor.check import Check
@@ -19,6 +19,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *clouds.CHECKS,
     *placement.CHECKS,
     *plugins.CHECKS,
+    *parts.CHECKS,
     *configs.CHECKS,
     *mig.CHECKS,
     *releases.CHECKS,

@@ -7,20 +7,22 @@ Source: chart nvidia-device-plugin 0.15.0-0.20.0 as rendered; NVIDIA/k8s-device-
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import yaml
 
 from gpukube.cluster.jsontree import at, text
-from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
 from gpukube.core.ailment import Ailment, Reconcile
 from gpukube.doctor.check import Check
-from gpukube.doctor.stack import entries_for, environment_of, gpu_nodes, lands_on, plugins
+from gpukube.doctor.stack import entries_for, environment_of, gpu_nodes, lands_on, plugins, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpukube.cluster.release import Release
+    from gpukube.cluster.views import WorkloadView
     from gpukube.doctor.evidence import Evidence
 
 __all__ = ["CHECKS"]
@@ -69,9 +71,27 @@ def _overriding(evidence: Evidence) -> Iterator[Ailment]:
             yield Ailment(
                 str(plugin),
                 f"MIG_STRATEGY={forced} in its environment overrides {beaten[losing[0]]} of config entry {losing[0]}",
-                "take migStrategy out of the release's values: helm upgrade ... --set migStrategy=null",
+                _without_strategy(evidence, plugin, beaten[losing[0]]),
                 tuple(f"entry {key} says {beaten[key]}" for key in losing),
             )
+
+
+def _without_strategy(evidence: Evidence, plugin: WorkloadView, asked: str) -> str:
+    """Say how the variable goes: it is a value of the chart, one of the operator's policy, or was set by hand."""
+    if {**plugin.labels, **plugin.pod_labels}.get("app.kubernetes.io/managed-by") == "gpu-operator":
+        patch = json.dumps({"spec": {"mig": {"strategy": asked}}})
+        return (
+            "the operator sets it from its policy, one strategy for the whole cluster: kubectl patch clusterpolicy "
+            f"{CLUSTER_POLICY} --type merge --patch '{patch}', and mig.strategy={asked} in its release's values"
+        )
+    name = release_of(plugin)
+    release = next((item for item in evidence.releases if (item.namespace, item.name) == name), None)
+    if release and release.values.get("migStrategy"):
+        return (
+            f"helm upgrade {release.name} {release.chart} --namespace {release.namespace} --version "
+            f"{release.chart_version} --repo {DEVICE_PLUGIN.repository} --reuse-values --set migStrategy=null"
+        )
+    return f"kubectl set env daemonset/{plugin.name} --namespace {plugin.namespace} MIG_STRATEGY-"
 
 
 def _strategy(written: str) -> str:

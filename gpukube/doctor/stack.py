@@ -24,27 +24,32 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.stack import Role
-    from gpukube.cluster.views import NodeView, WorkloadView
-    from gpukube.doctor.evidence import Evidence
+    from gpukube.cluster.views import ContainerState, NodeView, WorkloadView
+    from gpukube.doctor.evidence import Evidence, PodFacts
 
 __all__ = [
     "NFD_LABELS",
+    "Failure",
     "Part",
     "advertisers_on",
     "config_maps_of",
     "devices",
     "entries_for",
     "environment_of",
+    "failure_of",
     "gpu_nodes",
+    "is_failing",
     "is_gpu_node",
     "is_of_stack",
     "lands_on",
     "parts_of",
     "plugins",
+    "pods_of_deployment",
     "release_of",
     "workloads_of",
 ]
 
+Failure = Literal["config", "crash", "image", "mount"]
 Part = Literal["plugin", "gfd", "mps", "mig-manager", "operator", "nfd-worker", "nfd-master"]
 
 NFD_LABELS: Final = tuple(
@@ -58,6 +63,9 @@ _CLOUD_LABELS: Final[Mapping[str, str]] = {
     "accelerator": "nvidia",
 }
 """Labels by which clouds mark GPU nodes, with the value that they must have ("" for any)."""
+_CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
+_NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+_NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
 _PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
 _PARTS: Final[Mapping[Role, Part]] = {
     "plugin": "plugin",
@@ -106,6 +114,34 @@ def workloads_of(evidence: Evidence, *parts: Part) -> tuple[WorkloadView, ...]:
 def plugins(evidence: Evidence) -> tuple[WorkloadView, ...]:
     """List the DaemonSets that advertise devices."""
     return tuple(item for item in evidence.seen.daemonsets if "plugin" in parts_of(item))
+
+
+def failure_of(state: ContainerState) -> Failure | None:
+    """Say how a container fails that waits; None for one that runs, has ended or only starts."""
+    if state.waiting in _NO_IMAGE:
+        return "image"
+    if state.waiting in _NO_MOUNT:
+        return "mount"
+    if state.waiting in _CRASHES:
+        chooses = state.init or "sidecar" in state.name or "config-manager" in state.name
+        return "config" if chooses else "crash"
+    return None
+
+
+def is_failing(state: ContainerState) -> bool:
+    """Say whether a container fails, in any way that the kubelet tells."""
+    return failure_of(state) is not None
+
+
+def pods_of_deployment(evidence: Evidence, deployment: WorkloadView) -> tuple[PodFacts, ...]:
+    """List the living pods of a Deployment: those of its ReplicaSets, whose names are its own and a hash."""
+    return tuple(
+        pod
+        for pod in evidence.pods
+        if pod.view.owner_kind == "ReplicaSet"
+        and (pod.view.namespace, pod.view.owner.rpartition("-")[0]) == (deployment.namespace, deployment.name)
+        and not pod.view.terminating
+    )
 
 
 def lands_on(daemonset: WorkloadView, node: NodeView) -> bool:

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.jsontree import items, number, text, tree
+from gpukube.cluster.scheduling import misfits
 from gpukube.core.ailment import Ailment
 from gpukube.doctor.check import Check
 from gpukube.doctor.configs import entry_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS"]
 
 _GPU: Final = "nvidia.com/gpu"
+_MIG: Final = "nvidia.com/mig-"
 _SHARED: Final = ".shared"
 _MISSPELT: Final = re.compile(r"^nvidia\.com/(mig\d|GPU|gpus|mig-.*\+)")
 """mig1g.5gb, as a page of Azure's writes it in one sentence; a profile's + becomes a dot (docs: aks/gpu-multi-instance;
@@ -39,51 +41,56 @@ def _waiting(evidence: Evidence) -> list[PodFacts]:
     ]
 
 
-def _offered(evidence: Evidence) -> dict[str, int]:
-    """Give for each resource the most devices that one node has."""
+def _offered(evidence: Evidence, pod: PodFacts | None = None) -> dict[str, int]:
+    """Give for each resource the most devices that one node has; for a pod, one of those that its selector names.
+
+    A pod that no node of the cluster suits is judged by all of them: its selector is told by pods-pending.
+    """
     most: dict[str, int] = {}
-    for node in evidence.nodes:
+    suited = [node for node in evidence.nodes if pod is None or not misfits(pod.placement, node.labels, ())]
+    for node in suited or evidence.nodes:
         for name, count in node.devices.items():
             if count:
                 most[name] = max(count, most.get(name, 0))
     return most
 
 
-def _reason(name: str, count: int, offered: Mapping[str, int]) -> str:
+def _reason(evidence: Evidence, pod: PodFacts, name: str, count: int) -> str:
     """Say why no node can ever meet a request as the cluster is now; "" when one can, or it is only not known."""
+    offered = _offered(evidence, pod)
     if _MISSPELT.match(name) and name not in offered:
         return "name"
     if name in offered:
         return "size" if count > offered[name] else ""
     if f"{name}{_SHARED}" in offered or (name.endswith(_SHARED) and name.removesuffix(_SHARED) in offered):
         return "shared"
-    if name == _GPU and any(other.startswith("nvidia.com/mig-") for other in offered):
+    if name == _GPU and any(other.startswith(_MIG) for other in offered):
         return "mixed"
-    return ""
+    promised = {resource for wanted in evidence.desired for resource in wanted.promise.per_node}
+    return "profile" if name.startswith(_MIG) and offered and name not in promised else ""
 
 
 def _hopeless(evidence: Evidence, why: str) -> Iterator[tuple[PodFacts, str, int]]:
-    offered = _offered(evidence)
     for pod in _waiting(evidence):
         for name, count in sorted(pod.view.devices.items()):
-            if _reason(name, count, offered) == why:
+            if _reason(evidence, pod, name, count) == why:
                 yield pod, name, count
 
 
-def _names(evidence: Evidence) -> tuple[str, ...]:
-    offered = _offered(evidence)
+def _names(evidence: Evidence, pod: PodFacts) -> tuple[str, ...]:
+    offered = _offered(evidence, pod)
     shown = ", ".join(f"{name} (up to {count} a node)" for name, count in sorted(offered.items()))
     return (f"nodes offer {shown or 'no nvidia.com/*'}",)
 
 
 def _under_mixed(evidence: Evidence) -> Iterator[Ailment]:
     for pod, name, _count in _hopeless(evidence, "mixed"):
-        cuts = sorted(other for other in _offered(evidence) if other.startswith("nvidia.com/mig-"))
+        cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
         yield Ailment(
             f"pod {pod}",
             f"it asks for {name}, and under strategy mixed nodes offer {', '.join(cuts)} instead",
             f"write {cuts[0]} in its limits, or give the pool strategy: single",
-            _names(evidence),
+            _names(evidence, pod),
         )
 
 
@@ -94,7 +101,7 @@ def _renamed(evidence: Evidence) -> Iterator[Ailment]:
             f"pod {pod}",
             f"it asks for {name}, and the nodes' devices are called {other}",
             f"write {other} in its limits (renameByDefault of the sharing decides the name)",
-            _names(evidence),
+            _names(evidence, pod),
         )
 
 
@@ -105,7 +112,20 @@ def _misspelt(evidence: Evidence) -> Iterator[Ailment]:
             f"pod {pod}",
             f"it asks for {name}, a name that no plugin advertises",
             f"write {right} in its limits",
-            _names(evidence),
+            _names(evidence, pod),
+        )
+
+
+def _absent_profile(evidence: Evidence) -> Iterator[Ailment]:
+    for pod, name, _count in _hopeless(evidence, "profile"):
+        cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
+        profile = name.removeprefix(_MIG)
+        yield Ailment(
+            f"pod {pod}",
+            f"it asks for {name}, and no node that it may go to has that profile",
+            (f"write {' or '.join(cuts)} in its limits, or " if cuts else "")
+            + f"cut a pool so (sharing.mig.profile: {profile}, strategy: mixed): GPUs are not cut on demand",
+            _names(evidence, pod),
         )
 
 
@@ -113,16 +133,15 @@ def _too_large(evidence: Evidence) -> Iterator[Ailment]:
     for pod, name, count in _hopeless(evidence, "size"):
         yield Ailment(
             f"pod {pod}",
-            f"it asks for {count} of {name}, and no node has more than {_offered(evidence)[name]}",
+            f"it asks for {count} of {name}, and no node has more than {_offered(evidence, pod)[name]}",
             "ask for less, or make a pool of machines with more GPUs: a pod gets its devices from one node",
-            _names(evidence),
+            _names(evidence, pod),
         )
 
 
 def _pending(evidence: Evidence) -> Iterator[Ailment]:
-    offered = _offered(evidence)
     for pod in _waiting(evidence):
-        if any(_reason(name, count, offered) for name, count in pod.view.devices.items()):
+        if any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
             continue
         said = pod.view.unschedulable
         asked = ", ".join(f"{count} of {name}" for name, count in sorted(pod.view.devices.items()))
@@ -130,7 +149,7 @@ def _pending(evidence: Evidence) -> Iterator[Ailment]:
             f"pod {pod}",
             f"it waits for {asked}: {said or 'the scheduler has not looked at it yet'}",
             _way_out(said, pod),
-            _names(evidence),
+            _names(evidence, pod),
             severity="warning",
         )
 
@@ -224,6 +243,14 @@ CHECKS: Final = (
         "the pod stays Pending forever",
         "https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html",
         _under_mixed,
+        needs=_PODS,
+    ),
+    Check(
+        "pods-ask-absent-profile",
+        "pods that ask for a MIG profile that no node has",
+        "the pod stays Pending forever: no plugin and no autoscaler cuts GPUs on demand",
+        "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",
+        _absent_profile,
         needs=_PODS,
     ),
     Check(

@@ -6,8 +6,12 @@ Must not live here: assertions.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import yaml
+
+from gpukube.cluster.views import Placement
 from gpukube.core.values import Taint
 from tests.builders import make_observed
 from tests.unit.cluster.builders import desire
@@ -104,6 +108,54 @@ def of_ours(**labels: str | None) -> Evidence:
     )
 
 
+TAKEN_UP = relabelled(GPU_NODE, **{"nvidia.com/gpu.deploy.device-plugin": "true"})
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+RUNNING = (pod_of(PLUGIN), *OTHERS)
+ON_TWO = (pod_of(GFD, "gpu-2"), pod_of(NFD_WORKER, "gpu-2"))
+UNPLACED = {
+    "scheduled": False,
+    "ready": False,
+    "phase": "Pending",
+    "unschedulable": "0/2 nodes are available: 1 Insufficient cpu",
+}
+CRASHING = container(ready=False, waiting="CrashLoopBackOff", restarts=7, message="back-off")
+OPERATOR = {
+    **daemonset("gpu-operator", "gpu-operator", "gpu-operator", {"app": "gpu-operator"}),
+    "status": {"replicas": 1, "readyReplicas": 1},
+}
+OPERATING = {"masters": (NFD_MASTER, OPERATOR), "seen": {"cluster_policies": ("cluster-policy",)}}
+"""What a cluster of the operator has beside its DaemonSets."""
+MANIFEST = "---\n".join(
+    yaml.safe_dump({**body, "kind": kind, "status": {}})
+    for kind, body in (
+        ("DaemonSet", PLUGIN),
+        ("DaemonSet", GFD),
+        ("DaemonSet", MPS_DAEMON),
+        ("DaemonSet", NFD_WORKER),
+        ("Deployment", NFD_MASTER),
+    )
+)
+"""Of the release that the patients have."""
+
+
+def pod_of_deployment(body: Body, **changes: object) -> PodFacts:
+    meta = body["metadata"]
+    owner = {"owner_kind": "ReplicaSet", "owner": f"{meta['name']}-7d9f", "namespace": meta["namespace"]}
+    return pod(f"{meta['name']}-7d9f-x7", **{**owner, "node": "cpu-1", **changes})
+
+
+def creating(body: Body) -> PodFacts:
+    """Make a pod whose sandbox cannot be made, three hours old."""
+    state = container(ready=False, waiting="ContainerCreating")
+    made = pod_of(body, ready=False, phase="Pending", containers=(state,))
+    return replace(made, created="2026-11-01T09:00:00Z")
+
+
+def of_operator(reason: str) -> tuple[PodFacts, ...]:
+    """Make the pods of an operator's cluster, whose MIG manager fails."""
+    return pod_of(OPERATED), pod_of(NFD_WORKER), failing(MIG_MANAGER, reason)
+
+
 CASES: dict[str, tuple[str, Evidence]] = {
     "our label is gone": ("node-labels-lost", of_ours(**{CONFIG: None})),
     "no plugin at all": ("no-plugin", patient(UNCOUNTED, daemonsets=(NFD_WORKER,))),
@@ -160,7 +212,7 @@ CASES: dict[str, tuple[str, Evidence]] = {
             ),
             daemonsets=(OPERATED, NFD_WORKER),
             stack_pods=OTHERS,
-            seen={"cluster_policies": ("cluster-policy",)},
+            **OPERATING,
         ),
     ),
     "static manifest beside the chart": ("two-advertisers", patient(daemonsets=(PLUGIN, STATIC, NFD_WORKER))),
@@ -360,6 +412,199 @@ CASES: dict[str, tuple[str, Evidence]] = {
     "a node that says nothing of itself": ("node-not-ready", patient(replace(GPU_NODE, conditions={}))),
     "cordoned": ("node-cordoned", patient(replace(GPU_NODE, taints=(GPU_TAINT, CORDON)))),
     "no taint": ("gpu-node-untainted", patient(replace(GPU_NODE, taints=()), pods=(pod(),))),
+    "plugin pod not made on one node": (
+        "plugin-pods-refused",
+        patient(GPU_NODE, replace(UNCOUNTED, name="gpu-2"), stack_pods=(pod_of(PLUGIN), *OTHERS, *ON_TWO)),
+    ),
+    "plugin pod without a place": (
+        "stack-pod-unplaced",
+        patient(UNCOUNTED, stack_pods=(pod_of(PLUGIN, **UNPLACED), *OTHERS)),
+    ),
+    "NFD master without a place": (
+        "stack-pod-unplaced",
+        patient(stack_pods=(*RUNNING, pod_of_deployment(NFD_MASTER, **{**UNPLACED, "node": ""}))),
+    ),
+    "plugin pod that stays in ContainerCreating": (
+        "stack-pod-not-starting",
+        patient(
+            UNCOUNTED,
+            daemonsets=(changed(PLUGIN, runtimeClassName="nvidia"), GFD, MPS_DAEMON, NFD_WORKER),
+            stack_pods=(creating(PLUGIN), *OTHERS),
+            now=NOON,
+        ),
+    ),
+    "plugin that was restarted 400 times": (
+        "stack-pod-restarting",
+        patient(stack_pods=(pod_of(PLUGIN, containers=(container(restarts=400),)), *OTHERS)),
+    ),
+    "MIG manager's image": (
+        "plugin-image",
+        patient(
+            TAKEN_UP,
+            daemonsets=(OPERATED, MIG_MANAGER, NFD_WORKER),
+            **OPERATING,
+            stack_pods=of_operator("ImagePullBackOff"),
+        ),
+    ),
+    "MIG manager crashes": (
+        "plugin-crashing",
+        patient(
+            TAKEN_UP,
+            daemonsets=(OPERATED, MIG_MANAGER, NFD_WORKER),
+            **OPERATING,
+            stack_pods=of_operator("CrashLoopBackOff"),
+        ),
+    ),
+    "NFD worker's image": (
+        "plugin-image",
+        patient(stack_pods=(pod_of(PLUGIN), pod_of(GFD), failing(NFD_WORKER, "ImagePullBackOff"))),
+    ),
+    "NFD master crashes": (
+        "plugin-crashing",
+        patient(stack_pods=(*RUNNING, pod_of_deployment(NFD_MASTER, ready=False, containers=(CRASHING,)))),
+    ),
+    "operator crashes": (
+        "plugin-crashing",
+        patient(
+            TAKEN_UP,
+            daemonsets=(OPERATED, NFD_WORKER),
+            **{**OPERATING, "masters": (NFD_MASTER, {**OPERATOR, "status": {"replicas": 1}})},
+            stack_pods=(
+                pod_of(OPERATED),
+                pod_of(NFD_WORKER),
+                pod_of_deployment(OPERATOR, ready=False, containers=(CRASHING,)),
+            ),
+        ),
+    ),
+    "operator scaled to 0": (
+        "operator-down",
+        patient(
+            TAKEN_UP,
+            daemonsets=(OPERATED, NFD_WORKER),
+            **{
+                **OPERATING,
+                "masters": (NFD_MASTER, {**OPERATOR, "spec": {**OPERATOR["spec"], "replicas": 0}, "status": {}}),
+            },
+        ),
+    ),
+    "operator gone": (
+        "operator-down",
+        patient(TAKEN_UP, daemonsets=(OPERATED, NFD_WORKER), **{**OPERATING, "masters": (NFD_MASTER,)}),
+    ),
+    "operator not ready": (
+        "operator-down",
+        patient(
+            TAKEN_UP,
+            daemonsets=(OPERATED, NFD_WORKER),
+            **{**OPERATING, "masters": (NFD_MASTER, {**OPERATOR, "status": {"replicas": 1}})},
+        ),
+    ),
+    "policy gone": (
+        "operator-down",
+        patient(TAKEN_UP, daemonsets=(OPERATED, NFD_WORKER), **{**OPERATING, "seen": {"cluster_policies": ()}}),
+    ),
+    "GFD deleted": (
+        "stack-part-gone",
+        patient(daemonsets=(PLUGIN, MPS_DAEMON, NFD_WORKER), releases=(release(manifest=MANIFEST),)),
+    ),
+    "GFD deleted, and MPS waits for it": (
+        "stack-part-gone",
+        patient(
+            relabelled(UNCOUNTED, **{CONFIG: "mps"}),
+            daemonsets=(PLUGIN, MPS_DAEMON, NFD_WORKER),
+            entries={**ENTRIES, "mps": BY_MPS},
+            releases=(release(manifest=MANIFEST),),
+        ),
+    ),
+    "MPS daemon deleted": (
+        "stack-part-gone",
+        patient(
+            relabelled(UNCOUNTED, **{CONFIG: "mps"}),
+            daemonsets=(PLUGIN, GFD, NFD_WORKER),
+            entries={**ENTRIES, "mps": BY_MPS},
+            releases=(release(manifest=MANIFEST),),
+        ),
+    ),
+    "NFD master deleted": ("stack-part-gone", patient(masters=(), releases=(release(manifest=MANIFEST),))),
+    "NFD worker sent elsewhere": (
+        "stack-part-edited",
+        patient(
+            daemonsets=(PLUGIN, GFD, MPS_DAEMON, changed(NFD_WORKER, nodeSelector={"disk": "fast"})),
+            stack_pods=(pod_of(PLUGIN), pod_of(GFD)),
+            releases=(release(manifest=MANIFEST),),
+        ),
+    ),
+    "plugin sent elsewhere by hand": (
+        "plugin-desired-zero",
+        patient(
+            UNCOUNTED,
+            daemonsets=(changed(PLUGIN, nodeSelector={"disk": "fast"}), GFD, MPS_DAEMON, NFD_WORKER),
+            stack_pods=OTHERS,
+            releases=(release(manifest=MANIFEST),),
+        ),
+    ),
+    "node that the operator must leave alone": (
+        "operands-kept-off",
+        patient(
+            relabelled(UNCOUNTED, **{"nvidia.com/gpu.deploy.operands": "false"}),
+            daemonsets=(OPERATED, NFD_WORKER),
+            **OPERATING,
+            stack_pods=(pod_of(NFD_WORKER),),
+        ),
+    ),
+    "operator waits for NFD": (
+        "nfd-worker-not-tolerating",
+        patient(
+            UNCOUNTED,
+            daemonsets=(OPERATED, NFD_WORKER),
+            **{**OPERATING, "masters": ({**NFD_MASTER, "status": {}}, OPERATOR)},
+            stack_pods=(pod_of(NFD_WORKER),),
+        ),
+    ),
+    "cut that is pending for hours": (
+        "mig-config-stuck",
+        patient(
+            replace(
+                relabelled(ZERO, **{"nvidia.com/mig.config.state": "pending", "nvidia.com/mig.config": "all-1g.5gb"}),
+                cut_told="2026-11-01T09:00:00Z",
+            ),
+            daemonsets=(PLUGIN, {**MIG_MANAGER, "status": {}}, NFD_WORKER),
+            now=NOON,
+        ),
+    ),
+    "gpu on a mixed pool beside others": (
+        "pods-ask-gpu-under-mixed",
+        patient(
+            GPU_NODE,
+            replace(MIXED, name="gpu-2", labels={**MIXED.labels, "pool": "mixed"}),
+            stack_pods=(*RUNNING, *ON_TWO, pod_of(PLUGIN, "gpu-2")),
+            pods=(replace(waiting("w", "nvidia.com/gpu"), placement=Placement({"pool": "mixed"})),),
+        ),
+    ),
+    "profile that no node has": (
+        "pods-ask-absent-profile",
+        patient(MIXED, pods=(waiting("w", "nvidia.com/mig-2g.10gb"),)),
+    ),
+    "manager kept off by a label": (
+        "mig-label-without-manager",
+        patient(
+            relabelled(
+                GPU_NODE,
+                **{
+                    "nvidia.com/mig.config": "all-1g.5gb",
+                    "nvidia.com/gpu.deploy.mig-manager": "false",
+                    "nvidia.com/gpu.deploy.device-plugin": "true",
+                },
+            ),
+            daemonsets=(
+                OPERATED,
+                changed(MIG_MANAGER, nodeSelector={"nvidia.com/gpu.deploy.mig-manager": "true"}),
+                NFD_WORKER,
+            ),
+            **OPERATING,
+            stack_pods=(pod_of(OPERATED), pod_of(NFD_WORKER)),
+        ),
+    ),
 }
 
 HEALTHY: dict[str, Evidence] = {

@@ -8,7 +8,7 @@ import pytest
 
 from gpukube.core.ailment import LabelNode, Reconcile, Restart
 from gpukube.core.values import OWNER_LABEL
-from gpukube.doctor import configs, mig, nodes, placement, plugins, releases, workloads
+from gpukube.doctor import configs, mig, nodes, parts, placement, plugins, releases, workloads
 from gpukube.doctor.check import examine
 from tests.builders import make_observed
 from tests.unit.cluster.builders import desire
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 INSIDE = (
     *placement.CHECKS,
     *plugins.CHECKS,
+    *parts.CHECKS,
     *configs.CHECKS,
     *mig.CHECKS,
     *releases.CHECKS,
