@@ -25,6 +25,7 @@ from gpukube.cluster.verify_operator import (
     taken_up_findings,
 )
 from gpukube.cluster.verify_pod import pod_findings
+from gpukube.cluster.verify_rivals import rival_findings
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.gpu.capacity import pool_capacity
@@ -172,7 +173,8 @@ def _node_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Fin
     kind = kind_of(desired.ownership.advertiser)
     before = _steps_before_count(desired, node, seen, kind) if kind else _clouds_steps(desired, node, seen)
     hard = [finding for finding in before if finding.weight != "note"]
-    return hard[:1] or [*before, *count_findings(desired, node)]
+    rivals = rival_findings(desired, node, seen, kind) if kind else []
+    return hard[:1] or [*before, *(rivals or count_findings(desired, node))]
 
 
 def _steps_before_count(desired: Desired, node: NodeView, seen: Sighting, kind: ReleaseKind) -> list[Finding]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.proof import Finding
+from gpukube.cluster.stack import publishes_itself, role_of
 from gpukube.cluster.views import GENERATION
 from gpukube.core.owners import CONFIG_LABEL
 
@@ -100,7 +101,7 @@ def pod_findings(desired: Desired, node: NodeView, seen: Sighting, kind: Release
     if not pod.ready:
         reasons = ", ".join(sorted({state.waiting for state in pod.containers if state.waiting})) or pod.phase
         return [Finding(node.name, "plugin-pod", "waiting", f"pod {pod.name} is not ready: {reasons}")]
-    return _former_findings(node, pod, seen.plugin_of(kind)) or _mps_findings(desired, node)
+    return _former_findings(node, pod, seen.plugin_of(kind)) or _mps_findings(desired, node, seen)
 
 
 def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) -> list[Finding]:
@@ -134,7 +135,7 @@ def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerSta
     return Finding(node.name, "plugin-pod", "broken", said, row.means.format(**words), row.fix.format(**words))
 
 
-def _mps_findings(desired: Desired, node: NodeView) -> list[Finding]:
+def _mps_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
     """Find the label that the MPS daemon's DaemonSet selects nodes by; GFD writes it, NFD's master puts it on."""
     slicing = desired.target.sharing.slicing
     if slicing is None or slicing.mode != "mps" or node.labels.get(_MPS_LABEL) == "true":
@@ -145,7 +146,13 @@ def _mps_findings(desired: Desired, node: NodeView) -> list[Finding]:
             "features",
             "waiting",
             f"label {_MPS_LABEL} is {node.labels.get(_MPS_LABEL, 'absent')}, so no MPS daemon runs here",
-            "GPU feature discovery writes it, and an NFD worker on this node must pass it on (#634, #712)",
+            f"GPU feature discovery writes it, and {_passes_on(seen)} must turn it into a label (#634, #712)",
             f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}",
         )
     ]
+
+
+def _passes_on(seen: Sighting) -> str:
+    """Say who takes what feature discovery has found: up to 0.18 a file, read by a worker on the node."""
+    found = [item for item in seen.daemonsets if role_of(item) == "gfd"]
+    return "NFD's master" if all(map(publishes_itself, found)) else "an NFD worker on this node, and NFD's master,"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -112,18 +112,18 @@ TAKEN_UP = relabelled(GPU_NODE, **{"nvidia.com/gpu.deploy.device-plugin": "true"
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 RUNNING = (pod_of(PLUGIN), *OTHERS)
 ON_TWO = (pod_of(GFD, "gpu-2"), pod_of(NFD_WORKER, "gpu-2"))
-UNPLACED = {
+UNPLACED: dict[str, Any] = {
     "scheduled": False,
     "ready": False,
     "phase": "Pending",
     "unschedulable": "0/2 nodes are available: 1 Insufficient cpu",
 }
 CRASHING = container(ready=False, waiting="CrashLoopBackOff", restarts=7, message="back-off")
-OPERATOR = {
+OPERATOR: Body = {
     **daemonset("gpu-operator", "gpu-operator", "gpu-operator", {"app": "gpu-operator"}),
     "status": {"replicas": 1, "readyReplicas": 1},
 }
-OPERATING = {"masters": (NFD_MASTER, OPERATOR), "seen": {"cluster_policies": ("cluster-policy",)}}
+OPERATING: dict[str, Any] = {"masters": (NFD_MASTER, OPERATOR), "seen": {"cluster_policies": ("cluster-policy",)}}
 """What a cluster of the operator has beside its DaemonSets."""
 MANIFEST = "---\n".join(
     yaml.safe_dump({**body, "kind": kind, "status": {}})
