@@ -92,7 +92,8 @@ def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
     """Take one context out of the user's own kubeconfig, complete in itself.
 
     Raises:
-        AccessError: No such file or context, or in sandbox mode a server that is not on loopback.
+        AccessError: No such file or context; in sandbox mode a server that is not on loopback; outside it credentials
+            for one over plain http.
     """
     try:
         entry = _first_with(cluster.context, _files(cluster.kubeconfig))
@@ -101,6 +102,16 @@ def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
     if sandbox and not is_loopback(entry.server):
         fix = f"take clusters.{cluster.key}.kubeconfig and context away"
         raise not_loopback(f'the kubeconfig leads to "{entry.server}"', cluster.key, fix)
+    # Without credentials, as in front of `kubectl proxy`, there is nothing to protect; https on loopback is a tunnel,
+    # whose far end proves itself by the CA of the file.
+    if not sandbox and entry.user and not entry.server.startswith("https://"):
+        raise AccessError(
+            f'the kubeconfig sends credentials to "{entry.server}"',
+            where=cluster.key,
+            fix="write the https:// address of the cluster into it, or remove its user where a proxy logs in",
+            why="what goes out over plain http can be read by anyone on the way",
+            code="plain-http",
+        )
     return entry.access()
 
 

@@ -16,13 +16,17 @@
 # Environment: GO, DEBIAN_MIRROR, GOCACHE (kept between runs when set), TMPDIR.
 set -euo pipefail
 
-readonly MIRROR="${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
 readonly KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 # The suite is pinned: later ones carry a Kubernetes source package with kubectl alone.
 readonly SUITE=bookworm
 readonly MIN_GO_MINOR=19
 readonly REFLECT2=golang-github-modern-go-reflect2-dev
 readonly SERVERS=(kube-apiserver kube-scheduler kube-controller-manager)
+
+# The mirror that apt itself uses, unless the caller names another one.
+find_mirror() {
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sort -u | head -n 1
+}
 
 say() { printf '%s\n' "build-control-plane: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -45,6 +49,10 @@ check_preconditions() {
         minor=$("$GO" env GOVERSION | sed -E 's/^go1\.([0-9]+).*/\1/')
         ((minor >= MIN_GO_MINOR)) || missing+=("go 1.$MIN_GO_MINOR or newer ($("$GO" env GOVERSION) found)")
     fi
+    if command -v apt-get >/dev/null; then
+        MIRROR=${DEBIAN_MIRROR:-$(find_mirror)}
+        [[ -n $MIRROR ]] || missing+=("a Debian mirror (run apt-get update, or set DEBIAN_MIRROR=URL)")
+    fi
     ((${#missing[@]} == 0)) && return
     say "missing:"
     printf '  - %s\n' "${missing[@]}" >&2
@@ -66,7 +74,7 @@ prepare_apt() {
 	APT::Sandbox::User "";
 	CONF
     export APT_CONFIG="$WORK/apt/apt.conf"
-    say "reading $SUITE's package lists from $MIRROR"
+    say "reading $SUITE's package lists from Debian's mirror"
     apt-get update -qq
 }
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.kubeconfig import KubeconfigError, parse_kubeconfig, read_kubeconfig
+from gpukube.core.values import ClusterRef
+from gpukube.errors import AccessError
+from gpukube.kubeconfig import KubeconfigError, file_access, parse_kubeconfig, read_kubeconfig
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,3 +127,27 @@ def test_file_that_it_names_when_missing_is_named(file: Path) -> None:
 
     with pytest.raises(KubeconfigError, match=r"key\.pem cannot be read"):
         read_kubeconfig(str(file), "one")
+
+
+@pytest.mark.parametrize(
+    ("server", "context", "refused"),
+    [
+        ("http://one.example", "one", True),
+        ("http://127.0.0.1:8001", "one", True),
+        ("http://127.0.0.1:8001", "nobody", False),  # kubectl proxy logs in by itself
+        ("https://127.0.0.1:6443", "one", False),  # a tunnel, with the cluster's CA
+        ("https://one.example", "one", False),
+    ],
+)
+def test_credentials_when_they_would_go_over_plain_http_then_refused(
+    file: Path, server: str, context: str, *, refused: bool
+) -> None:
+    text = MANY.replace("https://one.example", server)
+    file.write_text(text.replace("- {name: lost,", "- {name: nobody, context: {cluster: c1}}\n- {name: lost,"))
+    cluster = ClusterRef("train", "eks", "train", {}, kubeconfig=str(file), context=context)
+    if not refused:
+        assert server in file_access(cluster, sandbox=False).kubeconfig
+        return
+    with pytest.raises(AccessError) as caught:
+        file_access(cluster, sandbox=False)
+    assert caught.value.diagnostics[0].code == "plain-http"
