@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from gpukube import api
 from gpukube.cli import output as out
 from gpukube.cli.options import Choices
 from gpukube.cli.stage import confirm, open_job
+from gpukube.cli.stderr import tell
 from gpukube.errors import SpecError, Where
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def plan(choices: Choices) -> None:
     if choices.out:
         saved = api.saved_plan(plans, job.specs, _options(choices), api.provenance(job.run))
         api.write_plan(saved, choices.out)
-        sys.stderr.write(f"saved; to apply exactly this: gpukube pool apply {choices.out}\n")
+        tell(f"saved; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
     raise typer.Exit(api.plan_exit_code(plans))
 
 
@@ -252,7 +253,7 @@ def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], job: 
         raise typer.Exit(job.ending.exit_code)
     out.show(document, output, verbose=choices.verbose)
     if run.clock.stopped:
-        sys.stderr.write(f"stopped waiting; the cloud keeps working. To resume: {run.resume}\n")
+        tell(f"stopped waiting; the cloud keeps working. To resume: {run.resume}")
         raise typer.Exit(job.ending.exit_code)
     raise typer.Exit(api.exit_code(reports))
 

@@ -21,9 +21,11 @@ from gpukube.cli.ending import Ending
 from gpukube.cli.endpoints import endpoints
 from gpukube.cli.events import logged
 from gpukube.cli.progress import progress_on
+from gpukube.cli.stderr import tell
 from gpukube.cluster.scratch import sweep
 from gpukube.errors import SpecError, Where
 from gpukube.spec.address import is_address
+from gpukube.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,7 +74,7 @@ def open_job(choices: Choices, kind: str, saved: api.SavedPlan | None = None) ->
                     raise typer.Exit(ending.exit_code) from None
                 raise
             except api.Stopped:
-                sys.stderr.write(f"gpukube: interrupted before there was anything to show; again: {run.resume}\n")
+                tell(f"gpukube: interrupted before there was anything to show; again: {run.resume}")
                 raise typer.Exit(ending.exit_code) from None
 
 
@@ -132,7 +134,7 @@ def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> No
     """
     if choices.yes or not objects:
         return
-    question = f"{what} {', '.join(objects)}"
+    question = visible(f"{what} {', '.join(objects)}")
     if not sys.stdin.isatty():
         raise SpecError(
             f"to {question} needs a confirmation, and there is no terminal to ask on",

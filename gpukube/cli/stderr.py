@@ -6,6 +6,7 @@ progress). Imports the standard library only, because errors of the command line
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
@@ -18,6 +19,8 @@ __all__ = ["tell"]
 _LEAST_WIDTH: Final = 40
 _LABEL: Final = "    fix: "
 """Further rows of a message stand below its text, not below its label."""
+_COMMAND: Final = re.compile(r"(?:^|[ :])(?:gpukube|kubectl|helm|aws|az|gcloud|pip) \S")
+"""A command is left to the terminal to break: copied from two rows of ours it would be half of one, and run."""
 
 
 def tell(text: str) -> None:
@@ -31,7 +34,7 @@ def tell(text: str) -> None:
 
 
 def _wrapped(line: str, width: int) -> str:
-    if len(line) <= width:
+    if len(line) <= width or _COMMAND.search(line):
         return line
     indent = " " * (len(line) - len(line.lstrip()))
     hanging = " " * len(_LABEL) if indent else "    "

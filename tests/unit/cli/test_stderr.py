@@ -1,0 +1,60 @@
+"""Messages on stderr: records in a pipe, broken at words on a terminal, commands never."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import gpukube.cli
+from gpukube.cli.stderr import tell
+
+MESSAGE = "pools.yaml:3:5: hint[GPK436]: the operator's MIG manager reboots the node when its GPUs are cut anew, once\n"
+FIX = "    fix: gpukube pool apply -f pools.yaml --allow-disruption --adopt-release --migrate-release --cluster train-eks\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    made = Terminal()
+    monkeypatch.setattr("sys.stderr", made)
+    monkeypatch.setenv("COLUMNS", "60")
+    return made
+
+
+def test_message_when_in_a_pipe_then_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+    tell(MESSAGE + FIX)
+    assert capsys.readouterr().err == MESSAGE + FIX
+
+
+def test_message_when_longer_than_the_terminal_then_broken_at_words(terminal: Terminal) -> None:
+    tell(MESSAGE)
+    rows = terminal.getvalue().splitlines()
+    assert len(rows) > 1
+    assert max(map(len, rows)) <= 60
+    assert " ".join(" ".join(rows).split()) == MESSAGE.strip()
+
+
+def test_message_when_it_holds_a_command_then_one_row_to_copy(terminal: Terminal) -> None:
+    tell(FIX)
+    assert terminal.getvalue() == FIX
+
+
+PROMPTS = {"stderr.py", "ending.py", "starting.py", "app.py"}
+"""What writes by itself: the writer, an end in a signal handler, prompts without a line's end, and a constant."""
+
+
+def test_command_when_it_writes_to_stderr_then_through_the_one_writer_that_cleans() -> None:
+    folder = Path(gpukube.cli.__file__).parent
+    found = {
+        path.name
+        for path in folder.rglob("*.py")
+        if re.search(r"stderr\.write|file=sys\.stderr", path.read_text("utf-8"))
+    }
+    assert found <= PROMPTS
