@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import redirect_stderr
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 import gpukube.cli
 from gpukube.cli.stderr import tell
 
+if TYPE_CHECKING:
+    import pytest
+
 MESSAGE = "pools.yaml:3:5: hint[GPK436]: the operator's MIG manager reboots the node when its GPUs are cut anew, once\n"
-FIX = "    fix: gpukube pool apply -f pools.yaml --allow-disruption --adopt-release --migrate-release --cluster train-eks\n"
+FIX = "    fix: gpukube pool apply -f pools.yaml --allow-disruption --adopt-release --cluster train-eks\n"
 
 
 class Terminal(io.StringIO):
@@ -20,12 +23,12 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    made = Terminal()
-    monkeypatch.setattr("sys.stderr", made)
+def told(text: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a terminal of 60 columns gets."""
     monkeypatch.setenv("COLUMNS", "60")
-    return made
+    with redirect_stderr(Terminal()) as terminal:
+        tell(text)
+    return terminal.getvalue()
 
 
 def test_message_when_in_a_pipe_then_a_record(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,17 +36,15 @@ def test_message_when_in_a_pipe_then_a_record(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == MESSAGE + FIX
 
 
-def test_message_when_longer_than_the_terminal_then_broken_at_words(terminal: Terminal) -> None:
-    tell(MESSAGE)
-    rows = terminal.getvalue().splitlines()
+def test_message_when_longer_than_the_terminal_then_broken_at_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = told(MESSAGE, monkeypatch).splitlines()
     assert len(rows) > 1
     assert max(map(len, rows)) <= 60
     assert " ".join(" ".join(rows).split()) == MESSAGE.strip()
 
 
-def test_message_when_it_holds_a_command_then_one_row_to_copy(terminal: Terminal) -> None:
-    tell(FIX)
-    assert terminal.getvalue() == FIX
+def test_message_when_it_holds_a_command_then_one_row_to_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(FIX, monkeypatch) == FIX
 
 
 PROMPTS = {"stderr.py", "ending.py", "starting.py", "app.py"}
