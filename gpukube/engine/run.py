@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -98,12 +99,17 @@ class Run:
     @property
     def calls(self) -> Calls:
         """What makes every call of a cloud or a cluster, and ends it with the run."""
-        return Calls(self.clock, self.end + OVERTIME_S, self.resume)
+        return Calls(self.clock, self.last_call, self.resume)
+
+    @property
+    def last_call(self) -> float:
+        """When the last call is given up; never in a run that does not wait (`verify` without a timeout)."""
+        return self.end + OVERTIME_S if self.pace.timeout_s else math.inf
 
     @property
     def is_over(self) -> bool:
         """Whether nothing may begin any more: the run was stopped, or its timeout and the overtime are over."""
-        return self.clock.stopped or self.clock.now() >= self.end + OVERTIME_S
+        return self.clock.stopped or self.clock.now() >= self.last_call
 
     @property
     def given_up(self) -> bool:

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.chart import ChartSource
+from gpukube.core.values import Settings
 from gpukube.engine.calls import Calls
 from gpukube.engine.clock import Stopped, SystemClock
+from gpukube.engine.run import Pace, Run
 from gpukube.errors import CloudError, WaitTimeout
+from gpukube.testing.clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,3 +117,11 @@ def test_cleaning_when_the_run_is_stopped_then_calls_are_made_all_the_same_and_e
     assert cleaning("c", "deleting", lambda: "gone") == "gone"
     with pytest.raises(WaitTimeout):
         cleaning("c", "deleting", hanging)
+
+
+@pytest.mark.parametrize(("timeout_s", "over"), [(60.0, True), (0.0, False)])
+def test_run_when_it_has_no_timeout_then_its_calls_are_not_late(timeout_s: float, *, over: bool) -> None:
+    clock = ManualClock()
+    run = Run(Settings(), ChartSource(), {}, RESUME, Pace(timeout_s=timeout_s), clock=clock)
+    clock.wait(1e6)  # `verify` without --timeout looks once, however long that takes
+    assert run.is_over is over
