@@ -17,6 +17,7 @@ import typer
 from gpukube import __version__
 from gpukube.cli import catalog, doctor, explain, init, pool, schema, spec
 from gpukube.cli import sandbox as sandbox_commands
+from gpukube.cli.advice import meant
 from gpukube.cli.options import Common
 from gpukube.cli.stderr import tell
 from gpukube.errors import ExitCode, GpukubeError
@@ -82,7 +83,7 @@ def run(arguments: Sequence[str]) -> int:
         command = typer.main.get_command(app)
         result = command.main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)
     except typer.TyperException as error:
-        return _usage(error)
+        return _usage(error, arguments)
     except GpukubeError as error:
         _say(error, verbose=verbose)
         return error.exit_code
@@ -105,14 +106,18 @@ def _complete_plainly() -> None:
     _completion_classes._sanitize_help_text = lambda text: text  # noqa: SLF001 - typer has no setting for it
 
 
-def _usage(error: typer.TyperException) -> int:
+def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     show = getattr(error, "show", None)
+    text = io.StringIO()
     if callable(show):
-        text = io.StringIO()
         show(file=text)
-        tell(text.getvalue())
     else:
-        tell(str(error))
+        text.write(str(error))
+    message = text.getvalue().rstrip("\n")
+    if line := meant(arguments, {str(command.name) for command in pool.app.registered_commands} | {"plan"}):
+        # typer's own guess knows the names beside the mistyped one only: "explain" for plan.
+        message = f"{message.partition(' Did you mean')[0]}\nDid you mean: {line}"
+    tell(message)
     return ExitCode.BAD_INPUT
 
 

@@ -1,0 +1,36 @@
+"""A command line with the habits of another tool is answered with ours."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from gpukube.cli.advice import meant
+from gpukube.cli.app import run
+
+POOL = {"create", "apply", "plan", "list"}
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("create", "gpukube pool create"),
+        ("--sandbox plan diff a.yaml", "gpukube --sandbox pool plan diff -f a.yaml"),
+        ("apply x.yaml", "gpukube pool apply -f x.yaml"),
+        ("pool create a.yaml b.yml", "gpukube pool create -f a.yaml -f b.yml"),
+        ("pool create -f a.yaml --dry-run", "gpukube pool plan -f a.yaml"),
+        ("validate 'my pools.yaml'", "gpukube validate -f 'my pools.yaml'"),
+        ("pool lst", ""),
+        ("pool create -f a.yaml --frobnicate", ""),
+        ("", ""),
+    ],
+)
+def test_line_when_of_another_tool_then_ours(line: str, ours: str) -> None:
+    assert meant(shlex.split(line), POOL) == ours
+
+
+def test_usage_when_a_pool_command_stands_at_the_top_then_the_right_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "pools.yaml"]) == 4
+    shown = capsys.readouterr().err
+    assert shown.endswith("Error: No such command 'plan'.\nDid you mean: gpukube pool plan -f pools.yaml\n")
