@@ -13,6 +13,7 @@ import traceback
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from gpukube import __version__
 from gpukube.cli import catalog, doctor, explain, init, pool, schema, spec
@@ -114,7 +115,8 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     else:
         text.write(str(error))
     message = text.getvalue().rstrip("\n")
-    if line := meant(arguments, {str(command.name) for command in pool.app.registered_commands} | {"plan"}):
+    group = typer.main.get_command(pool.app)
+    if line := meant(arguments, group.commands if isinstance(group, TyperGroup) else ()):
         # typer's own guess knows the names beside the mistyped one only: "explain" for plan.
         message = f"{message.partition(' Did you mean')[0]}\nDid you mean: {line}"
     tell(message)

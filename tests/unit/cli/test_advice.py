@@ -31,6 +31,6 @@ def test_line_when_of_another_tool_then_ours(line: str, ours: str) -> None:
 
 
 def test_usage_when_a_pool_command_stands_at_the_top_then_the_right_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["plan", "pools.yaml"]) == 4
+    assert run(["create", "pools.yaml"]) == 4
     shown = capsys.readouterr().err
-    assert shown.endswith("Error: No such command 'plan'.\nDid you mean: gpukube pool plan -f pools.yaml\n")
+    assert shown.endswith("Error: No such command 'create'.\nDid you mean: gpukube pool create -f pools.yaml\n")
