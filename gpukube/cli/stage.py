@@ -23,7 +23,7 @@ from gpukube.cli.events import logged
 from gpukube.cli.progress import progress_on
 from gpukube.cli.stderr import tell
 from gpukube.cluster.scratch import sweep
-from gpukube.errors import SpecError, Where
+from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.spec.address import is_address
 from gpukube.visible import visible
 
@@ -118,12 +118,18 @@ def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.
 
 
 def _following(choices: Choices) -> str:
-    """Write the command that waits for what this one begins."""
-    words = ["gpukube", *(["--sandbox"] if choices.sandbox else []), "pool", "wait", *choices.names]
+    """Write the command that waits for what this one begins without waiting.
+
+    A size that the spec does not have and a pool that is gone are nothing that `pool wait -f` could find as declared:
+    scale, delete and prune are followed by themselves, as is a saved plan.
+    """
+    if choices.names or choices.prune or not choices.files:
+        return shlex.join(word for word in shlex.split(choices.command) if word != "--no-wait")
+    words = ["gpukube", *(["--sandbox"] if choices.sandbox else []), "pool", "wait"]
     for option, values in (("-f", choices.files), ("--set", choices.sets), ("--cluster", choices.clusters)):
         words += [word for value in values for word in (option, value)]
     words += [word for value in choices.pools for word in ("--pool", value)]
-    return shlex.join(words) if choices.files or choices.names else choices.command
+    return shlex.join(words)
 
 
 def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> None:
@@ -131,6 +137,8 @@ def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> No
 
     Raises:
         SpecError: There is nobody to ask and --yes was not given.
+        typer.Exit: The answer is no.
+        typer.Abort: There is none: Ctrl-C, or the terminal is gone.
     """
     if choices.yes or not objects:
         return
@@ -143,4 +151,7 @@ def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> No
             code="confirmation",
         )
     with job.progress.paused(), job.ending.at_question():
-        typer.confirm(f"{question}?", abort=True, err=True)
+        agreed = typer.confirm(f"{question}?", err=True)
+    if not agreed:
+        tell("nothing was changed")
+        raise typer.Exit(ExitCode.ERROR)

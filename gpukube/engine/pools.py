@@ -81,7 +81,8 @@ def attempt(
         cut = _cut_short(plan, run)
         if isinstance(error, WaitTimeout) and not (plan.action == "no-op" and cut.outcome == "not-attempted"):
             return replace(cut, error=error)
-        return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=run.resume)
+        resume = "" if plan.action == "conflict" else run.resume  # the same command would meet the same conflict
+        return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=resume)
     except Stopped:
         run.tell("failed", "stopped waiting", key, plan.pool)
         return _cut_short(plan, run)

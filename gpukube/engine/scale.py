@@ -150,10 +150,12 @@ def _scale_on_cluster(scaling: Scaling, plan: ClusterPlan, session: Session, run
 
 
 def _scale_one(plan: PoolPlan, session: Session, run: Run, *, nodes: Nodes) -> PoolReport:
-    if plan.action == "no-op":
+    if plan.action == "no-op" and run.no_wait:
         return PoolReport(plan.pool, plan.name, "unchanged", plan.why)
-    scale_pool(plan, nodes, session, run)
+    scale_pool(plan, nodes, session, run)  # a size that an earlier run asked for may still be on its way
     if run.no_wait:
         return started(plan, run, "asked for")
     proof = prove(plan.desired, session, run) if plan.desired else None
+    if plan.action == "no-op":
+        return PoolReport(plan.pool, plan.name, "unchanged", plan.why, proof=proof)
     return PoolReport(plan.pool, plan.name, "done", "scaled", plan.changes, proof)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 from typing import TYPE_CHECKING
 
@@ -115,7 +116,7 @@ def test_apply_when_there_is_no_terminal_and_no_yes_then_four_and_nothing_sent(m
     assert (refused.code, codes(refused), made.writes()) == (4, ["confirmation"], [])
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
 def test_apply_when_asked_on_a_terminal_then_the_plan_is_shown_and_the_answer_counts(
     answer: str, code: int, made: Gpukube
 ) -> None:
@@ -201,3 +202,14 @@ def test_events_when_asked_for_then_a_private_file_of_json_lines(gpukube: Gpukub
     assert {line["cluster"] for line in lines} == {"train-aks"}
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert any(line["phase"] == "release" for line in lines)
+
+
+@pytest.mark.parametrize("words", [("scale", "t4shared", "--nodes", "3"), ("delete", "t4shared", "--yes")])
+def test_change_when_not_waited_for_then_the_printed_command_ends_it(made: Gpukube, words: tuple[str, ...]) -> None:
+    begun = made("pool", *words, "-f", SLICED, "--no-wait", "-o", "json")
+    assert (begun.code, begun.pools()[0]["outcome"]) == (0, "started")
+    resume = shlex.split(begun.pools()[0]["resume"])
+    assert resume[:2] == ["gpukube", "--sandbox"]
+    ended = made(*resume[2:])
+    assert ended.code == 0, ended.out + ended.err
+    assert len(ended.pools()) == 1

@@ -131,7 +131,9 @@ def test_delete_when_asked_on_a_terminal_and_answered_no_then_nothing_is_sent(
         terminal.wait_for_redrawing()
         assert terminal.line.startswith("delete train-aks/t4shared (Standard_NC4as_T4_v3, 2 nodes)? [y/N]")
         terminal.type("n\n")
-        assert terminal.end() != 0
+        assert terminal.end() == 1
+        assert "nothing was changed" in terminal.text
+        assert "interrupted" not in terminal.text
     assert pool_states(gpukube.info)["t4shared"] == "Succeeded"
 
 
