@@ -75,7 +75,9 @@ class ExitCode(IntEnum):
     ACCESS = 5
     CAPACITY = 6
     TIMED_OUT = 7
+    HUNG_UP = 129
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -36,7 +36,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # locals in a traceback can hold secrets
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done or same, 1 error, 2 differs (plan diff only), 3 partly done, 4 bad input, "
-    "5 access, 6 capacity or quota, 7 timed out while the cloud keeps working, 130 interrupted.",
+    "5 access, 6 capacity or quota, 7 timed out while the cloud keeps working, "
+    "129 the terminal was closed, 130 interrupted, 143 terminated.",
 )
 app.add_typer(pool.app, name="pool")
 app.add_typer(catalog.app, name="catalog")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster import child, scratch
 from gpukube.engine.calls import are_left
+from gpukube.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Ending", "leave"]
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_CODES: Final[dict[int, ExitCode]] = {
+    signal.SIGINT: ExitCode.INTERRUPTED,
+    signal.SIGTERM: ExitCode.TERMINATED,
+    signal.SIGHUP: ExitCode.HUNG_UP,
+}
 _LIMIT_S: Final = 14.0
 """From the first signal to the end of the process: 5 s for the report, and 10 s more where Helm is at work."""
 _SHOW_CURSOR: Final = "\x1b[?25h"
@@ -53,9 +58,9 @@ class Ending:
         self._came: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     @property
-    def exit_code(self) -> int:
-        """As a shell would say it: 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP."""
-        return 128 + (self._number or signal.SIGINT)
+    def exit_code(self) -> ExitCode:
+        """As a shell would say it: 128 and the signal."""
+        return _CODES.get(self._number, ExitCode.INTERRUPTED)
 
     @property
     def is_hangup(self) -> bool:
@@ -85,7 +90,7 @@ class Ending:
             if number == signal.SIGINT:
                 signal.default_int_handler(number, frame)
             sys.stderr.write("\n")
-            raise SystemExit(128 + number)
+            raise SystemExit(_CODES[number])
 
         with _handled_by(end):
             yield
@@ -119,7 +124,7 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
     """Have a function take the signals; a SIGHUP that the user has ignored (nohup) stays so."""
     before = {
         number: signal.signal(number, handler)
-        for number in _SIGNALS
+        for number in _CODES
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
     }
     try:

@@ -249,7 +249,7 @@ def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], job: 
     document = api.report_document(reports, kind=kind)
     run = job.run
     if run.clock.stopped:
-        document["exitCode"] = job.ending.exit_code
+        document["exitCode"] = int(job.ending.exit_code)
     if job.ending.is_hangup and sys.stdout.isatty():
         raise typer.Exit(job.ending.exit_code)
     out.show(document, output, verbose=choices.verbose)

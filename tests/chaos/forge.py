@@ -52,6 +52,8 @@ def become(order: dict[str, object]) -> None:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         sys.argv = ["gpukube", *argv]
+        if interval := os.environ.pop("TEST_SWITCH_INTERVAL", ""):
+            sys.setswitchinterval(float(interval))
         code = main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1

@@ -197,12 +197,14 @@ class Stage:
         forge: Starts processes.
         home: HOME of the processes.
         tmp: Their temporary files.
+        environ: Variables of theirs besides.
     """
 
     info: SandboxInfo
     forge: Forge
     home: Path
     tmp: Path
+    environ: dict[str, str] = field(default_factory=dict)
     _count: int = field(default=0)
     _started: list[Started] = field(default_factory=list)
 
@@ -229,6 +231,7 @@ class Stage:
             "TMPDIR": str(self.tmp),
             "GPUKUBE_SANDBOX_STATE": self.info.state_dir,
             "NO_COLOR": "1",
+            **self.environ,
         }
         pid = self.forge.start(["--sandbox", *words], environ, out, err)
         started = Started(self.forge, pid, out, err)
