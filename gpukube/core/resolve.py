@@ -6,13 +6,16 @@ becomes a diagnostic here, because here the position in the user's file is known
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, cast
 
+from gpukube.core.unknown import example_machines, vary
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Reservation, Taint, Target, Upgrade
 from gpukube.errors import Diagnostic
 from gpukube.gpu.capacity import node_capacity
 from gpukube.gpu.catalogue import CatalogueError, parse_model, require_machine, resolve_machine, warn_reason
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
+from gpukube.spec.salvage import is_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +25,9 @@ if TYPE_CHECKING:
     from gpukube.gpu.catalogue import GpuModel, Machine
     from gpukube.spec.load import LoadedSpec
     from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName, Reserved
+    from gpukube.spec.positions import Path
 
-__all__ = ["GPU_TAINT", "cluster_ref", "cluster_refs", "promise_of", "resolve_pool", "resolve_targets"]
+__all__ = ["GPU_TAINT", "Guess", "cluster_ref", "cluster_refs", "promise_of", "resolve_pool", "resolve_targets"]
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
 """Added by default. The value "present" is the one that the chart's NFD worker tolerates by itself
@@ -50,6 +54,16 @@ def cluster_ref(key: str, cluster: Cluster, where: Where) -> ClusterRef:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A pool on a cluster of which mistakes leave something unknown: examples of what it may turn out to be.
+
+    What holds for each of them does not depend on what is unknown.
+    """
+
+    targets: tuple[Target, ...]
+
+
 def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Diagnostic, ...]]:
     """Resolve every pool on every cluster it names.
 
@@ -62,14 +76,14 @@ def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Diagn
     found: list[Diagnostic] = []
     for index in range(len(loaded.spec.pools)):
         resolved, problems = resolve_pool(loaded, index, clusters)
-        targets += resolved
+        targets += (target for target in resolved if isinstance(target, Target))
         found += problems
     return tuple(targets), tuple(dict.fromkeys(found))
 
 
 def resolve_pool(
     loaded: LoadedSpec, index: int, clusters: Mapping[str, ClusterRef]
-) -> tuple[list[Target], list[Diagnostic]]:
+) -> tuple[list[Target | Guess], list[Diagnostic]]:
     """Resolve one pool on every cluster it names.
 
     Args:
@@ -78,23 +92,56 @@ def resolve_pool(
         clusters: Of the spec, as `cluster_refs` lists them.
     """
     pool, locator = loaded.spec.pools[index], loaded.places[index]
-    targets: list[Target] = []
+    unknown = loaded.unknown.get(index, frozenset())
+    if index in loaded.unknown and (pool.nodes is None or not (pool.nodes.autoscaling or pool.nodes.count is not None)):
+        unknown |= {("nodes",)}
+    resolved: list[Target | Guess] = []
     found: list[Diagnostic] = []
     sharing = _sharing(pool)
     for key in pool.clusters:
         cluster = clusters[key]
+        machines, problems = _machines(loaded, pool, cluster, locator, unknown)
+        found += problems
+        judged = [_check_sharing(machine, sharing, pool, cluster, locator) for machine in machines]
+        problems = [problem for problem in judged[0] if all(problem in others for others in judged)]
+        found += problems
+        targets = [_target(loaded, pool, cluster, machine, locator) for machine in machines]
+        wrong = any(problem.severity == "error" for problem in problems)
+        if len(machines) > 1 or wrong or unknown or key in loaded.guessed:
+            targets = vary(targets, unknown, loaded.guessed.get(key, frozenset()), sharing_is_wrong=wrong)
+        resolved.append(targets[0] if len(targets) == 1 else Guess(tuple(targets)))
+    return resolved, found
+
+
+def _machines(
+    loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, unknown: frozenset[Path]
+) -> tuple[list[Machine], list[Diagnostic]]:
+    """Give the machine of a pool; where a mistake leaves it unknown, several that it could be, and the mistake."""
+    found: list[Diagnostic] = []
+    wrong = is_unknown(("instanceType",), unknown) or is_unknown(("gpu",), unknown)
+    if not wrong and _names_machine(pool, cluster):
         try:
-            machine = _machine(loaded, pool, cluster, locator, found)
+            return [_machine(loaded, pool, cluster, locator, found)], found
         except _Refused as refused:
             found.append(refused.diagnostic)
-            continue
-        problems = [
-            _diagnostic(e, _sharing_path(pool, e.code), cluster, locator) for e in check_sharing(machine, sharing)
-        ]
-        found += problems
-        if not any(p.severity == "error" for p in problems):
-            targets.append(_target(loaded, pool, cluster, machine, locator))
-    return targets, found
+    elif pool.gpu:
+        try:
+            _model(pool.gpu, locator)
+        except _Refused as refused:
+            found.append(refused.diagnostic)
+    return example_machines(cluster.provider, pool.gpu.model if pool.gpu else ""), found
+
+
+def _names_machine(pool: Pool, cluster: ClusterRef) -> bool:
+    return pool.gpu is not None or pool.instance_type_on(cast("ProviderName", cluster.provider)) is not None
+
+
+def _check_sharing(
+    machine: Machine, sharing: Sharing, pool: Pool, cluster: ClusterRef, locator: Locator
+) -> list[Diagnostic]:
+    if sharing.mig and len(set(sharing.mig.layout)) > 1:  # with strategy single: refused by spec.rules, mig-choice
+        sharing = replace(sharing, mig=replace(sharing.mig, strategy="mixed"))
+    return [_diagnostic(e, _sharing_path(pool, e.code), cluster, locator) for e in check_sharing(machine, sharing)]
 
 
 def promise_of(target: Target) -> Promise:

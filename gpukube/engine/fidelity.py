@@ -30,8 +30,16 @@ _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
     ("upgrade.maxUnavailable", "upgrade.maxUnavailable", lambda t: t.upgrade.max_unavailable is not None),
     ("maxPodsPerNode", "maxPodsPerNode", lambda t: t.max_pods is not None),
     ("driver.version", "driver.version", lambda t: bool(t.driver_version)),
-    ("sharing.mig.single", "sharing.mig", lambda t: t.sharing.mig is not None and t.sharing.mig.strategy == "single"),
-    ("sharing.mig.mixed", "sharing.mig", lambda t: t.sharing.mig is not None and t.sharing.mig.strategy == "mixed"),
+    (
+        "sharing.mig.single",
+        "sharing.mig.strategy",
+        lambda t: t.sharing.mig is not None and t.sharing.mig.strategy == "single",
+    ),
+    (
+        "sharing.mig.mixed",
+        "sharing.mig.strategy",
+        lambda t: t.sharing.mig is not None and t.sharing.mig.strategy == "mixed",
+    ),
     ("sharing.mig.layout", "sharing.mig.layout", lambda t: t.sharing.mig is not None and bool(t.sharing.mig.layout)),
     ("sharing.timeSlicing", "sharing.timeSlicing", lambda t: _slices(t) == "time-slicing"),
     ("sharing.mps", "sharing.mps", lambda t: _slices(t) == "mps"),

@@ -18,10 +18,11 @@ from gpukube.core.owners import (
     check_own_labels,
     choose_release,
     decide_owner,
+    solve_ownership,
     with_live,
 )
 from gpukube.core.resolve import promise_of, resolve_targets
-from gpukube.core.values import Ownership
+from gpukube.core.values import Desired, Ownership, Request
 from gpukube.engine.diagnoses import diagnosis_of
 from gpukube.engine.fidelity import abilities_for, check_fidelity
 from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.owners import Decision
-    from gpukube.core.values import Desired, NodeStack, Observed, Target
+    from gpukube.core.resolve import Guess
+    from gpukube.core.values import NodeStack, Observed, Target
     from gpukube.provider import Provider
     from gpukube.spec.load import LoadedSpec
 
@@ -44,7 +46,9 @@ __all__ = [
     "desire_pool",
     "explain_owners",
     "has_operator",
+    "judge_guess",
     "settle_owners",
+    "sketch_pool",
 ]
 
 _UNINSTALLED: Final = "uninstalled"
@@ -116,6 +120,32 @@ def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) 
     return desired
 
 
+def sketch_pool(target: Target, choice: ReleaseChoice) -> Desired | None:
+    """Give a pool with errors as other pools of its cluster see it: who serves it, and with what; without requests."""
+    provider = _provider(target, [])
+    ownership = decide_owner(target, provider.stack(target), choice).outcome if provider else None
+    if not isinstance(ownership, Ownership):
+        return None
+    return Desired(
+        target, ownership, promise_of(target), {}, {}, target.taints, Request(target.cluster.provider, "", {})
+    )
+
+
+def judge_guess(guess: Guess, choice: ReleaseChoice) -> list[Diagnostic]:
+    """Find what is wrong with a pool whatever its mistakes leave unknown."""
+    judged = []
+    for target in guess.targets:
+        found: list[Diagnostic] = []
+        if provider := _provider(target, found):
+            found += _check(target, provider)
+            ownership = solve_ownership(target, provider.stack(target), operator=choice.operator)
+            if isinstance(ownership, Diagnostic) and all(p.where != ownership.where for p in _errors(found)):
+                found.append(ownership)
+        judged.append(found)
+    common = [problem for problem in judged[0] if all(problem in others for others in judged)]
+    return [problem for problem in common if problem.severity != "hint"]
+
+
 def settle_owners(
     desired: Sequence[Desired], asked: ReleaseChoice, provider: Provider, *, operator_live: bool
 ) -> Settled:
@@ -179,7 +209,9 @@ def explain_owners(specs: Sequence[LoadedSpec], pool: str, *, operator_live: Seq
 
 def _check(target: Target, provider: Provider) -> list[Diagnostic]:
     problems = provider.check(target)
-    return problems if _errors(problems) else problems + check_fidelity(target, abilities_for(target, provider))
+    wrong = {problem.where for problem in _errors(problems)}  # what a cloud's rule says of a place is nearer to it
+    found = check_fidelity(target, abilities_for(target, provider))
+    return problems + [one for one in found if one.where not in wrong]
 
 
 def _errors(problems: Iterable[Diagnostic]) -> list[Diagnostic]:

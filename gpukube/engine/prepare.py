@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.release_plan import check_settings
 from gpukube.core.owners import ReleaseChoice
-from gpukube.core.resolve import cluster_ref, cluster_refs, resolve_pool
-from gpukube.engine.owners import choose_releases, desire_pool, settle_owners
+from gpukube.core.resolve import Guess, cluster_ref, cluster_refs, resolve_pool
+from gpukube.engine.owners import choose_releases, desire_pool, judge_guess, settle_owners, sketch_pool
 from gpukube.engine.silence import Finding, judge
 from gpukube.errors import Diagnostic, SpecError, Where, in_order
 from gpukube.provider import load_provider
 from gpukube.spec.address import address_of, parse_addresses
+from gpukube.spec.salvage import is_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpukube.core.values import ClusterRef, Desired, Target
     from gpukube.engine.owners import Settled
@@ -134,7 +135,7 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         reading: What became of their files; of wrong ones, what is right is examined further.
         strict: Take warnings for errors.
     """
-    wanted = _want(reading.specs)
+    wanted = _want(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
     judged = judge(wanted.findings, reading.specs)
     found = dict.fromkeys((*reading.problems, *judged.told))
     return Validation(
@@ -185,32 +186,64 @@ def _strictly(found: Diagnostic) -> Diagnostic:
     return replace(found, severity="error") if found.severity == "warning" else found
 
 
-def _want(specs: Sequence[LoadedSpec]) -> _Wanted:
-    """Resolve and translate every pool, and keep what is found on the way with the pool it is about."""
+def _want(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -> _Wanted:
+    """Resolve and translate every pool, and keep what is found on the way with the pool it is about.
+
+    Args:
+        specs: As far as they are known.
+        wrong: Places that have an error already: what is found there follows from it.
+    """
     apart: list[Diagnostic] = []
     clusters = _clusters(specs, apart)
     findings: list[Finding] = []
     owners: dict[int, PoolKey] = {}
     targets: list[Target] = []
+    guesses: list[tuple[PoolKey, Guess]] = []
     for number, loaded in enumerate(specs):
         findings += [Finding(None if index is None else (number, index), found) for index, found in loaded.remarks]
         references = cluster_refs(loaded)
         for index in range(len(loaded.spec.pools)):
             resolved, problems = resolve_pool(loaded, index, references)
             findings += [Finding((number, index), found) for found in problems]
-            owners.update((id(target), (number, index)) for target in resolved)
-            targets += resolved
+            for target in resolved:
+                if isinstance(target, Guess):
+                    guesses.append(((number, index), target))
+                else:
+                    owners[id(target)] = number, index
+                    targets.append(target)
     choices = choose_releases(targets)
     desired: dict[str, list[Desired]] = {key: [] for key in clusters}
+    sketched: dict[str, list[Desired]] = {key: [] for key in clusters}
+    named: dict[str, list[Desired]] = {key: [] for key in clusters}
     for target in targets:
         problems = []
-        if wanted := desire_pool(target, problems, choices.get(target.cluster.key, ReleaseChoice())):
+        choice = choices.get(target.cluster.key, ReleaseChoice())
+        number, index = owners[id(target)]
+        unknown = specs[number].unknown.get(index, frozenset())
+        if (wanted := desire_pool(target, problems, choice)) and index not in specs[number].unknown:
             desired[target.cluster.key].append(wanted)
-        findings += [Finding(owners[id(target)], found) for found in problems]
-    apart += _same_name_twice(desired)
-    apart += [found for pools in desired.values() for found in check_settings(pools)]
+        if sketch := wanted or sketch_pool(target, choice):
+            sketched[target.cluster.key].append(sketch)
+            if not any(is_unknown((name,), unknown) for name in ("name", "names", "clusters")):
+                named[target.cluster.key].append(sketch)
+        findings += [Finding((number, index), found) for found in problems]
+    findings += [
+        Finding(pool, found)
+        for pool, guess in guesses
+        for found in judge_guess(guess, choices.get(guess.targets[0].cluster.key, ReleaseChoice()))
+    ]
+    apart += _same_name_twice(named)
+    apart += [found for pools in sketched.values() for found in check_settings(pools)]
     findings += [Finding(None, found) for found in apart]
-    return _Wanted(clusters, targets, desired, choices, findings)
+    return _Wanted(clusters, targets, desired, choices, _independent(findings, wrong, specs))
+
+
+def _independent(findings: list[Finding], wrong: Collection[Where], specs: Sequence[LoadedSpec]) -> list[Finding]:
+    """Leave out what is found at places that are wrong already; not at a pool as a whole, where missing fields are."""
+    if not wrong:
+        return findings
+    wholes = {at.at() for loaded in specs for at in loaded.places}
+    return [one for one in findings if one.diagnostic.where in wholes or one.diagnostic.where not in wrong]
 
 
 def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> Prepared:

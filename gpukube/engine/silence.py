@@ -86,7 +86,9 @@ def judge(findings: Sequence[Finding], specs: Sequence[LoadedSpec]) -> Judged:
             told += [found, _hides_error(entry, found)]
         else:
             silenced.append(Silenced(found, entry.reason))
-    told += _wrong(entries, met, findings)
+    told += _wrong(
+        entries, met, findings, {(number, index) for number, one in enumerate(specs) for index in one.unknown}
+    )
     return Judged(tuple(dict.fromkeys(told)), tuple(dict.fromkeys(silenced)))
 
 
@@ -98,13 +100,15 @@ def _entries(specs: Sequence[LoadedSpec]) -> Iterator[_Entry]:
                 yield _Entry((number, index), silence.rule, silence.reason, at.path(path), at.at(path))
 
 
-def _wrong(entries: Sequence[_Entry], met: set[Where], findings: Sequence[Finding]) -> Iterator[Diagnostic]:
+def _wrong(
+    entries: Sequence[_Entry], met: set[Where], findings: Sequence[Finding], mistaken: set[PoolKey]
+) -> Iterator[Diagnostic]:
     """Find silences that name no rule or meet nothing, each place once.
 
-    What meets nothing is not told of a pool that errors keep from being looked at to the end.
+    What meets nothing is not reported of a pool that errors keep from being judged to the end.
     """
     names = {found.code for _, found in findings}
-    unseen = {pool for pool, found in findings if found.severity == "error"}
+    unseen = mistaken | {pool for pool, found in findings if pool and found.severity == "error"}
     excused = met | {entry.where for entry in entries if entry.pool in unseen}
     for entry in {entry.where: entry for entry in reversed(entries)}.values():
         if not code_of(entry.rule) and entry.rule not in names:

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from gpukube.spec.fields import keys_of
 from gpukube.spec.merge import merge_defaults
-from gpukube.spec.messages import Finding, empty_value, explain, not_a_mapping, unnamed_provider
+from gpukube.spec.messages import Finding, empty_value, explain, intended, not_a_mapping, unnamed_provider
 from gpukube.spec.model import (
     CLUSTER_KEY,
     CLUSTER_MODELS,
@@ -29,6 +29,7 @@ from gpukube.spec.model import (
 )
 from gpukube.spec.positions import Data, Path, PositionedDict, PositionedList, Positions
 from gpukube.spec.rules import check_pool, check_together
+from gpukube.spec.salvage import is_unknown, salvage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +77,8 @@ class Built:
         positions: Positions of the document with its defaults merged.
         frame: What stands around clusters and pools; None when it is wrong.
         clusters: Those that fit their models.
-        pools: Those that fit their model, with their positions.
+        pools: Those of which something can be judged, with their positions and the paths of what cannot.
+        guessed: Keys of clusters with mistakes -> the paths of what is unknown of them.
         problems: Everything found, repetitions of one mistake left out.
     """
 
@@ -84,7 +86,8 @@ class Built:
         self.problems: list[Diagnostic] = []
         self.frame: _Frame | None = None
         self.clusters: dict[str, SpecModel] = {}
-        self.pools: list[tuple[Pool, Positions]] = []
+        self.pools: list[tuple[Pool, Positions, frozenset[Path]]] = []
+        self.guessed: dict[str, frozenset[Path]] = {}
         self._said: set[tuple[str, Where, Path]] = set()
         self._document = document
         self.positions = Positions(document.root, document.origin, document.mark)
@@ -116,6 +119,15 @@ class Built:
         except ValidationError as error:
             self.add(explain(error, model, positions))
             return None
+
+    def salvage(self, model: type[M], data: object, positions: Positions) -> tuple[M | None, frozenset[Path]]:
+        """Validate one part as far as it fits its model; gives the paths of what does not."""
+        try:
+            return model.model_validate(data), frozenset()
+        except ValidationError as error:
+            self.add(explain(error, model, positions))
+            rest, unknown = salvage(model, data, positions)
+            return rest, unknown | intended(error, model, positions)
 
 
 def build_spec(document: Document) -> Built:
@@ -172,8 +184,12 @@ def _build_clusters(built: Built, root: PositionedDict) -> dict[str, SpecModel]:
         model = CLUSTER_MODELS.get(provider) if isinstance(provider, str) else None
         if model is None:
             built.add([Finding(unnamed_provider(provider, at), ("provider",))])
-        elif (cluster := built.validate(model, value, at)) and re.match(CLUSTER_KEY, key):  # the key: told by the frame
+            continue
+        cluster, unknown = built.salvage(model, value, at)
+        if cluster and re.match(CLUSTER_KEY, key):  # the frame reports the key
             clusters[key] = cluster
+            if unknown:
+                built.guessed[key] = unknown
     return clusters
 
 
@@ -218,17 +234,20 @@ def _check_defaults(built: Built, defaults: PositionedDict) -> None:
 
 def _build_pools(
     built: Built, root: PositionedDict, clusters: dict[str, ProviderName | None]
-) -> list[tuple[Pool, Positions]]:
-    """Validate each pool, then judge those that fit their model."""
-    good: list[tuple[Pool, Positions]] = []
+) -> list[tuple[Pool, Positions, frozenset[Path]]]:
+    """Validate each pool, then judge it by what fits its model."""
+    judged: list[tuple[Pool, Positions, frozenset[Path]]] = []
     pools = root.get("pools")
     for index, data in enumerate(pools if isinstance(pools, PositionedList) else ()):
         at = built.positions.within(("pools", index))
-        pool = built.validate(Pool, data, at)
+        pool, unknown = built.salvage(Pool, data, at)
         if pool is None:
             continue
-        good.append((pool, at))
-        for found in check_pool(pool, at, clusters):
-            built.add([Finding(found, (found.message.replace(at.path(), "", 1),))])
-    built.problems.extend(check_together(good, clusters))
-    return good
+        judged.append((pool, at, unknown))
+        wrong = {at.at(path) for path in unknown} - {at.at()}
+        for found in check_pool(pool, at, clusters, unknown):
+            if found.where not in wrong:
+                built.add([Finding(found, (found.message.replace(at.path(), "", 1),))])
+    named = ((pool, at) for pool, at, unknown in judged if not is_unknown(("name",), unknown))
+    built.problems.extend(check_together(named, clusters))
+    return judged

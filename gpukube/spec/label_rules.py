@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
 from gpukube.spec.kubesyntax import MOST_NAME, explain_key, explain_value
+from gpukube.spec.salvage import is_unknown
 from gpukube.spec.wording import quoted
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def check_taints(s: Subject) -> Iterator[Diagnostic]:
         if wanted := explain_value(taint.value):
             yield _bad_value(s, "taint-syntax", (*path, "value"), taint.value, wanted)
         identity = (taint.key, taint.effect)
+        if is_unknown(path, s.unknown):
+            continue
         if identity in first:
             message = f"repeats {quoted(taint.key)} with {taint.effect}, which {first[identity]} has already"
             fix = "remove it, or write gpuTaint: false" if first[identity] == "gpuTaint" else "keep one of them"

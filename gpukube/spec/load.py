@@ -10,15 +10,16 @@ is kept beside what is wrong, for the judges that come after (the GPU catalogue,
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gpukube.errors import Diagnostic, SpecError, Where
 from gpukube.spec.build import build_spec
 from gpukube.spec.environment import substitute
 from gpukube.spec.overrides import apply_sets
-from gpukube.spec.positions import PositionedDict, PositionedList
+from gpukube.spec.positions import PositionedDict, PositionedList, parse_path
 from gpukube.spec.rules import check_across
+from gpukube.spec.salvage import is_unknown
 from gpukube.spec.sources import Source, read_sources
 from gpukube.spec.yamldoc import Document, load_documents
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from gpukube.spec.build import Built
-    from gpukube.spec.model import GPUNodePools
-    from gpukube.spec.positions import Positions
+    from gpukube.spec.model import GPUNodePools, Pool
+    from gpukube.spec.positions import Path, Positions
 
 __all__ = ["LoadedSpec", "Reading", "check_documents", "load_specs", "read_specs"]
 
@@ -43,6 +44,8 @@ class LoadedSpec:
         positions: Where each field was written; paths as in the spec: pools[0].sharing.mig.profile.
         places: Positions of each of the pools, which may be fewer than were written (see Reading).
         remarks: Warnings and hints, each with the index of the pool it is about; None for what no pool has.
+        unknown: Index of a pool with mistakes -> paths of the fields that are wrong; nothing follows from those.
+        guessed: Key of a cluster with mistakes -> paths likewise.
     """
 
     spec: GPUNodePools
@@ -50,6 +53,8 @@ class LoadedSpec:
     positions: Positions
     places: tuple[Positions, ...]
     remarks: tuple[tuple[int | None, Diagnostic], ...] = ()
+    unknown: Mapping[int, frozenset[Path]] = field(default_factory=dict)
+    guessed: Mapping[str, frozenset[Path]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class Reading:
     """What became of the files.
 
     Attributes:
-        specs: With errors, what is right of them: without the pools that an error is about.
+        specs: With errors, what can be judged further of them: what an error is about is named as unknown.
         problems: Errors, and remarks on what is not in `specs`.
         documents: Positions of every document, also of those with errors.
     """
@@ -168,10 +173,10 @@ def _read(documents: Sequence[Document], problems: list[Diagnostic]) -> Reading:
     damaged = {found.where for found in _errors(problems)}
     problems += [found for one in built for found in one.problems if found.where not in damaged]
     errors = _errors(problems)
-    parts = [_right_part(one, errors) for one in built]
-    if across := check_across([(part.spec, part.places) for part in parts if part]):
+    parts = [_known_part(one, errors) for one in built]
+    if across := check_across([_named_part(part) for part in parts if part]):
         errors += across
-        parts = [_right_part(one, errors) for one in built]
+        parts = [_known_part(one, errors) for one in built]
     remarks = [found for found in problems if found.severity != "error"]
     errors, remarks = _joined(errors, remarks)
     reading = _with_remarks([part for part in parts if part], errors, remarks)
@@ -182,19 +187,50 @@ def _errors(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [one for one in found if one.severity == "error"]
 
 
-def _right_part(built: Built, errors: Sequence[Diagnostic]) -> LoadedSpec | None:
-    """Make a spec of the pools and clusters that no error is about; None where none are left."""
-    places = [at for _, at in built.pools]
-    wrong = {index for owners in _owners(built, places, errors).values() for index in owners}
-    pools, right = [], []
-    for index, (pool, at) in enumerate(built.pools):
+def _known_part(built: Built, errors: Sequence[Diagnostic]) -> LoadedSpec | None:
+    """Make a spec of the pools and clusters of which something is known; None where there are none."""
+    pools: list[Pool] = []
+    places: list[Positions] = []
+    unknown: dict[int, frozenset[Path]] = {}
+    wrong = _wrong_fields(built, errors)
+    for number, (pool, at, missing) in enumerate(built.pools):
         keys = tuple(key for key in pool.clusters if key in built.clusters)
-        if keys and index not in wrong:
-            pools.append(pool if keys == pool.clusters else pool.model_copy(update={"clusters": keys}))
-            right.append(at)
+        if not keys:
+            continue
+        if number in wrong or missing:
+            unknown[len(pools)] = missing | wrong.get(number, frozenset())
+        pools.append(pool if keys == pool.clusters else pool.model_copy(update={"clusters": keys}))
+        places.append(at)
     if not pools:
         return None
-    return LoadedSpec(built.spec_of(pools), built.positions.origin.names[0], built.positions, tuple(right))
+    source, positions = built.positions.origin.names[0], built.positions
+    return LoadedSpec(
+        built.spec_of(pools), source, positions, tuple(places), unknown=unknown, guessed=dict(built.guessed)
+    )
+
+
+def _wrong_fields(built: Built, errors: Sequence[Diagnostic]) -> dict[int, frozenset[Path]]:
+    """Find the fields of pools that errors are about; none where an error is about the pool as a whole."""
+    places = [at for _, at, _ in built.pools]
+    marks: dict[int, set[int]] = {}
+    for mark, owners in _owners(built, places, errors).items():
+        for index in owners:
+            marks.setdefault(index, set()).add(mark)
+    return {
+        index: frozenset(parse_path(path)[2:] for path in places[index].paths_of(found).values())
+        for index, found in marks.items()
+    }
+
+
+def _named_part(part: LoadedSpec) -> tuple[GPUNodePools, tuple[Positions, ...]]:
+    """Leave out the pools whose names are unknown."""
+    named = [
+        index
+        for index in range(len(part.spec.pools))
+        if not is_unknown(("name",), part.unknown.get(index, frozenset()))
+    ]
+    pools = tuple(part.spec.pools[index] for index in named)
+    return part.spec.model_copy(update={"pools": pools}), tuple(part.places[index] for index in named)
 
 
 def _owners(

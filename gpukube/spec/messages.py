@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from gpukube.spec.positions import Path, Positions
 
-__all__ = ["Finding", "empty_value", "explain", "not_a_mapping", "unnamed_provider"]
+__all__ = ["Finding", "empty_value", "explain", "intended", "not_a_mapping", "path_of", "unnamed_provider"]
 
 _KEY_MARK: Final = "[key]"
 _TAGS: Final = frozenset({TYPE_NAME, TYPE_MAP, NODES, SHARE})
@@ -119,8 +119,22 @@ def explain(error: ValidationError, model: type[SpecModel], positions: Positions
     )
 
 
+def intended(error: ValidationError, model: type[SpecModel], positions: Positions) -> frozenset[Path]:
+    """Give the fields that unknown keys were probably meant for, those of the same mapping and those elsewhere."""
+    found: set[Path] = set()
+    for context in (_context(detail, model, positions) for detail in error.errors(include_url=False)):
+        if context.kind == "extra_forbidden":
+            if near := _suggested(context):
+                found.add((*context.path[:-1], near))
+            elif meant := _other_word(context):
+                found.add(tuple(meant.split(".")))
+            if model in _OF_POOLS:
+                found |= {tuple(place.split(".")) for place in places_in_pool().get(context.key, ())}
+    return frozenset(found)
+
+
 def _context(detail: ErrorDetails, model: type[SpecModel], positions: Positions) -> _Context:
-    path, about_key = _path_of(detail, positions)
+    path, about_key = path_of(detail, positions)
     kind = f"{_KEY_MARK} {detail['type']}" if about_key else detail["type"]
     return _Context(kind, path, cast("object", detail["input"]), detail.get("ctx", {}), model, positions)
 
@@ -131,7 +145,7 @@ def _explain(context: _Context) -> Diagnostic:
     return _ROWS.get(context.kind, _other)(context)
 
 
-def _path_of(detail: ErrorDetails, positions: Positions) -> tuple[Path, bool]:
+def path_of(detail: ErrorDetails, positions: Positions) -> tuple[Path, bool]:
     """Turn pydantic's location into a path of the data: without tags of unions and marks of keys."""
     path: Path = tuple(step for step in detail["loc"] if step not in _TAGS)
     about_key = bool(path) and path[-1] == _KEY_MARK

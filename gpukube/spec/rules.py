@@ -20,19 +20,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpukube.spec.model import Cluster, GPUNodePools, Pool, ProviderName, Reserved
-    from gpukube.spec.positions import Positions
+    from gpukube.spec.positions import Path, Positions
 
 __all__ = ["POOL_RULES", "check_across", "check_pool", "check_together"]
 
 
-def check_pool(pool: Pool, at: Positions, clusters: Mapping[str, ProviderName | None]) -> tuple[Diagnostic, ...]:
-    """Judge one pool by every rule."""
-    subject = Subject(pool, at, clusters)
+def check_pool(
+    pool: Pool, at: Positions, clusters: Mapping[str, ProviderName | None], unknown: frozenset[Path] = frozenset()
+) -> tuple[Diagnostic, ...]:
+    """Judge one pool by every rule; nothing is concluded from what is `unknown`."""
+    subject = Subject(pool, at, clusters, unknown)
     return tuple(found for rule in POOL_RULES for found in rule(subject))
 
 
 def _check_clusters(s: Subject) -> Iterator[Diagnostic]:
-    if not s.pool.clusters:
+    if not s.pool.clusters and s.knows("clusters"):
         known = ", ".join(s.clusters) or "KEY"
         yield s.say("missing-key", "clusters", "is missing: the pool is on no cluster", f"add clusters: [{known}]")
     for index, key in enumerate(s.pool.clusters):
@@ -52,7 +54,7 @@ def _check_repetitions(s: Subject) -> Iterator[Diagnostic]:
 
 
 def _check_machine(s: Subject) -> Iterator[Diagnostic]:
-    if s.pool.gpu is not None:
+    if s.pool.gpu is not None or not s.knows("gpu", "instanceType"):
         return
     example = "gpu: {model: A100-40GB, count: 8}"
     if s.pool.instance_type is None:
@@ -67,6 +69,8 @@ def _check_machine(s: Subject) -> Iterator[Diagnostic]:
 
 def _check_nodes(s: Subject) -> Iterator[Diagnostic]:
     nodes = s.pool.nodes
+    if not s.knows("nodes"):
+        return
     if nodes is None or (nodes.count is None and nodes.autoscaling is None):
         fix = "add nodes: {count: 1} or nodes: {autoscaling: {min: 0, max: 5}}"
         yield s.say("nodes-choice", "nodes", "says neither count nor autoscaling", fix)
@@ -90,7 +94,7 @@ def _check_autoscaling(s: Subject) -> Iterator[Diagnostic]:
 
 def _check_scope(s: Subject) -> Iterator[Diagnostic]:
     bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
-    if bounds is not None and bounds.scope == "zone" and not s.pool.zones:
+    if bounds is not None and bounds.scope == "zone" and not s.pool.zones and s.knows("zones"):
         fix = "add zones: [ZONE, ...], or write totals and scope: pool"
         why = "without them nobody can say how many nodes the pool may have"
         yield s.say("zone-scope", "nodes.autoscaling.scope", "is zone, but the pool names no zones", fix, why)
@@ -98,6 +102,8 @@ def _check_scope(s: Subject) -> Iterator[Diagnostic]:
 
 def _check_reserved(s: Subject) -> Iterator[Diagnostic]:
     capacity, reserved = s.pool.capacity, s.pool.capacity.reserved
+    if not s.knows("capacity.type", "capacity.reserved"):
+        return
     if capacity.type != "reserved":
         if reserved is not None:
             message = f"is given, but capacity.type is {capacity.type}"
@@ -131,7 +137,7 @@ def _forms_of(reserved: Reserved | None, provider: ProviderName) -> list[str]:
 
 def _check_mig(s: Subject) -> Iterator[Diagnostic]:
     mig = s.pool.sharing.mig
-    if mig is None:
+    if mig is None or not s.knows("sharing.mig"):
         return
     if mig.profile is not None and mig.layout:
         yield s.say_key("mig-choice", ("sharing", "mig", "layout"), "is given besides profile", "keep one of them")
@@ -154,7 +160,7 @@ def _check_upgrade(s: Subject) -> Iterator[Diagnostic]:
 
 
 def _check_price(s: Subject) -> Iterator[Diagnostic]:
-    if s.pool.capacity.max_price is not None and s.pool.capacity.type != "spot":
+    if s.pool.capacity.max_price is not None and s.pool.capacity.type != "spot" and s.knows("capacity.type"):
         message = f"is given, but capacity.type is {s.pool.capacity.type}"
         fix = "write capacity.type: spot, or remove maxPrice"
         yield s.say_key(
@@ -256,7 +262,7 @@ POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Diagnostic]], ...]] = (
 
 
 def check_together(
-    pools: Sequence[tuple[Pool, Positions]], clusters: Mapping[str, ProviderName | None]
+    pools: Iterable[tuple[Pool, Positions]], clusters: Mapping[str, ProviderName | None]
 ) -> tuple[Diagnostic, ...]:
     """Find pools of one spec that would have one name on one cluster: by `name`, or by the cloud's name."""
     problems: list[Diagnostic] = []

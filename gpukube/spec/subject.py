@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpukube.errors import Diagnostic
+from gpukube.spec.salvage import is_unknown
 from gpukube.spec.wording import quoted
 
 if TYPE_CHECKING:
@@ -20,11 +21,23 @@ __all__ = ["Subject"]
 
 
 class Subject(NamedTuple):
-    """A pool under judgement. `clusters`: key -> provider, None when the cluster itself is wrong."""
+    """A pool under judgement.
+
+    Attributes:
+        pool: Which.
+        at: Positions of its fields.
+        clusters: Key -> provider, None when the cluster itself is wrong.
+        unknown: Paths of what is wrong by itself and left out of the pool (see salvage).
+    """
 
     pool: Pool
     at: Positions
     clusters: Mapping[str, ProviderName | None]
+    unknown: frozenset[Path] = frozenset()
+
+    def knows(self, *paths: str) -> bool:
+        """Whether fields are as the user wrote them, so that something follows from them."""
+        return not any(is_unknown(tuple(path.split(".")), self.unknown) for path in paths)
 
     def say(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Diagnostic:
         """Make a diagnostic at the value of a path, whose message begins with the whole path."""

@@ -51,17 +51,17 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     Source:
         If-None-Match takes `*` and answers 412 where the pool exists (docs: aks/use-etags).
     """
-    target = _without_spot_marks(target)
-    labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
+    sent = _without_spot_marks(target)
+    labels = {**sent.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
-    params = {**pool_path(target.cluster, target.name), "body": _body(target, labels), "match_condition": "if-missing"}
+    params = {**pool_path(target.cluster, target.name), "body": _body(sent, labels), "match_condition": "if-missing"}
     return Desired(
         target=target,
         ownership=ownership,
         promise=promise,
-        fields=_fields(target, labels),
+        fields=_fields(sent, labels),
         labels=labels,
-        effective_taints=(*target.taints, *((SPOT_TAINT,) if target.capacity.type == "spot" else ())),
+        effective_taints=(*sent.taints, *((SPOT_TAINT,) if target.capacity.type == "spot" else ())),
         create=Request("aks", CREATE, params),
     )
 
