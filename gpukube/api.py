@@ -214,12 +214,13 @@ def survey(
     return plans, usage
 
 
-def create(prepared: Prepared, run: Run, *, adopt: bool = False) -> tuple[ClusterReport, ...]:
+def create(
+    prepared: Prepared, run: Run, *, adopt: bool = False, adopt_from: Sequence[str] = ()
+) -> tuple[ClusterReport, ...]:
     """Create what is missing, install the device plugin, prove the devices."""
     prepared = prepared.narrowed()
-    return _carry_out(
-        prepared, run, Scope(adopt=adopt, retire=False), lambda plans, sessions: create_pools(plans, sessions, run)
-    )
+    scope = Scope(adopt=adopt, adopt_from=tuple(adopt_from), retire=False)
+    return _carry_out(prepared, run, scope, lambda plans, sessions: create_pools(plans, sessions, run))
 
 
 def _carry_out(

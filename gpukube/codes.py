@@ -50,6 +50,8 @@ POOLS: Final[dict[str, str]] = {
 
 LIVE_POOLS: Final[dict[str, str]] = {
     "foreign-pool": "A pool of this name is live and belongs to somebody else.",
+    "foreign-copy": "A pool of this name has lost its marks, and their copy in its tags names another owner or pool.",
+    "lost-marks": "The labels of a pool lost the marks; only their copy in its tags has them.",
     "two-pools": "Two live pools carry the mark of one pool: a replacement was not finished.",
     "refused-change": "A field differs from the live pool and cannot be changed.",
     "cluster-not-ready": "The cloud says that the cluster is stopped or busy with itself.",

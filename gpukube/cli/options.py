@@ -79,6 +79,7 @@ class Choices:
     maximum: int | None = None
     skip_cluster: bool = False
     adopt: bool = False
+    adopt_from: list[str] = field(default_factory=list)
     prune: bool = False
     replace: str = ""
     allow_disruption: bool = False
@@ -185,6 +186,13 @@ AdoptOption = Annotated[
     typer.Option(
         "--adopt", default_factory=bool, show_default=False,
         help="Take over pools of the right name that nobody owns: they get our marks; a later apply does the rest.",
+    ),
+]  # fmt: skip
+AdoptFromOption = Annotated[
+    list[str],
+    typer.Option(
+        "--adopt-from", default_factory=list, show_default=False, metavar="OWNER",
+        help="As --adopt, and pools too whose labels lost their marks while their tags still name OWNER.",
     ),
 ]  # fmt: skip
 PruneOption = Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from gpukube.cli.options import (
+    AdoptFromOption,
     AdoptOption,
     AdoptReleaseOption,
     ChartOption,
@@ -57,6 +58,7 @@ def plan(
     pools: PoolOption,
     skip_cluster: SkipClusterOption,
     adopt: AdoptOption,
+    adopt_from: AdoptFromOption,
     prune: PruneOption,
     replace: ReplaceOption,
     allow_disruption: DisruptionOption,
@@ -114,6 +116,7 @@ def create(
     clusters: ClusterOption,
     pools: PoolOption,
     adopt: AdoptOption,
+    adopt_from: AdoptFromOption,
     no_wait: NoWaitOption,
     fail_fast: FailFastOption,
     events: EventsOption,
@@ -145,6 +148,7 @@ def apply(
     clusters: ClusterOption,
     pools: PoolOption,
     adopt: AdoptOption,
+    adopt_from: AdoptFromOption,
     prune: PruneOption,
     replace: ReplaceOption,
     allow_disruption: DisruptionOption,

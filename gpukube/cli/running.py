@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -63,7 +63,11 @@ def diff(choices: Choices) -> None:
 
 def create(choices: Choices) -> None:
     """Create what is missing and prove it."""
-    _report(choices, "Create", lambda job: api.create(job.prepared, job.run, adopt=choices.adopt))
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        return api.create(job.prepared, job.run, adopt=choices.adopt, adopt_from=choices.adopt_from)
+
+    _report(choices, "Create", work)
 
 
 def apply(choices: Choices) -> None:
@@ -155,6 +159,7 @@ def _scope(choices: Choices) -> api.Scope:
     return api.Scope(
         skip_cluster=choices.skip_cluster,
         adopt=choices.adopt,
+        adopt_from=tuple(choices.adopt_from),
         prune=choices.prune,
         migrate_release=choices.migrate_release,
         adopt_release=choices.adopt_release,
@@ -168,6 +173,7 @@ def _options(choices: Choices) -> api.PlanOptions:
         pools=tuple(choices.pools),
         skip_cluster=choices.skip_cluster,
         adopt=choices.adopt,
+        adopt_from=tuple(choices.adopt_from),
         prune=choices.prune,
         replace=choices.replace,
         allow_disruption=choices.allow_disruption,
@@ -198,6 +204,21 @@ def _require_plan_options(choices: Choices) -> None:
         )
 
 
+_SHAPING: Final = (
+    "files",
+    "sets",
+    "clusters",
+    "pools",
+    "adopt",
+    "adopt_from",
+    "prune",
+    "chart",
+    "migrate_release",
+    "adopt_release",
+)
+"""Choices that shape a plan, and are a saved plan's own."""
+
+
 def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
     """Take everything that shapes the plan from the file; the command line may not shape it besides.
 
@@ -206,8 +227,7 @@ def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
     Raises:
         SpecError: It tries to.
     """
-    shaping = ("files", "sets", "clusters", "pools", "adopt", "prune", "chart", "migrate_release", "adopt_release")
-    given = [name for name in shaping if getattr(choices, name) != getattr(Choices(), name)]
+    given = [name for name in _SHAPING if getattr(choices, name) != getattr(Choices(), name)]
     if given:
         option = f"--{given[0].removesuffix('s').replace('_', '-')}"
         raise SpecError(
@@ -223,6 +243,7 @@ def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
         clusters=list(kept.clusters),
         pools=list(kept.pools),
         adopt=kept.adopt,
+        adopt_from=list(kept.adopt_from),
         prune=kept.prune,
         replace=kept.replace or choices.replace,
         allow_disruption=kept.allow_disruption or choices.allow_disruption,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpukube.core.values import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 __all__ = ["CLOSED_GROUPS", "KUBERNETES_VERSION", "diff_fields"]
 
@@ -23,18 +23,26 @@ the minor version alone is asked for (SDK, AgentPool.orchestratorVersion)."""
 CLOSED_GROUPS = ("labels[", "taints", "nodes.", "sharing.", "capacity.", "deletionProtection", "devicePlugin", "driver")
 """Prefixes of fields that are wholly ours: a live one that is not declared is a change to absent.
 
-Tags are open: policies of an organisation add tags to every resource. Zones, disk and native fields are open:
-the cloud fills them in.
+Tags are open: policies of an organisation add tags to every resource; only those that gpukube wrote itself are ours
+(`core.values.Observed.written`). Zones, disk and native fields are open: the cloud fills them in.
 """
 
 
-def diff_fields(desired: Mapping[str, object], observed: Mapping[str, object]) -> tuple[Change, ...]:
+def diff_fields(
+    desired: Mapping[str, object], observed: Mapping[str, object], written: Collection[str] = ()
+) -> tuple[Change, ...]:
     """Compare two flat field mappings.
+
+    Args:
+        desired: What is declared.
+        observed: What is live.
+        written: Live fields of open groups that gpukube wrote: they must be declared, as those of closed groups.
 
     Returns:
         Changes in order of field name; `old` is what is live, `new` what is declared, None for absent.
     """
-    names = desired.keys() | {name for name in observed if name.startswith(CLOSED_GROUPS)}
+    closed = {name for name in observed if name.startswith(CLOSED_GROUPS) or name in written}
+    names = desired.keys() | closed
     return tuple(
         Change(name, observed.get(name), desired.get(name))
         for name in sorted(names)

@@ -1,41 +1,53 @@
 """Desired and observed pools -> what will happen to each, and why.
 
-Pure: no cloud is asked and nothing is sent. A live pool is matched by our marks (owner, pool) first, then by its
-cloud name; what is not ours is never changed.
+Pure: no cloud is asked and nothing is sent. A live pool is matched by our marks (owner, pool) first, then by their
+second copy, then by its cloud name; what is not ours is never changed.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.marks import has_lost_marks, names_another
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, ClassifiedChange, PoolPlan
 from gpukube.errors import Diagnostic, SpecError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from gpukube.core.values import Action, ClusterRef, Desired, Observed, Request
+    from gpukube.core.values import Action, Change, ClusterRef, Desired, Observed, Request
     from gpukube.provider import Provider
 
-__all__ = ["adopting_changes", "match_live", "plan_pool", "plan_removal", "spare_living"]
+__all__ = ["adopting_changes", "find_changes", "match_live", "plan_pool", "plan_removal", "spare_living"]
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
 _PROTECTION = "deletionProtection"
 
 
 def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ...]:
-    """Find the live pools that are this one: by (owner, pool) mark, else by cloud name.
+    """Find the live pools that are this one: by (owner, pool) mark, else by the copy of the marks, else by cloud name.
 
     Returns:
-        None, one, or several: two pools with one mark are an unfinished replacement.
+        None, one, or several: two pools with one mark are an unfinished replacement. Pools whose labels lost the marks
+        are no part of one: of several, the one of the declared name is meant.
     """
     target = desired.target
+    named = tuple(o for o in live if o.name == target.name)
+    lost = tuple(o for o in live if has_lost_marks(desired, o))
     marked = tuple(o for o in live if (o.owner, o.pool) == (target.owner, target.pool))
-    return marked or tuple(o for o in live if o.name == target.name)
+    return marked or tuple(o for o in lost if o in named) or lost or named
 
 
-def plan_pool(provider: Provider, desired: Desired, live: Sequence[Observed], *, adopt: bool = False) -> PoolPlan:
+def plan_pool(
+    provider: Provider,
+    desired: Desired,
+    live: Sequence[Observed],
+    *,
+    adopt: bool = False,
+    adopt_from: Collection[str] = (),
+) -> PoolPlan:
     """Plan one pool of the spec against the live pools of its cluster.
 
     Args:
@@ -43,16 +55,21 @@ def plan_pool(provider: Provider, desired: Desired, live: Sequence[Observed], *,
         desired: The pool.
         live: All pools of its cluster.
         adopt: Give our marks to a pool of this name that nobody owns; nothing else of it is changed.
+        adopt_from: Owners whose pools may be adopted where only the copy of the marks names them.
     """
     matches = match_live(desired, live)
     if not matches:
         return _plan(desired, None, "create", "no such pool on the cluster", requests=(desired.create,))
     if len(matches) > 1:
         return _unfinished_replacement(desired, matches)
-    changes = _classified(provider, desired, matches[0])
-    if (matches[0].owner, matches[0].pool) != (desired.target.owner, desired.target.pool):
-        return _foreign(provider, desired, matches[0], changes, adopt=adopt)
-    return _ours(provider, desired, matches[0], changes)
+    observed = matches[0]
+    changes = _classified(provider, desired, observed)
+    if has_lost_marks(desired, observed):
+        return _lost(provider, desired, observed, changes)
+    if (observed.owner, observed.pool) != (desired.target.owner, desired.target.pool):
+        refusal = _refused_adoption(desired, observed, adopt=adopt, adopt_from=adopt_from)
+        return refusal or _adopted(provider, desired, observed, changes)
+    return _ours(provider, desired, observed, changes)
 
 
 def _ours(provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
@@ -66,6 +83,45 @@ def _ours(provider: Provider, desired: Desired, observed: Observed, changes: tup
     if observed.state == "busy":
         return _plan(desired, observed, "no-op", f"matches; the cloud is still working on it ({observed.status})")
     return _plan(desired, observed, "no-op", "matches the spec", diagnostics=tuple(_ails(desired, observed)))
+
+
+def _lost(provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
+    """Give a pool of ours its marks back, whose labels were replaced by somebody.
+
+    Until it has them it is neither deleted nor replaced: what needs that is left for a later plan.
+    """
+    target = desired.target
+    if observed.state == "deleting":
+        return _ours(provider, desired, observed, changes)
+    if observed.state == "failed":
+        problem = Diagnostic(
+            "lost-marks",
+            target.where,
+            f'the pool "{observed.name}" is {observed.status}, and its labels lost the marks of gpukube',
+            fix=f"give it the labels {OWNER_LABEL}={target.owner} and {POOL_LABEL}={target.pool} with the cloud's own "
+            "tool, or delete it there",
+            why="a pool that only the copy of the marks in its tags names is never deleted",
+        )
+        return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
+    later = [c for c in changes if c.row.kind in ("replace", "refused")]
+    if later:
+        changes = tuple(c for c in changes if c.change.field.startswith("labels[") or c.change.field == _PROTECTION)
+    plan = _changed(provider, desired, observed, changes)
+    why = f"{plan.why}; its labels lost the marks, the copy in its tags still has them"
+    rest = [_for_later(desired.target.where, later)] if later else []
+    return replace(plan, why=why, diagnostics=(*plan.diagnostics, *rest))
+
+
+def _for_later(where: Where, later: Sequence[ClassifiedChange]) -> Diagnostic:
+    fields = ", ".join(c.change.field for c in later)
+    return Diagnostic(
+        "lost-marks",
+        where,
+        f"the pool also differs in {fields}, which cannot change before its labels have the marks again",
+        fix="apply, then plan again",
+        why="a pool that only the copy of the marks in its tags names is never replaced",
+        severity="warning",
+    )
 
 
 def _ails(desired: Desired, observed: Observed) -> list[Diagnostic]:
@@ -127,8 +183,19 @@ def _plan(  # noqa: PLR0913 - the parts of a plan
     )  # fmt: skip
 
 
+def find_changes(desired: Desired, observed: Observed) -> tuple[Change, ...]:
+    """Compare a declared pool with a live one, field by field.
+
+    Where labels lost the marks, the copy tells whether the pool was protected.
+    """
+    fields = observed.fields
+    if has_lost_marks(desired, observed) and observed.copy and observed.copy.protected and not desired.target.protect:
+        fields = {**fields, _PROTECTION: True}
+    return diff_fields(desired.fields, fields, () if names_another(desired, observed) else observed.written)
+
+
 def _classified(provider: Provider, desired: Desired, observed: Observed) -> tuple[ClassifiedChange, ...]:
-    changes = diff_fields(desired.fields, observed.fields)
+    changes = find_changes(desired, observed)
     return tuple(ClassifiedChange(change, provider.update_row(change, changes, observed)) for change in changes)
 
 
@@ -190,18 +257,23 @@ def _protected(where: Where, what: str) -> Diagnostic:
     )
 
 
-def _foreign(
-    provider: Provider,
-    desired: Desired,
-    observed: Observed,
-    changes: tuple[ClassifiedChange, ...],
-    *,
-    adopt: bool,
-) -> PoolPlan:
-    """Leave a pool alone that is not ours; or adopt it, when nobody owns it."""
-    target = desired.target
-    if observed.owner or not adopt:
+def _refused_adoption(
+    desired: Desired, observed: Observed, *, adopt: bool, adopt_from: Collection[str]
+) -> PoolPlan | None:
+    """Leave a pool alone that is not ours and may not be adopted; None where it may."""
+    if observed.owner:
         return _conflict(desired, observed)
+    if names_another(desired, observed):
+        is_named = observed.copy is not None and observed.copy.owner in adopt_from
+        return None if is_named and not desired.copy_is_fixed else _copied_conflict(desired, observed)
+    return None if adopt or adopt_from else _conflict(desired, observed)
+
+
+def _adopted(
+    provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
+) -> PoolPlan:
+    """Adopt a pool that nobody owns, or whose owner was named."""
+    target = desired.target
     if observed.state != "ready":
         return _not_adoptable(desired, observed)
     now = adopting_changes(desired, changes)
@@ -271,9 +343,40 @@ def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
     return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
 
 
+def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
+    """Leave a pool alone whose labels have no marks, and whose copy of them names another owner or pool."""
+    target, copy = desired.target, observed.copy
+    owner, pool = (copy.owner, copy.pool) if copy else ("", "")
+    fix = f"choose another name for the pool (names: {{{target.cluster.provider}: ...}}), or "
+    if desired.copy_is_fixed:
+        fix += f"restore the labels {OWNER_LABEL} and {POOL_LABEL} of that pool, or delete it"
+    else:
+        fix += f"take it over with --adopt-from {owner}"
+    problem = Diagnostic(
+        "foreign-copy",
+        target.where,
+        f'a pool named "{observed.name}" exists on {target.cluster.key}; its labels have no marks, and their copy in '
+        f'its tags says that it belongs to "{owner}" (pool {pool})',
+        fix=fix,
+        why="the tags cannot change on a live pool: who lost the labels again would find the old owner there"
+        if desired.copy_is_fixed
+        else "labels can be replaced by accident, so a pool stays its owner's until that owner is named",
+    )
+    return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
+
+
 def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> PoolPlan:
     target = desired.target
     names = " and ".join(o.name for o in matches)
+    if has_lost_marks(desired, matches[0]):
+        problem = Diagnostic(
+            "lost-marks",
+            target.where,
+            f"the labels of {names} lost the marks, and the copy in the tags of each says that it is this pool",
+            fix=f"give the right one the labels {OWNER_LABEL}={target.owner} and {POOL_LABEL}={target.pool} with the "
+            "cloud's own tool",
+        )
+        return _plan(desired, matches[0], "conflict", problem.message, diagnostics=(problem,))
     problem = Diagnostic(
         "two-pools",
         target.where,

@@ -34,6 +34,7 @@ __all__ = [
     "KubeAccess",
     "Locator",
     "Loss",
+    "MarksCopy",
     "NodeStack",
     "Nodes",
     "Observed",
@@ -324,6 +325,20 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class MarksCopy:
+    """The second copy of a pool's marks, which survives when its labels are replaced (see `core.marks`).
+
+    Attributes:
+        owner, pool: In the form of the cloud's tags: a value that they cannot hold is a hash of it.
+        protected: The protection mark.
+    """
+
+    owner: str
+    pool: str
+    protected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Desired:
     """A target in the terms of its cloud.
 
@@ -336,6 +351,8 @@ class Desired:
         labels: Node labels as sent, ours included.
         effective_taints: Taints the nodes will carry, those the cloud adds by itself included.
         create: The call that makes the pool.
+        copy: The second copy of our marks as `create` writes it; None on a cloud without one.
+        copy_is_fixed: The cloud writes the copy at creation only.
     """
 
     target: Target
@@ -345,6 +362,8 @@ class Desired:
     labels: Mapping[str, str]
     effective_taints: tuple[Taint, ...]
     create: Request
+    copy: MarksCopy | None = None
+    copy_is_fixed: bool = False
 
     @property
     def managed(self) -> bool:
@@ -359,7 +378,7 @@ class Observed:
     Attributes:
         name: The cloud's name.
         owner, pool: Our marks as read from the live labels; "" when it is not ours.
-        protected: The live protection mark.
+        protected: The live protection mark; also true for a pool with a second copy of marks that its labels lost.
         state: "ready", "busy" (the cloud works on it), "failed" (kept by the cloud, not usable) or "deleting" (the
             cloud takes it away).
         status: The cloud's own word.
@@ -370,6 +389,9 @@ class Observed:
         instance_type: The cloud's name.
         etag: Version for guarded writes; "" when the cloud has none.
         native: The pool as read.
+        copy: The second copy of the marks, where it was written for this very pool; None otherwise.
+        written: Names of fields ("tags[team]") that gpukube wrote into an open group: they are changes to absent when
+            nobody declares them any more.
     """
 
     name: str
@@ -386,6 +408,8 @@ class Observed:
     instance_type: str
     etag: str
     native: Mapping[str, object] = field(repr=False)
+    copy: MarksCopy | None = None
+    written: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,11 +543,13 @@ class Operation:
         pool: The cloud's name of the pool.
         verb: "create", "update" or "delete".
         handle: The cloud's own handle (an URL, an id); "" to follow the pool itself, as after a lost answer.
+        warning: What the cloud refused of the call without harm to the change; "" for nothing.
     """
 
     pool: str
     verb: Literal["create", "update", "delete"]
     handle: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.ailment import Ailment
+from gpukube.core.marks import has_lost_marks, names_another
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube.doctor.check import Check
 from gpukube.doctor.cloud_view import apply_command
@@ -16,7 +17,7 @@ from gpukube.doctor.cloud_view import apply_command
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.core.values import Observed
+    from gpukube.core.values import Desired, Observed
     from gpukube.doctor.evidence import Evidence
 
 __all__ = ["CHECKS"]
@@ -41,7 +42,7 @@ def _twice(evidence: Evidence) -> Iterator[Ailment]:
 
 def _half(evidence: Evidence) -> Iterator[Ailment]:
     for pool in evidence.live:
-        if bool(pool.owner) == bool(pool.pool):
+        if bool(pool.owner) == bool(pool.pool) or any(has_lost_marks(wanted, pool) for wanted in evidence.desired):
             continue
         there, gone = (OWNER_LABEL, POOL_LABEL) if pool.owner else (POOL_LABEL, OWNER_LABEL)
         yield Ailment(
@@ -89,15 +90,39 @@ def _taken(evidence: Evidence) -> Iterator[Ailment]:
         other = by_name.get(target.name)
         if other is None or (target.owner, target.pool) in ours:
             continue
-        adopt = f"gpukube pool create -f SPEC --pool {target.pool} --adopt gives it our marks; or "
+        if any(has_lost_marks(wanted, pool) for pool in evidence.live):
+            continue
+        adopt = _adopting(wanted, other)
         yield Ailment(
             where=f"pool {target.where}",
             seen=f'its name "{target.name}" is taken by a pool '
             + (f'of "{other.owner}"' if other.owner else "without our marks"),
-            remedy=("" if other.owner else adopt)
-            + f"write names: {{{evidence.cluster.provider}: ANOTHER}} for this pool in the spec",
+            remedy=adopt + f"write names: {{{evidence.cluster.provider}: ANOTHER}} for this pool in the spec",
             evidence=(f"{other.name}: {other.instance_type}, {other.status}",),
         )
+
+
+def _adopting(wanted: Desired, other: Observed) -> str:
+    """Tell how a pool of the declared name can be taken over, where it can."""
+    option = "--adopt"
+    if names_another(wanted, other) and other.copy:
+        option = "" if wanted.copy_is_fixed else f"--adopt-from {other.copy.owner}"
+    if other.owner or not option:
+        return ""
+    return f"gpukube pool create -f SPEC --pool {wanted.target.pool} {option} gives it our marks if it matches; or "
+
+
+def _lost(evidence: Evidence) -> Iterator[Ailment]:
+    for wanted in evidence.desired:
+        for pool in evidence.live:
+            if has_lost_marks(wanted, pool):
+                yield Ailment(
+                    where=f"pool {wanted.target.where}",
+                    seen=f'the labels of "{pool.name}" lost the marks, and the copy in its tags still has them',
+                    remedy=f"gpukube pool apply -f SPEC --pool {wanted.target.pool}",
+                    evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
+                    severity="warning",
+                )
 
 
 def _undeclared(evidence: Evidence) -> Iterator[Ailment]:
@@ -131,6 +156,14 @@ CHECKS: Final = (
         "gpukube takes it for somebody else's and never touches it",
         "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
         _half,
+        needs=("pools",),
+    ),
+    Check(
+        "marks-lost",
+        "pools whose labels lost our marks",
+        "it is neither scaled, replaced nor deleted until it has them again",
+        "https://learn.microsoft.com/cli/azure/aks/nodepool#az-aks-nodepool-update",
+        _lost,
         needs=("pools",),
     ),
     Check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpukube.core.marks import has_lost_marks
 from gpukube.errors import Conflict, SpecError, Where
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def find_pools(
         for plan in plans
     }
     for plan in plans:
+        for wanted in plan.desired:
+            if any(is_named(name, plan.cluster.key, wanted.target) for name in names) and (lost := _lost(plan, wanted)):
+                raise _unmarked(wanted.target, lost[0])
         for pool in found[plan.cluster.key]:
             _require_ours(plan.cluster, pool, owners)
     for name in names:
@@ -75,13 +79,28 @@ def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
     for wanted in plan.desired:
         target = wanted.target
         asked = any(is_named(name, plan.cluster.key, target) for name in names)
-        if asked and (target.owner, target.pool) not in live:
+        if asked and (target.owner, target.pool) not in live and not _lost(plan, wanted):
             yield target.pool
+
+
+def _lost(plan: ClusterPlan, wanted: Desired) -> tuple[Observed, ...]:
+    """Find the live pools that are a declared one by the copy of its marks alone."""
+    return tuple(o for o in plan.live if has_lost_marks(wanted, o))
 
 
 def declared_as(plan: ClusterPlan, name: str) -> Desired | None:
     """Give the declared pool of this name; None when there is none."""
     return next((d for d in plan.desired if is_named(name, plan.cluster.key, d.target)), None)
+
+
+def _unmarked(target: Target, pool: Observed) -> Conflict:
+    return Conflict(
+        f'the labels of the pool "{pool.name}" lost the marks of gpukube',
+        where=target.where,
+        why="what only the copy of the marks in its tags names is neither scaled nor deleted",
+        fix=f"gpukube pool apply -f FILE --pool {target.pool} gives them back; then run this again",
+        code="lost-marks",
+    )
 
 
 def _require_ours(cluster: ClusterRef, pool: Observed, owners: Sequence[str]) -> None:

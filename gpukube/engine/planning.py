@@ -47,6 +47,7 @@ class Scope:
     Attributes:
         skip_cluster: Look at the pool APIs only.
         adopt: Give our marks to pools that nobody owns.
+        adopt_from: Owners whose pools are adopted too where only the copy of the marks names them.
         prune: Delete pools of these owners that the specs no longer declare.
         retire: Drop config entries of the release that nothing names any more.
         migrate_release: Our other release may be taken away where the pools need this one.
@@ -56,6 +57,7 @@ class Scope:
 
     skip_cluster: bool = False
     adopt: bool = False
+    adopt_from: tuple[str, ...] = ()
     prune: bool = False
     retire: bool = True
     migrate_release: bool = False
@@ -150,7 +152,8 @@ def _with_pools(
     live = outside.live
     settled = prepared.settle(session.cluster.key, session.provider, operator_live=operator_live)
     desired = tuple(session.cloud.complete(wanted) for wanted in settled.desired)
-    pools = tuple(plan_pool(session.provider, wanted, live, adopt=scope.adopt) for wanted in desired)
+    plan_it = partial(plan_pool, session.provider, live=live, adopt=scope.adopt, adopt_from=scope.adopt_from)
+    pools = tuple(plan_it(wanted) for wanted in desired)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
     if scope.prune:
         pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)
@@ -241,4 +244,11 @@ def _features(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:
 
 def _undeclared(prepared: Prepared, desired: Sequence[Desired], live: Sequence[Observed]) -> tuple[Observed, ...]:
     declared = {(wanted.target.owner, wanted.target.pool) for wanted in desired}
-    return tuple(o for o in live if o.owner in prepared.owners and (o.owner, o.pool) not in declared)
+    return tuple(
+        o for o in live if o.owner in prepared.owners and (o.owner, o.pool) not in declared and not _half_lost(o)
+    )
+
+
+def _half_lost(pool: Observed) -> bool:
+    """Whether the labels lost the name of the pool, which the copy of the marks still has: it may be a declared one."""
+    return not pool.pool and pool.copy is not None

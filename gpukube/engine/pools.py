@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from gpukube.core.plan import plan_pool
+from gpukube.core.marks import has_lost_marks
+from gpukube.core.plan import adopting_changes, find_changes, plan_pool
 from gpukube.core.values import Operation
 from gpukube.engine.clock import Stopped
 from gpukube.engine.proving import summarise
@@ -294,15 +295,24 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[str, Change],
     Raises:
         Conflict: The pool is gone, not ours any more, or differs in a way that the plan did not know.
     """
-    observed = observe(plan, session)
+    observed, desired = observe(plan, session), _wanted(plan)
     live = (observed,) if observed else ()
-    desired = _wanted(plan)
-    now = plan_pool(session.provider, desired, live, adopt=plan.action == "adopt")
+    owner = plan.observed.copy.owner if plan.observed and plan.observed.copy else ""
+    adopt = plan.action == "adopt"
+    now = plan_pool(session.provider, desired, live, adopt=adopt, adopt_from=[owner] if adopt and owner else [])
     if now.action == "no-op":
         return now
-    if plan.action == "adopt" and observed and (observed.owner, observed.pool) == (desired.target.owner, plan.pool):
+    if adopt and observed and (observed.owner, observed.pool) == (desired.target.owner, plan.pool):
         return replace(now, changes=())  # it has our marks: what else differs is for a later run
-    strange = [c.change for c in now.changes if _is_strange(c.change, planned, begun=begun)]
+    known: Mapping[str, Change] = planned
+    if plan.observed and has_lost_marks(desired, plan.observed):
+        # What can change only once the marks are back was known, and is not done by this plan.
+        known = {change.field: change for change in find_changes(desired, plan.observed)} | dict(planned)
+        now = _only(now, [c for c in now.changes if c.change.field in planned], "update", session)
+    elif adopt and observed and has_lost_marks(desired, observed):
+        # The copy of the marks is written, the labels are not.
+        now = _only(now, adopting_changes(desired, now.changes), "adopt", session)
+    strange = [c.change for c in now.changes if _is_strange(c.change, known, begun=begun)]
     if strange or now.action != plan.action:
         what = ", ".join(f"{c.field} is {c.old} now" for c in strange) or now.why
         raise Conflict(
@@ -312,6 +322,16 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[str, Change],
             code="moved",
         )
     return now
+
+
+def _only(
+    now: PoolPlan, changes: Sequence[ClassifiedChange], action: Literal["update", "adopt"], session: Session
+) -> PoolPlan:
+    """Narrow a plan to some of its changes, with the calls of these alone."""
+    if now.desired is None or now.observed is None or now.action not in ("update", "replace"):
+        return now
+    requests = session.provider.update_requests(now.desired, now.observed, tuple(c.change for c in changes))
+    return replace(now, action=action, changes=tuple(changes), requests=requests)
 
 
 def _is_strange(change: Change, planned: Mapping[str, Change], *, begun: bool) -> bool:

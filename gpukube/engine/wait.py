@@ -87,12 +87,16 @@ class Wait:
         while True:
             try:
                 with self.sending():
-                    return cloud.send(request)
+                    operation = cloud.send(request)
             except Conflict as error:
                 if error.diagnostics[0].code != BUSY:
                     raise
                 self.notify(f"waits: {error}")
                 self.pause(self.poll_s, "the cluster stays busy with another operation")
+            else:
+                if operation.warning:
+                    self.notify(f"warning: {operation.warning}")
+                return operation
 
     def pause(self, seconds: float, what: str) -> None:
         """Let time pass, at most until the deadline.

@@ -21,6 +21,10 @@ Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` 
 * Repeating an update that has happened is harmless.
 * A pool is scaled without anything else of it changing.
 * A pool that nobody owns is adopted by its marks alone.
+* Labels that were replaced are mended from the copy of the marks; until then the pool is protected.
+* A copy that was cloned to another pool proves nothing, and one of another owner is given up for its name only.
+* A pool without a copy is no difference; the copy comes with its next change, where the cloud can.
+* A tag that leaves the spec goes, one of others stays.
 * One pool is read as the list shows it; a missing one is None.
 
 What may differ between clouds is an attribute of the harness, not an `if` in a test.
@@ -39,7 +43,7 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import promise_of
-from gpukube.core.values import Change, Operation, Ownership
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Change, Operation, Ownership
 from gpukube.errors import AccessError, CapacityError, Conflict, GpukubeError, QuotaError
 from gpukube.provider import BUSY, FEATURES, MOVED
 
@@ -100,6 +104,18 @@ class Harness(Protocol):
 
     def edits(self) -> Mapping[str, Target]:
         """Make `target("plain")` with one thing changed, by a name for it: every kind of change that goes in place."""
+
+    def replace_labels(self, name: str, labels: Mapping[str, str]) -> None:
+        """Replace the label map of a live pool as a whole behind gpukube's back, as `az --labels` does."""
+
+    def without_copy(self, request: Request) -> Request:
+        """Make a creation as a gpukube sent it that knew no copy of the marks."""
+
+    def clone(self, name: str, to: str) -> None:
+        """Make a pool with the tags of another one and without its labels behind gpukube's back."""
+
+    def add_tag(self, name: str, key: str, value: str) -> None:
+        """Add a tag to a live pool behind gpukube's back."""
 
     def touch(self, name: str) -> str:
         """Change a label of a live pool behind gpukube's back, with another client; returns the label's key."""
@@ -283,13 +299,9 @@ class ProviderContract:
     def test_adopt_when_nobody_owns_it_then_only_marks_change(self, harness: Harness) -> None:
         """A pool that nobody owns is adopted by its marks alone; labels that disturb its pods are for a later run."""
         desired = _desired(harness, "plain")
-        _create(harness, desired)
         marks = desired.labels.keys() - desired.target.labels.keys()
-        observed = _find(harness, desired)
-        bare = replace(desired, fields=_without(desired.fields, {f"labels[{key}]" for key in marks}))
-        changes = diff_fields(bare.fields, observed.fields)
-        for request in harness.provider.update_requests(bare, observed, changes):
-            _finish(harness, harness.cloud.send(request))
+        _finish(harness, harness.cloud.send(harness.without_copy(desired.create)))
+        harness.replace_labels(desired.target.name, desired.target.labels)
         assert _find(harness, desired).owner == ""
         plan = plan_pool(harness.provider, desired, harness.cloud.pools(), adopt=True)
         assert plan.action == "adopt"
@@ -303,6 +315,88 @@ class ProviderContract:
         later = any(found.code == "adopt-differs" for found in plan.diagnostics)
         assert adopted.action == ("update" if later else "no-op")
         assert {c.change.field for c in adopted.changes} <= {f"labels[{key}]" for key in marks}
+
+    def test_plan_when_labels_were_replaced_then_the_copy_mends_them(self, harness: Harness) -> None:
+        """Labels that were replaced are mended from the copy of the marks; until then the pool is protected."""
+        desired = _desired(harness, "plain")
+        _create(harness, desired)
+        harness.replace_labels(desired.target.name, {"team": "other"})
+        live = _find(harness, desired)
+        assert (live.owner, live.pool, live.protected) == ("", "", True)
+        plan = plan_pool(harness.provider, desired, harness.cloud.pools())
+        assert plan.action == "update"
+        assert {f"labels[{OWNER_LABEL}]", f"labels[{POOL_LABEL}]"} <= {c.change.field for c in plan.changes}
+        for _ in range(CALLS):
+            plan = plan_pool(harness.provider, desired, harness.cloud.pools())
+            if plan.action == "no-op":
+                break
+            _finish(harness, harness.cloud.send(plan.requests[0]))
+        live = _find(harness, desired)
+        assert plan.action == "no-op"
+        assert (live.owner, live.pool, live.protected) == (desired.target.owner, desired.target.pool, False)
+
+    def test_plan_when_the_tags_were_cloned_then_they_prove_nothing(self, harness: Harness) -> None:
+        """A copy that was cloned to another pool proves nothing: neither for its name nor for the pool it is of."""
+        desired = _desired(harness, "plain")
+        _create(harness, desired)
+        clone = f"{desired.target.name}2"
+        harness.clone(desired.target.name, clone)
+        named = _translated(harness, replace(desired.target, name=clone))
+        only = tuple(o for o in harness.cloud.pools() if o.name == clone)
+        assert [o.copy for o in only] == [None]
+        assert plan_pool(harness.provider, desired, only).action == "create"
+        plan = plan_pool(harness.provider, named, only)
+        assert (plan.action, [d.code for d in plan.diagnostics]) == ("conflict", ["foreign-pool"])
+        assert plan_pool(harness.provider, desired, harness.cloud.pools()).action == "no-op"
+
+    def test_adopt_when_the_copy_names_another_then_its_owner_must_be_named(self, harness: Harness) -> None:
+        """A pool whose copy names another owner is adopted for that name only, and is ours when it is wiped again."""
+        theirs = _translated(harness, replace(harness.target("plain"), owner="others"))
+        ours = _desired(harness, "plain")
+        _create(harness, theirs)
+        harness.replace_labels(ours.target.name, ours.target.labels)
+        for options in ({}, {"adopt": True}, {"adopt": True, "adopt_from": ("somebody",)}):
+            plan = plan_pool(harness.provider, ours, harness.cloud.pools(), **options)
+            assert (plan.action, [d.code for d in plan.diagnostics]) == ("conflict", ["foreign-copy"])
+        plan = plan_pool(harness.provider, ours, harness.cloud.pools(), adopt_from=("others",))
+        assert plan.action == ("conflict" if ours.copy_is_fixed else "adopt")
+        for request in plan.requests:
+            _finish(harness, harness.cloud.send(request))
+        owner = "others" if ours.copy_is_fixed else ours.target.owner
+        harness.replace_labels(ours.target.name, ours.target.labels)
+        actions = {
+            desired.target.owner: plan_pool(harness.provider, desired, harness.cloud.pools(), adopt=True).action
+            for desired in (theirs, ours)
+        }
+        assert actions == {name: "update" if name == owner else "conflict" for name in ("others", ours.target.owner)}
+
+    def test_update_when_there_is_no_copy_then_it_comes_with_the_next_change(self, harness: Harness) -> None:
+        """A pool without a copy is no difference; the copy comes with its next change, where the cloud can."""
+        desired = _desired(harness, "plain")
+        _finish(harness, harness.cloud.send(harness.without_copy(desired.create)))
+        assert _find(harness, desired).copy is None
+        assert plan_pool(harness.provider, desired, harness.cloud.pools()).action == "no-op"
+        edited = _translated(harness, replace(desired.target, labels={"team": "speech"}))
+        _bring_about(harness, edited)
+        assert _find(harness, edited).copy == (None if desired.copy_is_fixed else edited.copy)
+
+    def test_plan_when_a_tag_left_the_spec_then_it_goes_and_those_of_others_stay(self, harness: Harness) -> None:
+        """A tag that leaves the spec goes, one of others stays."""
+        tagged = _translated(harness, replace(harness.target("plain"), tags={"cost": "1", "team": "a"}))
+        _create(harness, tagged)
+        harness.add_tag(tagged.target.name, "policy", "theirs")
+        assert plan_pool(harness.provider, tagged, harness.cloud.pools()).action == "no-op"
+        fewer = _translated(harness, replace(tagged.target, tags={"cost": "1"}))
+        plan = plan_pool(harness.provider, fewer, harness.cloud.pools())
+        assert [(c.change.field, c.change.old, c.change.new) for c in plan.changes] == [("tags[team]", "a", None)]
+        assert {c.row.kind for c in plan.changes} == {"disruptive" if fewer.copy_is_fixed else "in-place"}
+        for request in plan.requests:
+            _finish(harness, harness.cloud.send(request))
+        live = _find(harness, fewer)
+        assert {field for field in live.fields if field.startswith("tags[")} >= {"tags[cost]", "tags[policy]"}
+        assert "tags[team]" not in live.fields
+        assert (live.copy, live.written) == (fewer.copy, frozenset({"tags[cost]"}))
+        assert plan_pool(harness.provider, fewer, harness.cloud.pools()).action == "no-op"
 
     def test_pool_when_read_alone_then_as_in_the_list(self, harness: Harness) -> None:
         """One pool is read as the list shows it; a missing one is None."""

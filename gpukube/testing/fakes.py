@@ -6,8 +6,8 @@ queued with `FakeWorld.fail_next`; every request is recorded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, cast
 
 from gpukube.core.values import (
     OWNER_LABEL,
@@ -16,6 +16,7 @@ from gpukube.core.values import (
     ClusterFacts,
     Desired,
     KubeAccess,
+    MarksCopy,
     NodeStack,
     Observed,
     Operation,
@@ -133,9 +134,11 @@ class FakeProvider:
             fields["nodes.count"] = target.nodes.count
         if target.sharing.mig:
             fields["sharing.mig.profile"] = str(target.sharing.mig)
+        copy, written = _copy(target)
         body = {"name": target.name, "count": target.nodes.count, "fields": fields, "labels": labels}
+        body |= {"copy": asdict(copy), "written": written}
         create = Request(self.name, "create", {"cluster": target.cluster.key, "body": body})
-        return Desired(target, ownership, promise, fields, labels, target.taints, create)
+        return Desired(target, ownership, promise, fields, labels, target.taints, create, copy)
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """Delete by cloud name."""
@@ -165,7 +168,10 @@ class FakeProvider:
         for change in changes:
             group = "marks" if change.field.startswith(("labels[", "taints")) else change.field
             groups.setdefault(group, {})[change.field] = change.new
-        return tuple(_update(desired.target.cluster, observed, fields) for fields in groups.values())
+        made = [_update(desired.target.cluster, observed, fields) for fields in groups.values()]
+        copy, written = _copy(desired.target)
+        more = {"copy": asdict(copy), "written": written}
+        return tuple(replace(request, params={**request.params, **more}) for request in made)
 
     def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
         """Set the numbers."""
@@ -178,6 +184,16 @@ class FakeProvider:
         """Open the world of this cluster."""
         del settings
         return FakeCloud(self._worlds.setdefault(cluster.key, FakeWorld()))
+
+
+def _copy(target: Target) -> tuple[MarksCopy, tuple[str, ...]]:
+    """The copy of the marks, and the tags that are the spec's."""
+    written = tuple(f"tags[{key}]" for key in sorted(target.tags))
+    return MarksCopy(target.owner, target.pool, target.protect), written
+
+
+def _read_copy(given: object) -> MarksCopy | None:
+    return MarksCopy(**given) if isinstance(given, dict) else None
 
 
 def _update(cluster: ClusterRef, observed: Observed, fields: Mapping[str, object]) -> Request:
@@ -268,6 +284,8 @@ class FakeCloud:
             fields=fields,
             labels=labels,
             etag=str(int(live.etag) + 1),
+            copy=_read_copy(request.params.get("copy")) or live.copy,
+            written=frozenset(cast("Sequence[str]", request.params.get("written", live.written))) & fields.keys(),
         )
         return Operation(name, "update", f"operation/{name}")
 
@@ -293,6 +311,8 @@ class FakeCloud:
             instance_type=fields["instanceType"],
             etag="1",
             native=body,
+            copy=_read_copy(body.get("copy")),
+            written=frozenset(body.get("written", ())),
         )
         return Operation(name, "create", f"operation/{name}")
 

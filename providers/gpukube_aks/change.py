@@ -6,7 +6,8 @@ does to the nodes (`updates`), how a pool is made or deleted (`translate`).
 AKS has no PATCH: every update is a PUT of the whole pool, as `az aks nodepool update` sends it. So everything that was
 read goes back, what nobody here has heard of too; only the changed properties differ, and If-Match refuses the PUT when
 somebody else changed the pool in between (docs: aks/use-etags). Nothing else is kept between two calls: a run that is
-killed leaves a pool that the next look tells the rest of.
+killed leaves a pool that the next look tells the rest of. Every PUT brings the second copy of the marks along, as the
+labels in it say.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Request
+from gpukube_aks.marks import with_copy
 from gpukube_aks.translate import CREATE, etag_guard, pool_path
 from gpukube_aks.updates import ROLLING, find_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from gpukube.core.values import Change, ClusterRef, Desired, Nodes, Observed
 
@@ -52,12 +55,12 @@ def translate_updates(desired: Desired, observed: Observed, changes: Sequence[Ch
     Raises:
         LookupError: A change of a field that no call changes.
     """
-    properties = _as_read(observed)
+    properties, names = _as_read(observed), recorded_tags(desired, observed, changes)
     found: list[Request] = []
     for group in _groups(changes):
         for change in group:
             _apply_of(change.field)(properties, change, desired.target.native)
-        found.append(_put(desired.target.cluster, observed, properties))
+        found.append(_put(desired.target.cluster, observed, properties, names))
     return tuple(found)
 
 
@@ -78,15 +81,21 @@ def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
         None where it also differs in what pods would suffer from, or in what no PUT changes: that is not repaired in
         passing, it is an update or a new pool.
     """
-    changes = diff_fields(desired.fields, observed.fields)
+    changes = diff_fields(desired.fields, observed.fields, observed.written)
     if any(find_row(change, observed).kind != "in-place" for change in changes):
         return None
-    again = _put(desired.target.cluster, observed, _as_read(observed))
+    again = _put(desired.target.cluster, observed, _as_read(observed), recorded_tags(desired, observed, ()))
     return translate_updates(desired, observed, changes)[0] if changes else again
 
 
-def _put(cluster: ClusterRef, observed: Observed, properties: Properties) -> Request:
-    body = {"properties": copy.deepcopy(properties)}
+def _put(
+    cluster: ClusterRef, observed: Observed, properties: Properties, declared: Collection[str] | None = None
+) -> Request:
+    """Put the pool, with the copy of its marks; `declared` are the names of the spec's tags, where there is one."""
+    sent = copy.deepcopy(properties)
+    labels, read = _mapping(sent.get("nodeLabels")), _mapping(sent.get("tags"))
+    tags = with_copy(cluster, observed.name, labels, {key: str(value) for key, value in read.items()}, declared)
+    body = {"properties": {**sent, "tags": tags} if tags or "tags" in sent else sent}
     return Request("aks", CREATE, {**pool_path(cluster, observed.name), "body": body, **etag_guard(observed)})
 
 

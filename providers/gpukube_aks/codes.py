@@ -30,7 +30,7 @@ CODES: Final[dict[str, str]] = {
     "aks-taint": "AKS refuses a taint.",
     "aks-taint-value": "A taint has no value.",
     "aks-taint-twice": "Two taints have one key.",
-    "aks-tag": "A tag decides on the GPU driver behind the back of the pool.",
+    "aks-tag": "A tag decides on the GPU driver behind the back of the pool, or is one of gpukube's own.",
     "aks-driver-owner": "NVIDIA lists no driver container of the GPU Operator for the image.",
     "aks-driver-mig": "AKS cannot cut GPUs without its driver.",
     "aks-own-driver": "AKS installs no driver, so somebody else has to.",

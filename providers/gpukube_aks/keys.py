@@ -10,7 +10,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.marks import COPY_TAGS
 from gpukube.errors import Diagnostic
+from gpukube_aks.marks import FORM, MOST_TAGS, TAGS_IN_ALL, copy_tags
 from gpukube_aks.translate import SPOT_KEY, SPOT_TAINT
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ _DRIVER_TAGS: Final[Mapping[str, str]] = {
     "skipgpudriverinstall": "AKS refuses the old skip tag since 2025-08-14 (Azure/AKS#4925)",
     "enablemanagedgpuexperience": "AKS reads it from the machine's tags when a node starts (Azure/AgentBaker)",
 }
-_MOST_TAGS, _TAG_NAME, _TAG_VALUE, _TAGS_IN_ALL = 50, 512, 256, 2048
+_TAG_NAME, _TAG_VALUE = 512, 256
 _TAG_FORBIDS: Final = re.compile(r"[<>%&\\?/]")
 _AZURE_TAGS: Final = ("microsoft", "azure", "windows")
 _TAG_DOCS: Final = "docs: azure-resource-manager/management/tag-resources"
@@ -130,6 +132,9 @@ def check_tags(target: Target) -> Iterator[Diagnostic]:
             says = f'the tag "{key}" decides on the driver behind the back of the pool'
             fix = "take it away; driver.owner and devicePlugin.owner say who installs what"
             yield Diagnostic("aks-tag", where, says, fix=fix, why=why)
+        elif FORM.is_own(key):
+            says, why = f'the tag "{key}" is written by gpukube', "it is part of a copy of the pool's marks"
+            yield Diagnostic("aks-tag", where, says, fix="choose another key", why=why)
         elif says := _tag_problem(key, value):
             yield _tag_limit(where, says)
         if other := seen.setdefault(folded, key).removeprefix(key):
@@ -152,11 +157,13 @@ def _tag_problem(key: str, value: str) -> str:
 
 
 def _check_all_tags(target: Target) -> Iterator[Diagnostic]:
-    size = sum(len(key) + len(value) for key, value in target.tags.items())
-    if len(target.tags) > _MOST_TAGS:
-        yield _tag_limit(target.locator.at("tags"), f"tags has {len(target.tags)} entries, more than {_MOST_TAGS}")
-    elif size > _TAGS_IN_ALL:
-        says = f"tags has {size} characters in all, and those of a scale set {_TAGS_IN_ALL} at most"
+    size, own = (sum(len(key) + len(value) for key, value in tags.items()) for tags in (target.tags, copy_tags(target)))
+    most = MOST_TAGS - len(COPY_TAGS)
+    if len(target.tags) > most:
+        says = f"tags has {len(target.tags)} entries, more than {most}; {len(COPY_TAGS)} are gpukube's own"
+        yield _tag_limit(target.locator.at("tags"), says)
+    elif size + own > TAGS_IN_ALL:
+        says = f"tags has {size} characters in all, more than {TAGS_IN_ALL - own}; gpukube's own have {own}"
         yield _tag_limit(target.locator.at("tags"), says)
 
 

@@ -4,7 +4,8 @@ Lives here: reading one wire object. Must not live here: the call that fetches i
 
 Dropped because AKS writes it: labels and taints under kubernetes.azure.com/ (the Spot pair among them: Azure/AKS#3152,
 hashicorp/terraform-provider-azurerm#18237), `agentpool`, the market price -1, and the default driver (absent means
-installed: hashicorp/terraform-provider-azurerm#30388). The count of an autoscaled pool is the autoscaler's.
+installed: hashicorp/terraform-provider-azurerm#30388). The tags of the second copy of our marks are no fields either.
+The count of an autoscaled pool is the autoscaler's.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube.gpu.catalogue import machines
 from gpukube_aks.cuts import profile_name
+from gpukube_aks.marks import FORM, live_place
 from gpukube_aks.native import RESERVATION_FIELD, flatten_native
 
 if TYPE_CHECKING:
@@ -45,12 +47,15 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
     labels = {key: str(value) for key, value in _mapping(properties.get("nodeLabels")).items()}
     status = str(properties.get("provisioningState") or "Unknown")
     state = STATES.get(status, "busy")
+    tags, place = {key: str(value) for key, value in _mapping(properties.get("tags")).items()}, live_place(native)
+    copy = FORM.read(tags, place)
+    owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
     is_stopped = _mapping(properties.get("powerState")).get("code") == "Stopped"
     return Observed(
         name=str(native.get("name", "")),
-        owner=labels.get(OWNER_LABEL, ""),
-        pool=labels.get(POOL_LABEL, ""),
-        protected=labels.get(PROTECT_LABEL) == "true",
+        owner=owner,
+        pool=pool,
+        protected=labels.get(PROTECT_LABEL) == "true" or (copy is not None and not (owner and pool)),
         state=state,
         status="Stopped" if is_stopped and state == "ready" else status,
         failure=pool_failure(properties),
@@ -61,6 +66,8 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         instance_type=str(properties.get("vmSize", "")),
         etag=str(properties.get("eTag") or ""),
         native=native,
+        copy=copy,
+        written=frozenset(f"tags[{key}]" for key in FORM.written(tags, place)),
     )
 
 
@@ -101,7 +108,7 @@ def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict
         "devicePlugin": "cloud" if managed else None,
         **_node_fields(properties),
         **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
-        **{f"tags[{key}]": value for key, value in _mapping(properties.get("tags")).items()},
+        **{f"tags[{key}]": value for key, value in _mapping(properties.get("tags")).items() if not FORM.is_own(key)},
         **flatten_native(properties),
     }
     return {name: value for name, value in sorted(fields.items()) if value is not None}

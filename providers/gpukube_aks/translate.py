@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
 from gpukube_aks.cuts import cut_value
+from gpukube_aks.marks import FORM, copy_tags
 from gpukube_aks.native import RESERVATION_FIELD, flatten_native
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         labels=labels,
         effective_taints=(*sent.taints, *((SPOT_TAINT,) if target.capacity.type == "spot" else ())),
         create=Request("aks", CREATE, params),
+        copy=FORM.copy_of(target.owner, target.pool, protected=target.protect),
     )
 
 
@@ -109,8 +111,7 @@ def _body(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
     }
     if target.taints:
         properties["nodeTaints"] = sorted(str(taint) for taint in target.taints)
-    if target.tags:
-        properties["tags"] = dict(sorted(target.tags.items()))
+    properties["tags"] = dict(sorted({**target.tags, **copy_tags(target)}.items()))
     return {"properties": _merged(properties, target.native)}
 
 

@@ -11,15 +11,21 @@ from, and is not sent when they are others by then (`require_unmoved`).
 Order: tags, then the configuration, then the version, so that a new updateConfig holds for the nodes that the version
 replaces, and nodes that a smaller size ends are not replaced first. EKS does not take configuration and version in one
 call, and nothing else while one runs (eksctl-io/eksctl#2565).
+
+The first call of a change carries the second copy of the marks (`copy`) where the live one is missing or another: it is
+no difference by itself, so it has no call of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Request
 from gpukube.errors import SpecError
+from gpukube_eks.marks import outdated_copy, scaled_copy
 from gpukube_eks.meanings import busy
 from gpukube_eks.native import EXCLUSIVE
 from gpukube_eks.observe import STATES, health_of
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube.core.values import Change, ClusterRef, Desired, Nodes, Observed, Taint
+    from gpukube_eks.marks import Outdated
 
 __all__ = ["require_unmoved", "translate_changes", "translate_scale"]
 
@@ -63,14 +70,28 @@ def translate_changes(desired: Desired, observed: Observed, changes: Sequence[Ch
     made = [*_tag_requests(cluster, observed, changes)]
     made += _config_requests(desired, observed, changes)
     made += _version_requests(desired, observed, changes)
-    return tuple(made)
+    names = recorded_tags(desired, observed, changes)
+    tags = _texts(observed.native.get("tags"))
+    return _with_copy(made, observed, outdated_copy(desired.target, observed.name, tags, names))
 
 
 def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
     """Make the call that sets the size of a group, or its bounds."""
     live = _mapping(observed.native.get("scalingConfig"))
     found = _scaling(nodes, live) or {name: live[name] for name in ("minSize", "maxSize") if name in live}
-    return _config(cluster, observed, {"scalingConfig": found}, {"scalingConfig": _sizes_read(found, live)})
+    request = _config(cluster, observed, {"scalingConfig": found}, {"scalingConfig": _sizes_read(found, live)})
+    return _with_copy([request], observed, scaled_copy(cluster, observed, _texts(observed.native.get("tags"))))[0]
+
+
+def _with_copy(made: Sequence[Request], observed: Observed, outdated: Outdated) -> tuple[Request, ...]:
+    """Let the first call write the copy of the marks too."""
+    given, gone = outdated
+    if not made or not (given or gone):
+        return tuple(made)
+    copy: dict[str, object] = {"resourceArn": str(observed.native.get("nodegroupArn") or "")}
+    copy |= {"tags": given} if given else {}
+    copy |= {"tagKeys": list(gone)} if gone else {}
+    return replace(made[0], params={**made[0].params, "copy": copy}), *made[1:]
 
 
 def require_unmoved(request: Request, group: Json | None, where: str) -> None:
@@ -186,7 +207,7 @@ def _labels(observed: Observed, changes: Sequence[Change]) -> tuple[dict[str, ob
             wanted[PROTECT_LABEL] = "true" if change.new else None
     if not wanted:
         return {}, {}
-    gone = sorted(key for key, value in wanted.items() if value is None)
+    gone = sorted(key for key, value in wanted.items() if value is None and key in observed.labels)
     given = {key: str(value) for key, value in sorted(wanted.items()) if value is not None}
     delta: dict[str, object] = {"addOrUpdateLabels": given} if given else {}
     delta |= {"removeLabels": gone} if gone else {}
@@ -304,6 +325,10 @@ def _path(cluster: ClusterRef, observed: Observed) -> dict[str, object]:
 
 def _has(fields: set[str], *prefixes: str) -> bool:
     return any(field.startswith(prefixes) for field in fields)
+
+
+def _texts(value: object) -> dict[str, str]:
+    return {str(key): str(text) for key, text in _mapping(value).items()}
 
 
 def _mapping(value: object) -> Json:

@@ -24,7 +24,8 @@ from gpukube.kubeconfig import file_access
 from gpukube_eks.access import cloud_access, connect_aws
 from gpukube_eks.change import require_unmoved
 from gpukube_eks.failures import code_of, explained, unless
-from gpukube_eks.meanings import exists, issue_error, update_error
+from gpukube_eks.marks import FORM, live_place
+from gpukube_eks.meanings import exists, issue_error, quote, update_error
 from gpukube_eks.observe import STATES, health_of, is_ours, observe_group
 from gpukube_eks.places import check_version, choose_role, choose_subnets, reserved_zone
 from gpukube_eks.purchase import capacity_fields, capacity_type, read_capacity
@@ -48,6 +49,10 @@ _READY: Final = frozenset({"ACTIVE", "UPDATING"})
 _AT_ONCE: Final = 8
 """Reads at the same time: a group is described by a call of its own."""
 _NO_GROUP: Final = frozenset({"ResourceNotFoundException"})
+_DENIED: Final = ("AccessDeniedException", "AccessDenied", "UnauthorizedOperation")
+_NO_MORE_TAGS: Final = "BadRequestException"
+"""TagResource on a group that has 50 tags, those of others among them (botocore eks TagResource)."""
+_TAG_ACTION: Final = "eks:TagResource"
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
@@ -272,8 +277,21 @@ class EksCloud:
                 raise exists(self._where(name))
             version = self._templates.ensure(template, self._where(name))
             own = {"name": template["LaunchTemplateName"], "version": version}
-            self._aws.eks.create_nodegroup(**{**group, "launchTemplate": own})
-        return Operation(name, "create")
+            return Operation(name, "create", warning=self._create_group({**group, "launchTemplate": own}))
+
+    def _create_group(self, group: Mapping[str, object]) -> str:
+        """Make the group; without the copy of the marks where tags are refused, which is a warning."""
+        try:
+            self._aws.eks.create_nodegroup(**group)
+        except ClientError as error:
+            # Tags in a creation need a permission of their own (aws/karpenter-provider-aws#4434).
+            if code_of(error) not in _DENIED or _TAG_ACTION not in str(error):
+                raise
+            tags = {key: value for key, value in _mapping(group.get("tags")).items() if not FORM.is_own(key)}
+            bare = {key: value for key, value in group.items() if key != "tags"} | ({"tags": tags} if tags else {})
+            self._aws.eks.create_nodegroup(**bare)
+            return _untagged(error)
+        return ""
 
     def _change(self, request: Request) -> Operation:
         """Change a group that is as the request was made from, looking just before: EKS has no etag to guard it."""
@@ -286,7 +304,9 @@ class EksCloud:
             if request.operation in (TAG, UNTAG):
                 call = self._aws.eks.tag_resource if request.operation == TAG else self._aws.eks.untag_resource
                 call(**_mapping(request.params["resource"]))
-                return Operation(pool, "update")
+                return Operation(pool, "update", warning=self._write_copy(request, group))
+            # Before the labels: of a pool that is adopted, labels and copy must never name two owners.
+            warning = self._write_copy(request, group)
             if (template := _mapping(request.params.get("launchTemplate"))) != {}:
                 own = {"id": template.get("LaunchTemplateId"), "version": self._templates.follow(template, where)}
                 body["launchTemplate"] = own
@@ -297,7 +317,29 @@ class EksCloud:
                 if group and group.get("status") == "DEGRADED" and code_of(error) == "ResourceInUseException":
                     raise unchangeable("DEGRADED", health_of(group), where) from error
                 raise
-        return Operation(pool, "update", str(_mapping(answer.get("update")).get("id") or ""))
+        return Operation(pool, "update", str(_mapping(answer.get("update")).get("id") or ""), warning)
+
+    def _write_copy(self, request: Request, group: Answer | None) -> str:
+        """Write the copy of the marks that goes along with a change; where tags are refused, that is a warning.
+
+        Not so where the live copy names another owner: whoever replaced the labels would make the pool theirs again.
+        """
+        copy = _mapping(request.params.get("copy"))
+        if not copy or group is None:
+            return ""
+        tags, gone = _named(copy.get("tags")), copy.get("tagKeys")
+        live = FORM.read(_named(group.get("tags")), live_place(group))
+        try:
+            if tags:
+                self._aws.eks.tag_resource(resourceArn=copy["resourceArn"], tags=tags)
+            if gone:
+                self._aws.eks.untag_resource(resourceArn=copy["resourceArn"], tagKeys=gone)
+        except ClientError as error:
+            is_another = live is not None and FORM.is_another(tags, live)
+            if is_another or code_of(error) not in (*_DENIED, _NO_MORE_TAGS):
+                raise
+            return _untagged(error)
+        return ""
 
     def _delete(self, pool: str) -> Operation:
         """Delete a group; a deletion that was sent before, by us or by others, refuses the next one."""
@@ -346,6 +388,15 @@ def _progress(operation: Operation, native: Answer | None, where: str) -> Progre
     done = STATES.get(status) == "ready" and operation.verb != "delete"
     issues = [] if done else [code for code, _ in health_of(native)]
     return Progress(done=done, status=", ".join([status, *issues]))
+
+
+def _untagged(error: ClientError) -> str:
+    reason = quote(str(error.response.get("Error", {}).get("Message", "")))
+    return f"EKS refused the tags that hold the copy of the marks; without them, lost labels cannot be mended: {reason}"
+
+
+def _named(value: object) -> dict[str, str]:
+    return {str(key): str(text) for key, text in _mapping(value).items()}
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -13,8 +13,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.marks import COPY_TAGS
 from gpukube.core.resolve import promise_of
 from gpukube.errors import Diagnostic
+from gpukube_eks.marks import FORM
+from gpukube_eks.template import CLUSTER_TAG, GROUP_TAG
 from gpukube_eks.translate import RESOURCE_TAG, resource_tags
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ __all__ = ["KEY_CHECKS"]
 
 _LONGEST: Final = 63  # botocore eks/2017-11-01 labelKey, labelValue, taintKey, taintValue
 _MOST_TAINTS: Final = 50  # docs: eks/node-taints-managed-node-groups
-_MOST_TAGS: Final = 46  # AWS takes 50 on a resource, and a launch template has four marks of ours
+_MOST_TAGS: Final = 50  # docs: eks/eks-using-tags; gpukube's own count too, those of a launch template are fewer
 _TAG_KEY, _TAG_VALUE = 128, 256
 _TAG_TEXT: Final = re.compile(r"[\w +\-=.:/@]*")
 _AUTOSCALER: Final = "k8s.io/cluster-autoscaler/"
@@ -99,9 +102,14 @@ def _tags(target: Target) -> Iterator[Diagnostic]:
             says = f'EKS refuses the tag "{key}"'
             fix = "write a key of 1 to 128 and a value of at most 256 letters, digits, spaces and + - = . _ : / @"
             yield Diagnostic("eks-tag", _at(target, "tags", key), says, fix=fix, why=reason)
-    if len(target.tags) > _MOST_TAGS:
+        elif key in (CLUSTER_TAG, GROUP_TAG) or FORM.is_own(key):
+            says = f'the tag "{key}" is written by gpukube'
+            why = "the tags under gpukube.io/ hold a copy of the pool's marks"
+            yield Diagnostic("eks-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
+    own = len(COPY_TAGS) + len(resource_tags(target, promise_of(target)).keys() - target.tags.keys())
+    if len(target.tags) > _MOST_TAGS - own:
         says = f"{len(target.tags)} tags are more than a node group can have"
-        fix = f"write at most {_MOST_TAGS}; four more are gpukube's own"
+        fix = f"write at most {_MOST_TAGS - own}; {own} more are gpukube's own"
         yield Diagnostic("eks-tag-count", target.locator.at("tags"), says, fix=fix)
 
 

@@ -2,7 +2,8 @@
 
 Lives here: reading one group with its launch template. Must not live here: the calls that fetch them (`client`).
 
-Dropped because EKS writes it: labels under eks.amazonaws.com/ and tags under aws:. The desired size is the
+Dropped because EKS writes it: labels under eks.amazonaws.com/ and tags under aws:. The tags of the second copy of our
+marks are no fields either. The desired size is the
 autoscaler's. With a launch template EKS does not repeat disk and user data, so they are read from the template.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
+from gpukube_eks.marks import FORM, live_place
 from gpukube_eks.native import flatten_native
 from gpukube_eks.purchase import read_capacity
 from gpukube_eks.template import GROUP_TAG, TEMPLATE_DATA, tags_of, template_fields
@@ -51,11 +53,14 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
     labels, status = _texts(native.get("labels")), str(native.get("status") or "Unknown")
     state = STATES.get(status, "busy")
     sizes = _mapping(native.get("scalingConfig"))
+    tags, place = _texts(native.get("tags")), live_place(native)
+    copy = FORM.read(tags, place)
+    owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
     return Observed(
         name=str(native.get("nodegroupName", "")),
-        owner=labels.get(OWNER_LABEL, ""),
-        pool=labels.get(POOL_LABEL, ""),
-        protected=labels.get(PROTECT_LABEL) == "true",
+        owner=owner,
+        pool=pool,
+        protected=labels.get(PROTECT_LABEL) == "true" or (copy is not None and not (owner and pool)),
         state=state,
         status=status,
         failure="; ".join(f"{code}: {text}" if text else code for code, text in health_of(native)),
@@ -66,6 +71,8 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
         instance_type=instance_type_of(native, data),
         etag="",
         native={**native, TEMPLATE_DATA: data} if data else native,
+        copy=copy,
+        written=frozenset(tag_fields(dict.fromkeys(FORM.written(tags, place), ""))),
     )
 
 
@@ -127,7 +134,7 @@ def _fields(
         **template_fields(data, ami_type),
         **(size_fields(least, most) if least is not None and most is not None else {}),
         **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
-        **tag_fields({key: text for key, text in _texts(native.get("tags")).items() if not key.startswith("aws:")}),
+        **tag_fields({key: text for key, text in _texts(native.get("tags")).items() if not _is_system_tag(key)}),
         **upgrade_fields(native.get("updateConfig")),
         **flatten_native(native),
     }
@@ -143,6 +150,10 @@ def _zones(subnets: object, zones: Mapping[str, str]) -> tuple[str, ...] | None:
 
 def _is_system(label: str) -> bool:
     return label.startswith(_SYSTEM) or label == PROTECT_LABEL
+
+
+def _is_system_tag(key: str) -> bool:
+    return key.startswith("aws:") or FORM.is_own(key)
 
 
 def _taint(native: Mapping[str, object]) -> Taint:

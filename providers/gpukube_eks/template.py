@@ -99,7 +99,10 @@ def changed_data(target: Target, observed: Observed, fields: Collection[str]) ->
     if any(field.startswith("capacity.") for field in fields):
         data |= bought_data(target, afresh=False)
     if target.tags:
-        data["TagSpecifications"] = _retagged(target.tags, live)
+        ours = observed.native.get("launchTemplate")
+        name = str(ours.get("name")) if isinstance(ours, Mapping) else ""
+        is_own = name == template_name(target.cluster.name, observed.name)
+        data["TagSpecifications"] = _retagged(target.tags, {} if is_own else live)
     return data
 
 
@@ -179,7 +182,7 @@ def _resized(target: Target, live: Mapping[str, object], bottlerocket: bool) -> 
 
 
 def _retagged(tags: Mapping[str, str], live: Mapping[str, object]) -> list[dict[str, object]]:
-    """The live tags of machines and disks with the declared ones; other kinds as they are."""
+    """The tags of machines and disks: the declared ones, and those of a template that somebody else made."""
     found = {str(one.get("ResourceType")): tags_of(one) for one in _items(live.get("TagSpecifications"))}
     found |= {kind: {**found.get(kind, {}), **tags} for kind in ("instance", "volume")}
     return [_tag(kind, given) for kind, given in sorted(found.items())]

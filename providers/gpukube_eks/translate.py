@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_eks.ami import is_bottlerocket, require_image
 from gpukube_eks.bottlerocket import sharing_fields
+from gpukube_eks.marks import FORM, copy_tags
 from gpukube_eks.native import flatten_native, merge_native
 from gpukube_eks.purchase import capacity_fields, capacity_type, is_block
 from gpukube_eks.template import make_template, template_name
@@ -94,7 +95,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     labels |= {OPERANDS_LABEL: "false"} if target.image == "bottlerocket" else {}
     tags = {**target.tags, **resource_tags(target, promise)}
     image = require_image(target.image, target.machine)
-    body = _body(target, image.name, labels, tags)
+    body = _body(target, image.name, labels, {**tags, **copy_tags(target)})
     return Desired(
         target=target,
         ownership=ownership,
@@ -103,6 +104,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         labels=labels,
         effective_taints=target.taints,
         create=Request("eks", CREATE, {"launchTemplate": make_template(target, image), "nodegroup": body}),
+        copy=FORM.copy_of(target.owner, target.pool, protected=target.protect),
     )
 
 
@@ -196,8 +198,7 @@ def _body(target: Target, ami_type: str, labels: Mapping[str, str], tags: Mappin
         body["version"] = target.kubernetes_version
     if target.taints:
         body["taints"] = [native_taint(taint) for taint in sorted(target.taints)]
-    if tags:
-        body["tags"] = dict(sorted(tags.items()))
+    body["tags"] = dict(sorted(tags.items()))
     return merge_native(body, target.native)
 
 

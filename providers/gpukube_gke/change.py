@@ -18,7 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
+from gpukube_gke.marks import recorded
 from gpukube_gke.native import merge_native
 from gpukube_gke.observe import zones_of
 from gpukube_gke.places import pool_name
@@ -122,13 +124,17 @@ def _taint(edit: _Edit) -> list[Request]:
 
 
 def _tag(edit: _Edit) -> list[Request]:
-    """Resource labels; those of Google are left out, which it keeps by itself and takes from nobody."""
+    """Resource labels; those of Google are left out, which it keeps by itself and takes from nobody.
+
+    The copy of our marks stays as creation wrote it; only its record of the spec's tags follows them.
+    """
     live = edit.config.get("resourceLabels")
     found = live if isinstance(live, Mapping) else {}
     tags = {key: str(value) for key, value in found.items() if not key.startswith(_SERVICE_TAGS)}
     for name, change in edit.changes.items():
         if name.startswith("tags["):
             _put(tags, name[len("tags[") : -1], change.new)
+    tags = recorded(tags, recorded_tags(edit.desired, edit.observed, tuple(edit.changes.values())))
     return [edit.update(resourceLabels={"labels": dict(sorted(tags.items()))})]
 
 

@@ -186,7 +186,7 @@ class GkeCloud:
         request = wire.ListNodePoolsRequest(parent=cluster_name(self._cluster))
         with explained(self._cluster.key):
             found = self._client().list_node_pools(request, retry=self._retry(is_passing), timeout=self._timeout)
-            return tuple(observe_pool(_json(pool)) for pool in found.node_pools)
+            return tuple(observe_pool(_json(pool), self._cluster) for pool in found.node_pools)
 
     def complete(self, desired: Desired) -> Desired:
         """Choose one zone where the spec names none and the cluster has several; check the version of the cluster.
@@ -204,7 +204,7 @@ class GkeCloud:
     def pool(self, name: str) -> Observed | None:
         """Read one pool."""
         native = self._read_pool(name)
-        return None if native is None else observe_pool(native)
+        return None if native is None else observe_pool(native, self._cluster)
 
     def send(self, request: Request) -> Operation:
         """Start a change; a delete of a missing pool is an operation that `poll` finds done.

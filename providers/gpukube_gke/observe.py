@@ -4,7 +4,8 @@ Lives here: reading one wire object. Must not live here: the call that fetches i
 
 Dropped because GKE writes it: the GPU taint and the taints of arm64 and of queued pools (magic-modules#12027 shows the
 first in a GET), the default driver (GoogleCloudPlatform/magic-modules#11152), resource labels goog-*, and everything
-that no spec names (management, scopes, metadata). The count of an autoscaled pool is the autoscaler's.
+that no spec names (management, scopes, metadata). The resource labels of the second copy of our marks are no fields
+either. The count of an autoscaled pool is the autoscaler's.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Final, cast
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube_gke.buying import observe_buying
+from gpukube_gke.marks import FORM, place_of
 from gpukube_gke.native import flatten_native
 from gpukube_gke.translate import ARM_TAINT, EFFECTS, LATEST, NO_DRIVER, OPT_OUT_LABEL, QUEUED_TAINT
 
 if TYPE_CHECKING:
-    from gpukube.core.values import PoolState, TaintEffect
+    from gpukube.core.values import ClusterRef, PoolState, TaintEffect
 
 __all__ = ["STATES", "SYSTEM_TAINTS", "condition_of", "observe_pool", "zones_of"]
 
@@ -40,21 +42,26 @@ _EFFECTS: Final = {word: effect for effect, word in EFFECTS.items()}
 _STRATEGIES: Final = {"TIME_SHARING": "sharing.timeSlicing.replicas", "MPS": "sharing.mps.replicas"}
 
 
-def observe_pool(native: Mapping[str, object]) -> Observed:
+def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None) -> Observed:
     """Read one node pool.
 
     Args:
         native: The pool in the JSON form of google.container.v1, enums by name.
+        cluster: Where it is; without it no copy of marks counts as this pool's.
     """
     config = _mapping(native.get("config"))
+    tags = {key: str(value) for key, value in _mapping(config.get("resourceLabels")).items()}
+    place = place_of(cluster, str(native.get("name", ""))) if cluster else ""
+    copy = FORM.read(tags, place)
     labels = {key: str(value) for key, value in _mapping(config.get("labels")).items()}
+    owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
     status = str(native.get("status") or "STATUS_UNSPECIFIED")
     scaled = bool(_mapping(native.get("autoscaling")).get("enabled"))
     return Observed(
         name=str(native.get("name", "")),
-        owner=labels.get(OWNER_LABEL, ""),
-        pool=labels.get(POOL_LABEL, ""),
-        protected=labels.get(PROTECT_LABEL) == "true",
+        owner=owner,
+        pool=pool,
+        protected=labels.get(PROTECT_LABEL) == "true" or (copy is not None and not (owner and pool)),
         state=STATES.get(status, "busy"),
         status=status,
         failure=_failure(native),
@@ -65,6 +72,8 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         instance_type=str(config.get("machineType", "")),
         etag=str(native.get("etag") or ""),
         native=native,
+        copy=copy,
+        written=frozenset(f"tags[{key}]" for key in FORM.written(tags, place)),
     )
 
 
@@ -105,7 +114,7 @@ def _fields(native: Mapping[str, object], config: Mapping[str, object], labels: 
         **_gpu_fields(config),
         **_node_fields(native),
         **{f"labels[{key}]": value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},
-        **{f"tags[{key}]": value for key, value in tags.items() if not key.startswith("goog-")},
+        **{f"tags[{key}]": value for key, value in tags.items() if not (key.startswith("goog-") or FORM.is_own(key))},
         **flatten_native(native, live=True),
     }
     return {name: value for name, value in sorted(fields.items()) if value is not None}

@@ -12,11 +12,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.marks import COPY_TAGS
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube.errors import Diagnostic
 from gpukube_gke.combinations import check_combinations
 from gpukube_gke.counts import check_counts
+from gpukube_gke.marks import FORM
 from gpukube_gke.native import check_native
 from gpukube_gke.observe import SYSTEM_TAINTS
 from gpukube_gke.place_rules import check_places
@@ -202,11 +204,17 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
 
 
 def _tags(target: Target) -> Iterator[Diagnostic]:
-    if len(target.tags) > _MOST_TAGS:
+    most = _MOST_TAGS - len(COPY_TAGS)
+    if len(target.tags) > most:
         says = f"there are {len(target.tags)} tags, more than a machine can have"
-        yield Diagnostic("gke-tag-count", target.locator.at("tags"), says, fix=f"keep {_MOST_TAGS} or fewer")
+        fix = f"keep {most} or fewer; {len(COPY_TAGS)} more are gpukube's own"
+        yield Diagnostic("gke-tag-count", target.locator.at("tags"), says, fix=fix)
     for key, value in target.tags.items():
-        if key.startswith("goog-") or not _TAG_KEY.fullmatch(key) or not _TAG_VALUE.fullmatch(value):
+        if FORM.is_own(key):
+            says = f'the tag "{key}" is written by gpukube'
+            why = "it is part of a copy of the pool's marks"
+            yield Diagnostic("gke-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
+        elif key.startswith("goog-") or not _TAG_KEY.fullmatch(key) or not _TAG_VALUE.fullmatch(value):
             yield Diagnostic(
                 "gke-tag",
                 _at(target, "tags", key),

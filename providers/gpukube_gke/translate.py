@@ -22,6 +22,7 @@ from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
 from gpukube_gke.buying import buying_fields, is_queued, is_short_lived, translate_buying
 from gpukube_gke.counts import autoscaling_bounds, initial_per_zone
+from gpukube_gke.marks import copy_tags, marks_of
 from gpukube_gke.native import flatten_native, merge_native
 from gpukube_gke.places import cluster_name, is_zone, pool_name
 
@@ -102,6 +103,8 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         labels=labels,
         effective_taints=tuple(dict.fromkeys((GPU_TAINT, *own_taints(target), *_added_taints(target)))),
         create=Request("gke", CREATE, params),
+        copy=marks_of(target),
+        copy_is_fixed=True,
     )
 
 
@@ -223,7 +226,7 @@ def _config(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         **({"diskSizeGb": target.disk.size_gib} if target.disk.size_gib is not None else {}),
         **({"diskType": target.disk.type} if target.disk.type is not None else {}),
         **({"imageType": target.image} if target.image else {}),
-        **({"resourceLabels": dict(sorted(target.tags.items()))} if target.tags else {}),
+        "resourceLabels": dict(sorted({**target.tags, **copy_tags(target)}.items())),
     }
 
 

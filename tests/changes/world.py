@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from gpukube import api
 from gpukube.cli.sandbox import Shelter
@@ -85,6 +85,17 @@ def differences(plans: Sequence[api.ClusterPlan]) -> list[str]:
     return found
 
 
+class Reach(TypedDict, total=False):
+    """How far a plan reaches, as `api.Scope` takes it."""
+
+    skip_cluster: bool
+    adopt: bool
+    adopt_from: tuple[str, ...]
+    prune: bool
+    migrate_release: bool
+    adopt_release: bool
+
+
 @dataclass(frozen=True)
 class World:
     """One sandbox.
@@ -112,11 +123,11 @@ class World:
         chart = api.chart_source(shelter.chart)
         return api.Run(shelter.settings, chart, shelter.environment(), "again", PACE, no_wait=no_wait)
 
-    def plan(self, *documents: Document, **scope: bool) -> tuple[api.ClusterPlan, ...]:
+    def plan(self, *documents: Document, **scope: Unpack[Reach]) -> tuple[api.ClusterPlan, ...]:
         """Plan specs together."""
         return api.plan(prepare(*documents), self.run(), api.Scope(**scope))
 
-    def pools(self, *documents: Document, **scope: bool) -> dict[str, PoolPlan]:
+    def pools(self, *documents: Document, **scope: Unpack[Reach]) -> dict[str, PoolPlan]:
         """Plan specs together, and give the plans of the pools by name; every cluster could be looked into."""
         plans = self.plan(*documents, **scope)
         broken = [f"{plan.cluster.key}: {plan.unknown or plan.error}" for plan in plans if plan.unknown or plan.error]
@@ -132,7 +143,7 @@ class World:
         *documents: Document,
         consent: api.Consent = NO_CONSENT,
         confirm: Callable[[Sequence[api.ClusterPlan]], None] = lambda _plans: None,
-        **scope: bool,
+        **scope: Unpack[Reach],
     ) -> dict[str, api.PoolReport]:
         """Apply specs; `confirm` sees the plans before anything is changed."""
         prepared, reach = prepare(*documents), api.Scope(**scope)

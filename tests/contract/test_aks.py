@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import httpx
 import pytest
@@ -21,7 +21,7 @@ from tests.builders import CLUSTER, make_target
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from gpukube.core.values import Target
     from gpukube.provider import Cloud
@@ -118,19 +118,40 @@ class AksHarness:
             ),
         }
 
+    def replace_labels(self, name: str, labels: Mapping[str, str]) -> None:
+        self.put(name, lambda read: {**read, "nodeLabels": dict(labels)})
+
+    def without_copy(self, request: Request) -> Request:
+        properties = cast("Mapping[str, dict[str, Any]]", request.params["body"])["properties"]
+        tags = {key: value for key, value in properties["tags"].items() if not key.startswith("gpukube_")}
+        return replace(request, params={**request.params, "body": {"properties": {**properties, "tags": tags}}})
+
+    def clone(self, name: str, to: str) -> None:
+        self.put(to, lambda _: {key: self.read(name)[key] for key in ("count", "vmSize", "mode", "tags")})
+
+    def add_tag(self, name: str, key: str, value: str) -> None:
+        self.put(name, lambda read: {**read, "tags": {**read["tags"], key: value}})
+
     def touch(self, name: str) -> str:
         self.touches += 1
-        url, query = f"{self.info.arm_url}{POOLS}/{name}", {"api-version": "2026-08-01"}
-        with httpx.Client(params=query, trust_env=False, timeout=PATIENCE_S) as http:
-
-            def look() -> dict[str, Any]:
-                return dict(http.get(url).json()["properties"])
-
-            properties = look()
-            properties["nodeLabels"]["touched"] = str(self.touches)
-            http.put(url, json={"properties": properties}).raise_for_status()
-            wait_for(lambda: look()["provisioningState"] == "Succeeded", look)
+        label = {"touched": str(self.touches)}
+        self.put(name, lambda read: {**read, "nodeLabels": {**read["nodeLabels"], **label}})
         return "touched"
+
+    def read(self, name: str) -> dict[str, Any]:
+        """The properties of a pool, as another client reads them; empty where there is none."""
+        with self.client() as http:
+            return dict(http.get(f"{POOLS}/{name}").json().get("properties", {}))
+
+    def put(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Put a pool as another client does, and wait for it."""
+        with self.client() as http:
+            http.put(f"{POOLS}/{name}", json={"properties": change(self.read(name))}).raise_for_status()
+        wait_for(lambda: self.read(name)["provisioningState"] == "Succeeded", lambda: self.read(name))
+
+    def client(self) -> httpx.Client:
+        query = {"api-version": "2026-08-01"}
+        return httpx.Client(base_url=self.info.arm_url, params=query, trust_env=False, timeout=PATIENCE_S)
 
     def accepts(self, request: Request) -> bool:
         body = request.params["body"]

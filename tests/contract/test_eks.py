@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -154,14 +155,46 @@ class EksHarness:
     def edits(self) -> Mapping[str, Target]:
         return plain_edits(self.target("plain"))
 
+    def replace_labels(self, name: str, labels: Mapping[str, str]) -> None:
+        gone = cast("Mapping[str, str]", self.read(name)["labels"]).keys() - labels.keys()
+        gone = {key for key in gone if not key.startswith("eks.amazonaws.com/")}
+        self.relabel(name, {"removeLabels": sorted(gone), "addOrUpdateLabels": dict(labels)})
+
+    def without_copy(self, request: Request) -> Request:
+        group = cast("Mapping[str, object]", request.params["nodegroup"])
+        tags = cast("Mapping[str, str]", group["tags"])
+        kept = {key: value for key, value in tags.items() if not key.startswith("gpukube.io/")}
+        return replace(request, params={**request.params, "nodegroup": {**group, "tags": kept}})
+
+    def clone(self, name: str, to: str) -> None:
+        with self.client() as aws:
+            same = {key: self.read(name)[key] for key in ("subnets", "nodeRole", "scalingConfig", "tags")}
+            aws.eks.create_nodegroup(clusterName="train", nodegroupName=to, instanceTypes=["t3.large"], **same)
+        wait_for(lambda: next(o for o in self.cloud.pools() if o.name == to).state == "ready")
+
+    def add_tag(self, name: str, key: str, value: str) -> None:
+        with self.client() as aws:
+            aws.eks.tag_resource(resourceArn=self.read(name)["nodegroupArn"], tags={key: value})
+
     def touch(self, name: str) -> str:
-        aws = AwsClients(Identity(dummy=ACCOUNT), REGION, self.info.aws_url, Settings())
-        change = {"addOrUpdateLabels": {"team": "robots"}}
-        update = aws.eks.update_nodegroup_config(clusterName="train", nodegroupName=name, labels=change)["update"]
+        self.relabel(name, {"addOrUpdateLabels": {"team": "robots"}})
+        return "team"
+
+    def read(self, name: str) -> Mapping[str, object]:
+        """A node group, as another client reads it."""
+        with self.client() as aws:
+            found = aws.eks.describe_nodegroup(clusterName="train", nodegroupName=name)["nodegroup"]
+        return cast("Mapping[str, object]", found)
+
+    def relabel(self, name: str, change: Mapping[str, object]) -> None:
+        """Change labels as another client does, and wait for it."""
+        with self.client() as aws:
+            update = aws.eks.update_nodegroup_config(clusterName="train", nodegroupName=name, labels=change)["update"]
         identity = str(cast("Mapping[str, object]", update)["id"])
         wait_for(lambda: self.cloud.poll(Operation(name, "update", identity)).done)
-        aws.close()
-        return "team"
+
+    def client(self) -> closing[AwsClients]:
+        return closing(AwsClients(Identity(dummy=ACCOUNT), REGION, self.info.aws_url, Settings()))
 
     def accepts(self, request: Request) -> bool:
         session = botocore.session.get_session()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 
@@ -15,6 +15,8 @@ from gpukube.testing.fakes import FakeCloud, FakeProvider, FakeWorld
 from tests.builders import CLUSTER, make_target
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Request, Target
     from gpukube.provider import Cloud
 
@@ -41,7 +43,7 @@ class FakeHarness:
         operation = self.cloud.send(_create_like(self, name))
         while not self.cloud.poll(operation).done:
             pass
-        self.world.pools[name] = replace(self.world.pools[name], owner="", pool="")
+        self.world.pools[name] = replace(self.world.pools[name], owner="", pool="", copy=None)
 
     def move_count(self, name: str) -> None:
         self.world.pools[name] = replace(self.world.pools[name], nodes=3)
@@ -68,6 +70,26 @@ class FakeHarness:
             "size": replace(plain, nodes=Nodes(2, 2, 2, autoscaled=False)),
             "several": replace(plain, labels={}, tags={"cost": "1"}, nodes=Nodes(1, 0, 5, autoscaled=True)),
         }
+
+    def replace_labels(self, name: str, labels: Mapping[str, str]) -> None:
+        live = self.world.pools[name]
+        fields = {key: value for key, value in live.fields.items() if not key.startswith("labels[")}
+        fields |= {f"labels[{key}]": value for key, value in labels.items()}
+        lost = {"owner": "", "pool": "", "protected": live.copy is not None}
+        self.world.pools[name] = replace(live, labels=dict(labels), fields=fields, **lost)  # type: ignore[arg-type]  # marks
+
+    def without_copy(self, request: Request) -> Request:
+        body = cast("Mapping[str, object]", request.params["body"])
+        bare = {key: value for key, value in body.items() if key not in ("copy", "written")}
+        return replace(request, params={**request.params, "body": bare})
+
+    def clone(self, name: str, to: str) -> None:
+        live = self.world.pools[name]
+        self.world.pools[to] = replace(live, name=to, owner="", pool="", labels={}, copy=None, written=frozenset())
+
+    def add_tag(self, name: str, key: str, value: str) -> None:
+        live = self.world.pools[name]
+        self.world.pools[name] = replace(live, fields={**live.fields, f"tags[{key}]": value})
 
     def touch(self, name: str) -> str:
         live = self.world.pools[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import grpc  # type: ignore[import-untyped]  # ships no types
 import pytest
@@ -149,14 +149,35 @@ class GkeHarness:
         plain = self.target("plain")
         return {name: replace(plain, **changes) for name, changes in EDITS.items()}  # type: ignore[arg-type]  # test data
 
+    def replace_labels(self, name: str, labels: Mapping[str, str]) -> None:
+        self.update(name, labels={"labels": dict(labels)})
+
+    def without_copy(self, request: Request) -> Request:
+        pool = cast("Mapping[str, dict[str, Any]]", request.params["nodePool"])
+        labels = pool["config"]["resourceLabels"].items()
+        config = {**pool["config"], "resourceLabels": {k: v for k, v in labels if not k.startswith("gpukube_")}}
+        return replace(request, params={**request.params, "nodePool": {**pool, "config": config}})
+
+    def clone(self, name: str, to: str) -> None:
+        labels = {k: v for k, v in self.pool(name).config.resource_labels.items() if not k.startswith("goog-")}
+        pool = {"name": to, "initialNodeCount": 1, "config": {"machineType": "e2-medium", "resourceLabels": labels}}
+        operation = self.cloud.send(Request("gke", CREATE, {"parent": PARENT, "nodePool": pool}))
+        wait_for(lambda: self.cloud.poll(operation).done)
+
+    def add_tag(self, name: str, key: str, value: str) -> None:
+        labels = {k: v for k, v in self.pool(name).config.resource_labels.items() if not k.startswith("goog-")}
+        self.update(name, resource_labels={"labels": {**labels, key: value}})
+
     def touch(self, name: str) -> str:
         label = {"touched-by": "somebody"}
-        config = self.pool(name).config
-        request = {"name": self.path(name), "labels": {"labels": {**config.labels, **label}}}
-        operation = self.client.update_node_pool(request=request, timeout=PATIENCE_S)
+        self.update(name, labels={"labels": {**self.pool(name).config.labels, **label}})
+        return "touched-by"
+
+    def update(self, name: str, **change: object) -> None:
+        """Update a pool as another client does, and wait for it."""
+        operation = self.client.update_node_pool(request={"name": self.path(name), **change}, timeout=PATIENCE_S)
         path = f"{LOCATION}/operations/{operation.name}"
         wait_for(lambda: self.client.get_operation(name=path, timeout=PATIENCE_S).status.name == "DONE")
-        return "touched-by"
 
     def pool(self, name: str) -> wire.NodePool:
         return self.client.get_node_pool(name=self.path(name), timeout=PATIENCE_S)

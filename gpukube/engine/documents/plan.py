@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from gpukube.cluster.verify import prove_pool
 from gpukube.core.live import live_machine
+from gpukube.core.marks import names_another
 from gpukube.engine.documents.parts import (
     change_part,
     counted,
@@ -221,8 +222,20 @@ def _needs(plan: PoolPlan) -> list[str]:
         return ["--allow-disruption"] if plan.disruptive else []
     if plan.action == "conflict":
         adoptable = plan.observed is not None and not plan.observed.owner and plan.observed.state == "ready"
+        if any(d.code == "foreign-copy" for d in plan.diagnostics):
+            return _adopt_from(plan)
         return ["--adopt"] if adoptable and any(d.code == "foreign-pool" for d in plan.diagnostics) else []
-    return {"delete": ["--prune"], "adopt": ["--adopt"]}.get(plan.action, [])
+    if plan.action == "adopt":
+        return _adopt_from(plan) or ["--adopt"]
+    return ["--prune"] if plan.action == "delete" else []
+
+
+def _adopt_from(plan: PoolPlan) -> list[str]:
+    """Name the owner in the copy of the marks, where the pool is another's by it and can be adopted at all."""
+    desired, observed = plan.desired, plan.observed
+    if desired is None or observed is None or observed.copy is None or desired.copy_is_fixed:
+        return []
+    return [f"--adopt-from {observed.copy.owner}"] if names_another(desired, observed) else []
 
 
 def _wanted(desired: Desired) -> _Wanted:

@@ -15,6 +15,7 @@ class PlanOptions:
         clusters, pools: Filters (globs); empty for all.
         skip_cluster: The inside of the clusters is not looked at; such a plan cannot be saved.
         adopt: Pools that nobody owns get our marks.
+        adopt_from: Owners whose pools get them too where only the copy of the marks names them.
         prune: Pools that the specs no longer declare are deleted.
         replace: How pools are replaced, "recreate"; "" for not at all.
         allow_disruption: Changes in place that running pods suffer from are allowed.
@@ -33,3 +34,4 @@ class PlanOptions:
     migrate_release: bool = False
     adopt_release: bool = False
     chart: str = ""
+    adopt_from: tuple[str, ...] = ()

@@ -68,6 +68,7 @@ class OptionsRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     chart: Annotated[str, Meta(description='Where the chart comes from; "" for NVIDIA\'s repository.')]
     migrate_release: bool = False
     adopt_release: bool = False
+    adopt_from: Annotated[tuple[str, ...], Meta(description="Owners of --adopt-from.")] = ()
 
 
 class ChangeRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -182,10 +182,14 @@ def test_body_when_compared_with_that_of_az_differs_by_defaults_and_marks_only(n
     sent = dict(cast("Mapping[str, object]", body_of(desired.create)["properties"]))
     labels = cast("dict[str, str]", sent.pop("nodeLabels"))
 
-    # Ours alone: the two marks, without which the pool would not be found again.
+    tags = cast("dict[str, str]", sent.pop("tags"))
+
+    # Ours alone: the two marks, and their copy: without them the pool would not be found again.
     marks = {"gpukube.io/owner": "ml-platform", "gpukube.io/pool": "a100mig"}
     assert labels == {**cast("dict[str, str]", recorded.get("nodeLabels", {})), **marks}
+    assert {key: tags[key] for key in tags if not key.startswith("gpukube_")} == recorded.get("tags", {})
+    assert {"gpukube_owner", "gpukube_pool", "gpukube_place"} <= tags.keys()
     # Ours and theirs say the same of everything that both say.
     assert sent == {key: recorded[key] for key in sent}
     # What az says beyond that is a default, each with its reason.
-    assert (recorded.keys() - sent.keys() - {"nodeLabels"}) <= LEFT_TO_THE_SERVICE.keys()
+    assert (recorded.keys() - sent.keys() - {"nodeLabels", "tags"}) <= LEFT_TO_THE_SERVICE.keys()

@@ -71,6 +71,8 @@ PARTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "tag_resource": (("resource", "eks", "TagResource"),),
     "untag_resource": (("resource", "eks", "UntagResource"),),
 }
+COPY = ("TagResource", "tags"), ("UntagResource", "tagKeys")
+"""Calls that the copy of the marks makes beside any other, each with its own member."""
 
 
 def live(target: Target) -> Observed:
@@ -106,12 +108,19 @@ def test_calls_when_made_from_an_edit_are_the_recorded_ones(edit: str, request: 
 def test_calls_when_validated_are_accepted_by_botocore_and_by_the_limits_it_skips(edit: str) -> None:
     for call in made(edit):
         parts = [part for part in PARTS[call.operation] if part[0] in call.params]
-        assert {name for name, _, _ in parts} >= call.params.keys() - {"expects", "nodegroup"}
+        assert {name for name, _, _ in parts} >= call.params.keys() - {"expects", "nodegroup", "copy"}
         for name, service, operation in parts:
             shape, given = input_of(service, operation), cast("Mapping[str, object]", call.params[name])
 
             assert ParamValidator().validate(given, shape).generate_report() == ""
             assert list(broken_limits(shape, given, operation)) == []
+        copy = cast("Mapping[str, object]", call.params.get("copy", {}))
+        for operation, member in COPY:
+            if member in copy:
+                given = {"resourceArn": copy["resourceArn"], member: copy[member]}
+                shape = input_of("eks", operation)
+                assert ParamValidator().validate(given, shape).generate_report() == ""
+                assert list(broken_limits(shape, given, operation)) == []
 
 
 def test_scale_when_the_pool_is_autoscaled_leaves_the_size_alone() -> None:

@@ -242,6 +242,11 @@ def test_body_when_compared_with_that_of_gcloud_differs_by_what_is_explained_onl
     assert sent == {key: value for key, value in theirs.items() if key != "locations"}
     marks = {"gpukube.io/owner": "ml-platform", "gpukube.io/pool": "a100mig"}
     assert labels == {**cast("dict[str, str]", wanted.pop("labels", {})), **marks}
+    copy = cast("dict[str, str]", config.pop("resourceLabels"))
+    assert {key: value for key, value in copy.items() if not key.startswith("gpukube_")} == wanted.pop(
+        "resourceLabels", {}
+    )
+    assert {"gpukube_owner", "gpukube_pool", "gpukube_place"} <= copy.keys()
     assert config == wanted
     assert ours == {"gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}} | gcloud
     alone = (theirs.keys() ^ request.params["nodePool"].keys()) | (ours.keys() ^ gcloud.keys())  # type: ignore[attr-defined]  # a mapping

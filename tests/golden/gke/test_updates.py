@@ -19,6 +19,7 @@ from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import Sharing, Slicing
+from gpukube_gke.marks import FORM
 from tests.unit.gpukube_gke.edits import BASE, EDITS, live_of
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire
 
@@ -108,11 +109,19 @@ GCLOUD: Mapping[str, Mapping[str, object]] = {
 }
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
 DRIVER = {"gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}
+COPY = {
+    "gpukube_owner": "ml-platform",
+    "gpukube_place": FORM.encode("ml-prod/us-central1/train/edited"),
+    "gpukube_pool": "edited",
+    "gpukube_tags": FORM.record(["env"]),
+}
 BEYOND_GCLOUD: Mapping[str, Mapping[str, object]] = {
     # The list is replaced as a whole: gcloud leaves it to the user to write the taint of GKE again.
     "taints": {"taints": {"taints": [TAINT, *GCLOUD["taints"]["taints"]["taints"]]}},  # type: ignore[index]  # a mapping
     # So is the accelerator; gcloud leaves it to the user to write the driver again.
     "time-slicing": {"accelerators": [{**GCLOUD["time-slicing"]["accelerators"][0], **DRIVER}]},  # type: ignore[index]  # as above
+    # And the labels of the machines: with gcloud the copy of the marks would go.
+    "tags": {"resourceLabels": {"labels": {**COPY, "env": "dev"}}},
 }
 
 

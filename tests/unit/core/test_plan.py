@@ -88,3 +88,50 @@ def test_plan_when_two_live_pools_carry_the_mark_then_unfinished_replacement() -
 def test_plan_when_the_cloud_says_that_something_is_wrong_then_a_warning_and_no_difference() -> None:
     plan = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, failure="AsgInstanceLaunchFailures: no subnet"),))
     assert (plan.action, [(d.code, d.severity) for d in plan.diagnostics]) == ("no-op", [("pool-ails", "warning")])
+
+
+LOST = make_observed(WANTED, owner="", pool="", protected=True, copy=WANTED.copy, labels={})
+FAILED = {"state": "failed", "status": "Failed"}
+
+
+def test_plan_when_only_the_copy_names_it_then_ours_under_any_name() -> None:
+    fields = {key: value for key, value in LOST.fields.items() if not key.startswith("labels[")}
+    plan = plan_pool(PROVIDER, WANTED, (replace(LOST, name="a100migb", fields=fields),))
+    assert (plan.action, plan.name) == ("update", "a100migb")
+    assert "its labels lost the marks" in plan.why
+    assert {"labels[gpukube.io/owner]", "labels[gpukube.io/pool]"} <= {c.change.field for c in plan.changes}
+
+
+def test_plan_when_another_pool_has_the_marks_then_the_copy_is_no_second_half_of_a_replacement() -> None:
+    plan = plan_pool(PROVIDER, WANTED, (replace(LOST, name="a100migb"), make_observed(WANTED)))
+    assert (plan.action, plan.name) == ("no-op", WANTED.target.name)
+
+
+def test_plan_when_two_pools_have_the_copy_alone_then_the_declared_name_or_a_conflict() -> None:
+    second, third = replace(LOST, name="a100migb"), replace(LOST, name="a100migc")
+    assert plan_pool(PROVIDER, WANTED, (second, LOST)).name == WANTED.target.name
+    plan = plan_pool(PROVIDER, WANTED, (second, third))
+    assert (plan.action, [d.code for d in plan.diagnostics], plan.requests) == ("conflict", ["lost-marks"], ())
+
+
+def test_plan_when_a_pool_with_lost_marks_failed_then_it_is_not_made_again() -> None:
+    plan = plan_pool(PROVIDER, WANTED, (replace(LOST, **FAILED),))  # type: ignore[arg-type]  # test data
+    assert (plan.action, [d.code for d in plan.diagnostics], plan.requests) == ("conflict", ["lost-marks"], ())
+
+
+def test_plan_when_the_copy_says_protected_and_the_spec_does_not_then_shown() -> None:
+    copy = replace(WANTED.copy, protected=True) if WANTED.copy else None
+    plan = plan_pool(PROVIDER, WANTED, (replace(LOST, copy=copy),))
+    assert ("deletionProtection", True, None) in [(c.change.field, c.change.old, c.change.new) for c in plan.changes]
+
+
+@pytest.mark.parametrize(("owner", "pool"), [("others", "x"), ("others", "a100mig")])
+def test_plan_when_a_label_names_another_owner_then_it_wins_over_our_copy(owner: str, pool: str) -> None:
+    plan = plan_pool(PROVIDER, WANTED, (replace(LOST, owner=owner, pool=pool),), adopt=True, adopt_from=(owner,))
+    assert (plan.action, [d.code for d in plan.diagnostics]) == ("conflict", ["foreign-pool"])
+
+
+def test_plan_when_a_tag_of_ours_is_not_declared_then_it_goes_and_those_of_others_stay() -> None:
+    fields = {**WANTED.fields, "tags[ours]": "1", "tags[theirs]": "2"}
+    plan = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields=fields, written=frozenset({"tags[ours]"})),))
+    assert [(c.change.field, c.change.old, c.change.new) for c in plan.changes] == [("tags[ours]", "1", None)]

@@ -233,12 +233,45 @@ def test_apply_when_a_pool_to_prune_is_protected_then_refused(stage: Stage) -> N
 
 
 def orphan(stage: Stage, **fields: object) -> None:
-    """Take our marks and labels off the live pool."""
+    """Take our marks, their copy and our labels off the live pool."""
     pool = stage.world.pools[CUT.target.name]
     ours = CUT.labels.keys() - CUT.target.labels.keys()
     kept = {key: value for key, value in pool.fields.items() if key[7:-1] not in ours}
     labels = {key: value for key, value in pool.labels.items() if key not in ours}
-    stage.world.pools[CUT.target.name] = replace(pool, owner="", pool="", labels=labels, fields={**kept, **fields})
+    stage.world.pools[CUT.target.name] = replace(
+        pool, owner="", pool="", labels=labels, fields={**kept, **fields}, copy=None
+    )
+
+
+def wipe(stage: Stage, **fields: object) -> None:
+    """Replace all labels of the live pool, as `az --labels` does; the copy of the marks stays."""
+    pool = stage.world.pools[CUT.target.name]
+    kept = {key: value for key, value in pool.fields.items() if not key.startswith("labels[")}
+    stage.world.pools[CUT.target.name] = replace(
+        pool, owner="", pool="", protected=True, labels={}, fields={**kept, **fields}
+    )
+
+
+def test_apply_when_labels_lost_the_marks_then_they_come_back_without_adopt(stage: Stage) -> None:
+    wipe(stage)
+    plan = stage.plan().pools[0]
+    assert (plan.action, f"labels[{OWNER_LABEL}]" in {c.change.field for c in plan.changes}) == ("update", True)
+    (pool,) = stage.apply().pools
+    assert (pool.outcome, pool.message) == ("done", "updated")
+    assert stage.world.pools[CUT.target.name].labels == CUT.labels
+    assert stage.plan().pools[0].action == "no-op"
+
+
+def test_apply_when_labels_lost_the_marks_and_a_field_needs_a_new_pool_then_the_marks_only(stage: Stage) -> None:
+    wipe(stage, instanceType="other")
+    plan = stage.plan().pools[0]
+    assert [(d.code, d.severity, "instanceType" in d.message) for d in plan.diagnostics] == [
+        ("lost-marks", "warning", True)
+    ]
+    (pool,) = stage.apply(Consent(replace="recreate")).pools
+    assert (pool.outcome, pool.message) == ("done", "updated")
+    assert stage.sent() == ["update"]
+    assert stage.plan().pools[0].action == "replace"
 
 
 def test_apply_when_an_unowned_pool_matches_then_adopted_on_request_only(stage: Stage) -> None:

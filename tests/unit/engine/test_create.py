@@ -72,7 +72,7 @@ def test_create_when_a_stranger_made_it_meanwhile_then_refused_and_left_alone() 
     stage = Stage([CUT])
     plan = stage.plan()
     stage.session.cloud.send(CUT.create)
-    theirs = replace(stage.world.pools[CUT.target.name], owner="", pool="")
+    theirs = replace(stage.world.pools[CUT.target.name], owner="", pool="", copy=None)
     stage.world.pools[CUT.target.name] = theirs
     (report,) = create_pools([plan], {CLUSTER.key: stage.session}, stage.run)
     assert isinstance(report.pools[0].error, Conflict)

@@ -120,7 +120,12 @@ def test_delete_when_the_inside_is_not_known_then_said_that_entries_stay(stage: 
 
 @pytest.mark.parametrize(
     ("changes", "code"),
-    [({"owner": "", "pool": ""}, "not-ours"), ({"owner": "others"}, "not-ours"), ({"protected": True}, "protected")],
+    [
+        ({"owner": "", "pool": "", "copy": None}, "not-ours"),
+        ({"owner": "", "pool": ""}, "lost-marks"),
+        ({"owner": "others"}, "not-ours"),
+        ({"protected": True}, "protected"),
+    ],
 )
 def test_delete_when_it_may_not_be_deleted_then_nothing_is_sent(
     stage: Stage, changes: dict[str, object], code: str

@@ -80,6 +80,12 @@ def moved(before: Observed, request: Request) -> dict[str, object]:
 
 
 MARKS = {"gpukube.io/owner": "ml-platform", "gpukube.io/pool": "a100mig"}
+COPY = {
+    "gpukube_owner": "ml-platform",
+    "gpukube_place": "11111111-2222-3333-4444-555555555555/ml/train/a100mig",
+    "gpukube_pool": "a100mig",
+}
+PLAIN_COPY = {**COPY, "cost": "1", "gpukube_tags": "cost"}
 GPU = str(GPU_TAINT)
 EDITS: dict[str, tuple[Observed, Target, dict[str, object]]] = {
     "count": (live(PLAIN), replace(PLAIN, nodes=Nodes(4, 4, 4, autoscaled=False)), {"count": 4}),
@@ -108,12 +114,15 @@ EDITS: dict[str, tuple[Observed, Target, dict[str, object]]] = {
     "protection": (
         live(PLAIN),
         replace(PLAIN, protect=True),
-        {"nodeLabels": {**MARKS, "team": "vision", "gpukube.io/protect": "true"}},
+        {
+            "nodeLabels": {**MARKS, "team": "vision", "gpukube.io/protect": "true"},
+            "tags": {**PLAIN_COPY, "gpukube_protect": "true"},
+        },
     ),
     "no protection": (
         live(replace(PLAIN, protect=True)),
         PLAIN,
-        {"nodeLabels": {**MARKS, "team": "vision"}},
+        {"nodeLabels": {**MARKS, "team": "vision"}, "tags": PLAIN_COPY},
     ),
     "taint": (
         live(PLAIN),
@@ -125,12 +134,12 @@ EDITS: dict[str, tuple[Observed, Target, dict[str, object]]] = {
     "tag": (
         live(PLAIN, tags={"cost": "1", "policy": "p"}),
         replace(PLAIN, tags={"cost": "2"}),
-        {"tags": {"cost": "2", "policy": "p"}},
+        {"tags": {**COPY, "cost": "2", "policy": "p", "gpukube_tags": "cost"}},
     ),
     "tag in another case": (
         live(PLAIN, tags={"Cost": "1", "policy": "p"}),
         replace(PLAIN, tags={"cost": "1"}),
-        {"tags": {"cost": "1", "policy": "p"}},
+        {"tags": {**COPY, "cost": "1", "policy": "p", "gpukube_tags": "cost"}},
     ),
     "one upgrade setting": (
         live(PLAIN),

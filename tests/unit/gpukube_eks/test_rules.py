@@ -109,7 +109,7 @@ FINE: dict[str, tuple[str, dict[str, object]]] = {
         {"taints": (GPU_TAINT, Taint("nvidia.com/gpu", "present", "NoExecute"))},
     ),
     "a tag at its limits": ("g4dn.xlarge", {"tags": {"k" * 128: "v" * 256, "Cost Centre": "a+b-c=d.e_f:g/h@i"}}),
-    "46 tags": ("g4dn.xlarge", {"tags": {f"t{number}": "" for number in range(46)}}),
+    "45 tags": ("g4dn.xlarge", {"tags": {f"t{number}": "" for number in range(45)}}),
     "all native members": (
         "g4dn.xlarge",
         {

@@ -8,6 +8,7 @@ import pytest
 
 from gpukube.core.values import Capacity, Disk, Nodes, Taint
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube_eks.marks import FORM
 from gpukube_eks.translate import RESOURCE_TAG, native_taint, with_place
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
@@ -87,7 +88,8 @@ def test_sizes_when_translated_are_always_three(nodes: Nodes, sizes: tuple[int, 
     ids=["whole", "single", "mixed", "sliced", "renamed", "fraction"],
 )
 def test_tags_when_the_autoscaler_would_count_otherwise_tell_it(target: Target, tags: dict[str, str]) -> None:
-    found = group_of(desired_of(target)).get("tags", {})
+    tags_of = cast("Mapping[str, str]", group_of(desired_of(target))["tags"])
+    found = {key: value for key, value in tags_of.items() if not FORM.is_own(key)}
 
     assert found == {f"{RESOURCE_TAG}{name}": count for name, count in tags.items()}
 
@@ -161,7 +163,13 @@ def test_tags_when_given_reach_group_template_machines_and_disks() -> None:
     template = cast("Mapping[str, object]", desired.create.params["launchTemplate"])
     own = cast("list[Mapping[str, object]]", template["TagSpecifications"])[0]
     below = cast("list[Mapping[str, object]]", data_of(desired)["TagSpecifications"])
-    assert group_of(desired)["tags"] == {"cost": "research"}
+    assert group_of(desired)["tags"] == {
+        "cost": "research",
+        "gpukube.io/owner": "ml-platform",
+        "gpukube.io/place": "111122223333/us-east-1/train/a100mig",
+        "gpukube.io/pool": "a100mig",
+        "gpukube.io/tags": "cost",
+    }
     assert {"Key": "cost", "Value": "research"} in cast("list[object]", own["Tags"])
     assert [tag["ResourceType"] for tag in below] == ["instance", "volume"]
 

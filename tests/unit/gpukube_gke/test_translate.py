@@ -12,6 +12,7 @@ from google.cloud import container_v1 as wire
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube_gke.marks import FORM
 from gpukube_gke.translate import ARM_TAINT, CREATE, DELETE, OPT_OUT_LABEL, UPDATE, needs_zone, with_zones
 from tests.builders import make_observed
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, ZONAL, desire, gke_target, reserved
@@ -232,7 +233,15 @@ def test_options_when_written_are_sent() -> None:
 
     assert config["spot"] is True
     assert (config["diskSizeGb"], config["diskType"], config["imageType"]) == (200, "pd-ssd", "COS_CONTAINERD")
-    assert config["resourceLabels"] == {"a": "1", "b": "2"}
+    assert config["resourceLabels"] == {
+        "a": "1",
+        "b": "2",
+        "gpukube_owner": "ml-platform",
+        "gpukube_place": FORM.encode("ml-prod/us-central1/train/a100mig"),
+        "gpukube_pool": "a100mig",
+        "gpukube_protect": "true",
+        "gpukube_tags": FORM.record(["a", "b"]),
+    }
     assert config["labels"] == {
         "team": "ml",
         "gpukube.io/owner": "ml-platform",

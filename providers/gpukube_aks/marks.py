@@ -1,0 +1,79 @@
+"""The second copy of an agent pool's marks, in its tags.
+
+Lives here: keys and values as Azure takes them, and what the copy says of the place it was written for. Must not live
+here: when it is written (`translate`, `change`).
+
+Names of tags cannot have a slash, and Azure compares them without case (docs: azure-resource-manager/management/
+tag-resources).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.marks import CopyForm
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from gpukube.core.values import ClusterRef, Target
+
+__all__ = ["FORM", "MOST_TAGS", "TAGS_IN_ALL", "copy_tags", "live_place", "with_copy"]
+
+FORM: Final = CopyForm("gpukube_", 256, re.compile(r"[^\x00-\x1f\x7f]*"), ignores_case=True)
+MOST_TAGS: Final = 50
+TAGS_IN_ALL: Final = 2048
+"""Characters of all tags of a scale set, names and values (docs: azure-resource-manager/management/tag-resources)."""
+_ID: Final = re.compile(
+    r"/subscriptions/(?P<subscription>[^/]+)/resourcegroups/(?P<group>[^/]+)/providers/microsoft\.containerservice"
+    r"/managedclusters/(?P<cluster>[^/]+)/agentpools/(?P<pool>[^/]+)"
+)
+
+
+def copy_tags(target: Target) -> dict[str, str]:
+    """Make the tags of the copy for a new pool."""
+    marks = FORM.copy_of(target.owner, target.pool, protected=target.protect)
+    return FORM.tags(marks, _place(target.cluster, target.name), target.tags)
+
+
+def live_place(native: Mapping[str, object]) -> str:
+    """Say where a live pool is, from its id; "" without one."""
+    found = _ID.fullmatch(str(native.get("id") or "").casefold())
+    return "/".join(found.group("subscription", "group", "cluster", "pool")) if found else ""
+
+
+def with_copy(
+    cluster: ClusterRef,
+    pool: str,
+    labels: Mapping[str, object],
+    tags: Mapping[str, str],
+    names: Collection[str] | None = None,
+) -> dict[str, str]:
+    """Add to a pool's tags the copy of the marks in its labels; where they are too many with it, it stays away.
+
+    Args:
+        cluster: Where the pool is.
+        pool: Its name in the cloud.
+        labels: As they will be.
+        tags: As they will be otherwise.
+        names: Of the tags that the spec declares; None leaves the record of them as it is.
+    """
+    owner, mark = str(labels.get(OWNER_LABEL) or ""), str(labels.get(POOL_LABEL) or "")
+    if not owner or not mark:
+        return dict(tags)
+    marks = FORM.copy_of(owner, mark, protected=labels.get(PROTECT_LABEL) == "true")
+    given, gone = FORM.outdated(tags, FORM.tags(marks, _place(cluster, pool), names or ()))
+    if names is None:
+        gone = tuple(key for key in gone if key.casefold() != FORM.record_key)
+    replaced = {*gone, *(key for key in tags if key.casefold() in given)}
+    found = {**{key: value for key, value in tags.items() if key not in replaced}, **given}
+    size = sum(len(key) + len(value) for key, value in found.items())
+    return dict(tags) if len(found) > MOST_TAGS or size > TAGS_IN_ALL else dict(sorted(found.items()))
+
+
+def _place(cluster: ClusterRef, pool: str) -> str:
+    """ARM compares all of these without case."""
+    identity = cluster.identity
+    return f"{identity.get('subscription')}/{identity.get('resourceGroup')}/{cluster.name}/{pool}".casefold()
