@@ -165,6 +165,7 @@ CLASSES: Final[dict[str, str]] = {
     "quota": "The account may not have more of these machines.",
     "timeout": "The deadline passed; the cloud keeps working, and the same command resumes.",
     "conflict": "Something is somebody else's, busy, or changed at the same moment.",
+    "cloud-answer": "A cloud answered the read of a cluster with nothing in it.",
     "cloud": "A cloud's API, or the sandbox, refused or failed.",
     "cluster": "Anything else that went wrong with the Kubernetes API of a cluster.",
     "helm": "Anything else that Helm refuses.",

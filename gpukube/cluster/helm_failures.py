@@ -149,6 +149,8 @@ _LOGIN: Final = _Row(
 )
 """Decides first where a chart is fetched: the same words would else be taken for the cluster's."""
 _PULL: Final = "helm pull"
+_WEBHOOK: Final = 'admission webhook "'
+"""How Kubernetes begins the refusal of one (apiserver, pkg/admission/plugin/webhook/errors ToStatusErr)."""
 
 
 def words_of(name: str) -> dict[str, str]:
@@ -184,8 +186,11 @@ def explain_helm(said: str, where: Where, words: dict[str, str]) -> GpukubeError
 
 
 def _line(said: str) -> str:
-    """Find the line that says it, without passwords in addresses: Helm's warnings come before "Error: "."""
+    """Find the lines that say it, as one, without passwords in addresses: Helm's warnings come before "Error: ".
+
+    What an admission webhook answers may have several lines; its name is in the first.
+    """
     lines = [line.strip() for line in said.strip().splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("Error: ")] or lines[-1:]
-    first = errors[0].removeprefix("Error: ") if errors else "it says nothing"
-    return re.sub(r"//[^/@\s]*@", "//", first)[:_MOST]
+    begins = [at for at, line in enumerate(lines) if line.startswith("Error: ") or _WEBHOOK in line]
+    told = " ".join(lines[begins[0] :] if begins else lines[-1:]).removeprefix("Error: ") or "it says nothing"
+    return re.sub(r"//[^/@\s]*@", "//", told)[:_MOST]

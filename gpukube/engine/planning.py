@@ -23,7 +23,7 @@ from gpukube.engine.fanout import run_all
 from gpukube.engine.losses import with_costs
 from gpukube.engine.owners import carries_operator, has_operator
 from gpukube.engine.release import pin_chart
-from gpukube.errors import GpukubeError, HelmError, MissingExtra
+from gpukube.errors import CloudError, GpukubeError, HelmError, MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -140,6 +140,13 @@ def _plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) 
     key = session.cluster.key
     run.tell("check", "asks the cloud", key)
     facts = session.cloud.identify()
+    if not facts.kubernetes_version:
+        raise CloudError(
+            "the cloud's answer about the cluster is empty",
+            where=key,
+            fix="run it again; if it stays, look whether a proxy stands between",
+            code="cloud-answer",
+        )
     live = session.cloud.pools()
     outside = ClusterPlan(session.cluster, facts, live=live)
     return _with_pools(outside, session, prepared, scope, operator_live=carries_operator(live))

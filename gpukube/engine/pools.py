@@ -277,9 +277,17 @@ def _wait(plan: PoolPlan, run: Run, phase: Phase) -> Wait:
 
 
 def _is_there_now(plan: PoolPlan, session: Session) -> bool:
-    """After a conflict or a lost answer: is the pool there, ours, and as wanted?"""
+    """After a conflict or a lost answer: is the pool there, ours, and as wanted?
+
+    Raises:
+        Conflict: Somebody else has made one of its name meanwhile; the message says who.
+    """
     observed = observe(plan, session)
     now = plan_pool(session.provider, _wanted(plan), (observed,) if observed else ())
+    if now.action == "conflict":
+        error = Conflict(now.why, where=plan.where)
+        error.diagnostics = now.diagnostics
+        raise error
     return now.action == "no-op"
 
 

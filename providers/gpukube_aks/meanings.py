@@ -280,6 +280,7 @@ _EXISTS = _Row(
 )
 _CANCELED = _Row("", Conflict, "the operation was canceled", "run the same command again: it looks first", "canceled")
 
+_NOT_FOUND = 404
 _EMBEDDED = re.compile(r'Code="(?P<code>\w+)"\s+Message="(?P<text>[^"]*)"')
 _FIGURES = re.compile(
     r"Current Limit: (?P<limit>\d+), Current Usage: (?P<used>\d+), Additional Required: (?P<more>\d+), "
@@ -335,6 +336,8 @@ def _meaning(problem: Problem) -> tuple[_Row, str, str]:
             if re.fullmatch(row.codes, code) and re.search(row.text, text):
                 return row, code, text
     code, text = problem.causes[-1] if problem.causes else ("", "")
+    if problem.status == _NOT_FOUND and code and not code.endswith("NotFound"):
+        return _UNKNOWN, code, text  # not about the cluster: a failure inside Azure comes with this status too
     return _BY_STATUS.get(problem.status, _UNKNOWN), code, text
 
 

@@ -98,6 +98,18 @@ def test_create_when_the_cluster_stays_busy_then_timed_out_with_the_way_to_resum
     assert exit_code([report]) is ExitCode.TIMED_OUT
 
 
+def test_create_when_another_owner_wins_the_name_then_told_whose_it_is() -> None:
+    stage = Stage([CUT])
+    plan = stage.plan()
+    other = desire(sharing=SINGLE, owner="vision")
+    stage.session.cloud.send(other.create)
+    (report,) = create_pools([plan], {CLUSTER.key: stage.session}, stage.run)
+    (pool,) = report.pools
+    assert pool.error is not None
+    assert [d.code for d in pool.error.diagnostics] == ["foreign-pool"]
+    assert 'belongs to "vision"' in pool.error.diagnostics[0].message
+
+
 def test_create_when_the_operation_fails_late_then_its_class_and_the_next_run_repairs() -> None:
     stage = Stage([CUT])
     stage.world.fail_operation(CUT.target.name, QuotaError("no more cores", fix="raise the quota"))

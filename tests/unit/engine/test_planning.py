@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gpukube.core.values import Settings
+from gpukube.core.values import ClusterFacts, Settings
 from gpukube.engine.planning import plan_clusters
 from gpukube.engine.prepare import Filters, Prepared
 from gpukube.engine.session import Session
+from gpukube.errors import ExitCode
 from gpukube.gpu.sharing import Sharing
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import desire, installed, node_of
@@ -53,3 +54,13 @@ def test_plan_when_nodes_bring_a_plugin_then_a_rival_only_where_they_stay(
     assert plan.unknown == ""
     assert [pool.action for pool in plan.pools] == [action]
     assert [d.code for d in plan.diagnostics if d.severity == "error"] == rivals
+
+
+def test_plan_when_the_cloud_answers_with_nothing_then_its_bad_answer_and_not_a_wrong_spec() -> None:
+    stage = Stage([POOL])
+    prepared = Prepared((POOL.target.owner,), {CLUSTER.key: CLUSTER}, {CLUSTER.key: (POOL,)}, (), Filters())
+    empty = ClusterFacts("", "", ready=False, status="Unknown")
+    stage.session.cloud.identify = lambda: empty  # type: ignore[method-assign]  # an answer that no world gives
+    (plan,) = plan_clusters(prepared, {CLUSTER.key: stage.session}, stage.run)
+    assert plan.error is not None
+    assert (plan.error.diagnostics[0].code, plan.error.exit_code) == ("cloud-answer", ExitCode.ERROR)

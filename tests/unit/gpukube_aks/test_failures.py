@@ -179,6 +179,7 @@ CASES = {
     ),
     "no group": Case(404, nested("ResourceGroupNotFound", "could not be found"), CloudError, "no-resource-group"),
     "no cluster": Case(404, nested("ResourceNotFound", "was not found"), CloudError, "no-cluster"),
+    "404 of a failure inside Azure": Case(404, flat("InternalServerError", "try again"), CloudError, "cloud"),
     "404 without a word": Case(404, None, CloudError, "no-cluster"),
     "changed": Case(412, flat("PreConditionFailed", "eTag"), Conflict, "changed"),
     "driver": Case(
