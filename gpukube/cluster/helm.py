@@ -40,7 +40,7 @@ __all__ = [
 DEADLINE_S: Final = 120.0
 """For one run of Helm, which waits for no pod; the embedded Helm has no limit of its own on a silent server."""
 HOOKS_S: Final = 60
-"""For the chart's hooks (NFD's clean-up job at uninstall)."""
+"""For each of the chart's hooks (at uninstall the operator's clean-up job before, NFD's after)."""
 _VERSION_S: Final = 60.0
 """For a program called helm to say its version: at once, but for a machine that stalls."""
 STOP_GRACE_S: Final = 8.0

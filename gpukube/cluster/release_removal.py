@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.api_types import JOBS
+from gpukube.cluster.jsontree import number, text, texts
 from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.release_migration import is_there
 from gpukube.cluster.scratch import Scratch
@@ -44,7 +46,9 @@ def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, leaving: L
     """Uninstall a release; False when it was not there. Of ours the records go too, of others the history stays.
 
     NFD's clean-up job runs after everything else is deleted. In a cluster without a node it never ends, and Helm keeps
-    the release as "uninstalling": its records are dropped then.
+    the release as "uninstalling": its records are dropped then. The operator's own clean-up job runs before anything is
+    deleted (NVIDIA/gpu-operator v26.7.0 templates/cleanup_gpucluster.yaml, in every release): where it does not end,
+    the release stands as it was, and the error names the job.
 
     Raises:
         HelmError: Helm failed before the objects were gone.
@@ -55,12 +59,36 @@ def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, leaving: L
     try:
         with kubeconfig_file(access) as path:
             engine.uninstall(path, leaving.name, leaving.namespace, keep_history=leaving.kind is None)
-    except HelmError:
+    except HelmError as error:
         if not _is_gone(kube, leaving):
-            raise
+            waiting = _waiting_hook(kube, leaving)
+            if not waiting:
+                raise
+            raise _say_waiting(waiting, leaving) from error
         if leaving.kind:
             _forget(kube, leaving)
     return True
+
+
+def _waiting_hook(kube: Kube, leaving: Leaving) -> str:
+    """Name the job that has to end before the release may be deleted; "" when none is under way."""
+    for job in kube.objects(JOBS, leaving.namespace) or ():
+        labels, notes = texts(job, "metadata", "labels"), texts(job, "metadata", "annotations")
+        ours = labels.get("app.kubernetes.io/instance") == leaving.name
+        if ours and "pre-delete" in notes.get("helm.sh/hook", "") and not number(job, "status", "succeeded"):
+            return text(job, "metadata", "name")
+    return ""
+
+
+def _say_waiting(job: str, leaving: Leaving) -> HelmError:
+    return HelmError(
+        f"{leaving.title} cannot be uninstalled: its clean-up job {job} has not ended",
+        where=leaving.address,
+        why="the chart runs it before anything is deleted; no node has room for its pod or lets it in, or the image is "
+        "still being pulled. The release stands as it was",
+        fix=f"kubectl describe pods --namespace {leaving.namespace} --selector job-name={job} says why; then run again",
+        code="helm-timeout",
+    )
 
 
 def forget_release(kube: Kube, leaving: Leaving) -> None:

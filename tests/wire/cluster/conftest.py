@@ -28,7 +28,7 @@ from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.tls import make_tls
 from tests.serving import serving
 from tests.waiting import PATIENCE_S, wait_for
-from tests.wire.cluster.real_charts import chart_routes, named_place
+from tests.wire.cluster.real_charts import chart_routes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -119,9 +119,6 @@ def kube(live: Live) -> Iterator[LightKube]:
 
 @pytest.fixture(scope="session")
 def charts() -> Iterator[ChartSource]:
-    if place := named_place():
-        yield ChartSource(place)
-        return
     with serving(Starlette(routes=[chart_routes("/charts")])) as (url, _loop):
         yield ChartSource(f"{url}/charts")
 

@@ -1,7 +1,8 @@
-"""The charts that the tests install: the sandbox's stand-ins, or NVIDIA's own where GPUKUBE_TEST_CHARTS says.
+"""The charts that the tests install: the sandbox's stand-ins, or NVIDIA's own where GPUKUBE_REAL_CHARTS says.
 
 A directory holds archives under their usual names (nvidia-device-plugin-0.20.0.tgz, gpu-operator-v26.7.0.tgz); what is
-not there is a stand-in. An address is a repository that has all of them.
+not there is a stand-in. NVIDIA publishes them on the branches gh-pages of NVIDIA/k8s-device-plugin and
+NVIDIA/gpu-operator.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-__all__ = ["chart_routes", "named_place"]
+__all__ = ["SWITCH", "chart_routes", "missing_charts"]
 
-SWITCH = "GPUKUBE_TEST_CHARTS"
+SWITCH = "GPUKUBE_REAL_CHARTS"
+_DIRECTORY = Path(os.environ[SWITCH]) if os.environ.get(SWITCH) else None
 _ALL = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}
 
 
-def named_place() -> str:
-    """Give the repository that the switch names; "" where it names a directory or nothing."""
-    value = os.environ.get(SWITCH, "")
-    return value if "://" in value else ""
+def missing_charts(*names: str) -> list[str]:
+    """Say which archives the directory lacks that the switch names; all of them where it names none."""
+    return [name for name in names if _DIRECTORY is None or not (_DIRECTORY / name).is_file()]
 
 
 def chart_routes(prefix: str) -> Mount:
     """Serve a repository of real charts and stand-ins."""
-    directory = Path(os.environ.get(SWITCH, "")) if os.environ.get(SWITCH) else None
     archives = {
-        archive_name(version, chart): _archive(directory, chart, version)
+        archive_name(version, chart): _archive(chart, version)
         for chart, versions in _ALL.items()
         for version in versions
     }
+    archives |= {path.name: path.read_bytes() for path in sorted(_DIRECTORY.glob("*.tgz"))} if _DIRECTORY else {}
     index = PlainTextResponse(yaml.safe_dump(_index(archives)), media_type="application/yaml")
 
     async def send(request: Request) -> Response:
@@ -53,8 +54,8 @@ def chart_routes(prefix: str) -> Mount:
     return Mount(prefix, routes=[Route("/index.yaml", lambda _request: index), Route("/{name}", send)])
 
 
-def _archive(directory: Path | None, chart: str, version: str) -> bytes:
-    real = directory / archive_name(version, chart) if directory else None
+def _archive(chart: str, version: str) -> bytes:
+    real = _DIRECTORY / archive_name(version, chart) if _DIRECTORY else None
     return real.read_bytes() if real and real.exists() else chart_archive(version, chart)
 
 
