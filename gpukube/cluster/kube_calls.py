@@ -25,6 +25,7 @@ from gpukube.cluster.jsontree import Tree, text, tree
 from gpukube.cluster.kube_failures import explain
 from gpukube.cluster.kube_types import prepare_type
 from gpukube.errors import AccessError, ClusterError, Where
+from gpukube.patience import require_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -230,4 +231,5 @@ def _once_more(call: Callable[[], _T]) -> _T:
     except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
         if error.request.method != "GET":
             raise
+        require_wanted()
         return call()

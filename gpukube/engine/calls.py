@@ -6,7 +6,8 @@ An SDK cannot be told to stop: azure-core sleeps as long as a Retry-After says, 
 call that hangs, a name may take minutes to resolve, and signals do not reach a thread that waits in any of these. So a
 call runs in a thread of its own, and who wants its answer waits beside it: for the answer, for the end of the run's
 timeout, or for the stop. A call that is given up keeps its thread, which is a daemon: it holds up neither the report
-nor the end of the process. The timeouts of the SDKs stay as they are; they tell a dead connection from a slow answer.
+nor the end of the process, and it sends nothing more (patience). The timeouts of the SDKs stay as they are; they tell a
+dead connection from a slow answer.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpukube.engine.clock import Stopped
 from gpukube.errors import WaitTimeout
+from gpukube.patience import GIVEN_UP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,16 +70,20 @@ class Calls:
             WaitTimeout: The run's timeout is over; likewise.
         """
         self._require_time(where, doing)
-        answer = _begin(work)
+        given_up = threading.Event()
+        answer = _begin(work, given_up)
         patience_s = _ANSWER_S if changes else 0.0
-        give_up = math.inf
-        while not wait((answer,), _LOOK_S).done:
-            if self._clock.stopped:
-                give_up = min(give_up, time.monotonic() + patience_s)
-            if time.monotonic() >= give_up:
-                raise Stopped(in_flight=changes)
-            if self._clock.now() >= self._end:
-                raise self._late(where, doing, in_flight=changes)
+        end = math.inf
+        try:
+            while not wait((answer,), _LOOK_S).done:
+                if self._clock.stopped:
+                    end = min(end, time.monotonic() + patience_s)
+                if time.monotonic() >= end:
+                    raise Stopped(in_flight=changes)
+                if self._clock.now() >= self._end:
+                    raise self._late(where, doing, in_flight=changes)
+        finally:
+            given_up.set()  # does nothing to a call that has ended
         return answer.result()
 
     def cleaning(self) -> _Cleaning:
@@ -103,8 +109,10 @@ class _Cleaning:
         self._end = time.monotonic() + _CLEANING_S
 
     def __call__(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
-        answer = _begin(work)
+        given_up = threading.Event()
+        answer = _begin(work, given_up)
         if not wait((answer,), max(0.0, self._end - time.monotonic())).done:
+            given_up.set()
             fix = "look whether something of this run is left, once it answers"
             raise WaitTimeout(f"no answer in time while {doing}", where=where, fix=fix, in_flight=changes)
         return answer.result()
@@ -113,11 +121,12 @@ class _Cleaning:
         return self
 
 
-def _begin(work: Callable[[], _T]) -> Future[_T]:
+def _begin(work: Callable[[], _T], given_up: threading.Event) -> Future[_T]:
     """Start a call in a thread that nobody waits for in the end."""
     answer: Future[_T] = Future()
 
     def call() -> None:
+        GIVEN_UP.set(given_up.is_set)
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to who waits for the answer

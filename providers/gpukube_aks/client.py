@@ -27,6 +27,7 @@ from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import Endpoint, choose_endpoint, host_of
 from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.kubeconfig import file_access
+from gpukube.patience import require_wanted
 from gpukube_aks.access import EmulatedIdentity, cloud_access, shared_credential
 from gpukube_aks.cluster_rules import check_cluster, read_cluster
 from gpukube_aks.endpoint import is_same_origin
@@ -127,12 +128,21 @@ class _NoCredential:
     """Stands where the client wants a credential that its policy never asks."""
 
 
+class _StillWanted(SansIOHTTPPolicy[object, object]):
+    """Sends nothing more for a call that was given up, also after a long Retry-After."""
+
+    def on_request(self, request: object) -> None:
+        """See SansIOHTTPPolicy; called before each try."""
+        require_wanted(request)
+
+
 class _Session(TypedDict):
     connection_timeout: float
     read_timeout: float
     retry_total: int
     retry_backoff_max: int
     permit_redirects: bool
+    per_retry_policies: list[SansIOHTTPPolicy[object, object]]
     user_agent: str
 
 
@@ -148,6 +158,7 @@ def _session(settings: Settings) -> _Session:
         "retry_total": _RETRIES,
         "retry_backoff_max": _RETRY_MOST_S,
         "permit_redirects": False,
+        "per_retry_policies": [_StillWanted()],
         "user_agent": f"gpukube/{__version__}",
     }
 

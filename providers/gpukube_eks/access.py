@@ -34,6 +34,7 @@ from gpukube import __version__
 from gpukube.endpoint import host_of, is_loopback, require_safe
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import Entry
+from gpukube.patience import require_wanted
 from gpukube_eks.failures import explained
 
 if TYPE_CHECKING:
@@ -180,9 +181,9 @@ class AwsClients:
             if service not in self._clients:
                 with _MAKING:
                     session = boto3.Session(botocore_session=self._session(), region_name=self._region)
-                    self._clients[service] = session.client(
-                        service, endpoint_url=self._endpoint or None, config=self._config
-                    )
+                    client = session.client(service, endpoint_url=self._endpoint or None, config=self._config)
+                    client.meta.events.register("before-send", require_wanted)  # before each try
+                    self._clients[service] = client
             return self._clients[service]
 
 

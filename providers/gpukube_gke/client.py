@@ -31,6 +31,7 @@ from gpukube import __version__
 from gpukube.core.values import ClusterFacts, Operation
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import file_access
+from gpukube.patience import require_wanted
 from gpukube_gke.access import EmulatedIdentity, cloud_access, shared_identity
 from gpukube_gke.change import MANAGE
 from gpukube_gke.endpoint import choose_endpoint
@@ -226,6 +227,7 @@ class GkeCloud:
             require_repeatable = partial(self._require_missing, pool)
 
         def passes(error: BaseException) -> bool:
+            require_wanted()  # it is asked again only where somebody waits for the answer
             if is_passing(error) and not is_throttled(error):  # a call that was throttled has had no effect
                 require_repeatable()
             return is_passing(error)
