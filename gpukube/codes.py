@@ -32,6 +32,7 @@ POOLS: Final[dict[str, str]] = {
     "autoscaler-unready": "The autoscaler takes nodes without nvidia.com/gpu for nodes that are not ready.",
     "mig-leftover": "The MIG profile leaves a part of each GPU that nobody gets.",
     "shares-add": "A pod may get two shares of one GPU where it asked for two GPUs.",
+    "sharing-isolation": "Pods that share a GPU by time-slicing or MPS are not isolated from each other.",
     "costly": "Machines of a high price always run.",
     "chart-not-ours": "devicePlugin.version or values are given for a pool that no chart of gpukube's serves.",
     "chart-twice": "Pools of one cluster ask for different versions or values of its one release.",

@@ -113,6 +113,13 @@ class Provider(Protocol):
     def pools_at_once(self) -> int:
         """How many pools of one cluster may change at the same time; 1 where the cloud serialises them."""
 
+    @property
+    def tolerates_resources(self) -> bool:
+        """Whether its clusters run Kubernetes' admission plugin ExtendedResourceToleration.
+
+        It lets a pod tolerate NoSchedule taints whose key is the name of a resource that the pod asks for.
+        """
+
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature of the spec ("sharing.mig", "capacity.spot", ...) how faithful this cloud is."""
 

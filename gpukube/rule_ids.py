@@ -95,6 +95,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "autoscaler-unready": "GPK319",
     "cluster-keys": "GPK320",
     "operator-strategy": "GPK321",
+    "sharing-isolation": "GPK322",
     # EKS: gpukube_eks.codes.
     "eks-name": "GPK401",
     "eks-node-count": "GPK402",

@@ -23,6 +23,7 @@ from gpukube.cli.rendering.words import (
     release_acts,
     repair_words,
     short_devices,
+    toleration_lines,
     unread_line,
 )
 from gpukube.engine.documents.summary import plan_summary
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument
     from gpukube.engine.documents.shapes.listing import ListDocument
-    from gpukube.engine.documents.shapes.parts import Change, Diagnostic
+    from gpukube.engine.documents.shapes.parts import Change, Diagnostic, Toleration
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, UnplannedPool
     from gpukube.engine.documents.shapes.report import NodeProof, PoolOutcome, Proof, ReportDocument
 
@@ -259,6 +260,9 @@ def _pool_details(pool: PoolPart) -> Iterator[str]:
     for feature, how in pool["fidelity"].items():
         by = f" ({prose(how['substitute'])})" if how["substitute"] else ""
         yield f"- {prose(feature)}: {how['fidelity']}{by}"
+    if pool["tolerations"]:
+        yield ""
+        yield from _tolerations("Pods", pool["tolerations"])
     for request in pool["requests"]:
         yield ""
         yield f"{prose(request['service'])}: {code(request['operation'])}"
@@ -302,6 +306,8 @@ def _report(document: ReportDocument, *, whole: bool) -> Iterator[str]:
         for pool in cluster["pools"]:
             yield from _diagnostics(pool["error"] or ())
             name = f"{cluster['cluster']}/{pool['pool']}"
+            if pool["tolerations"] and whole:
+                yield from _tolerations(f"Pods of {code(name)}", pool["tolerations"])
             if pool["resume"]:
                 yield f"- {code(name)} to resume: {code(pool['resume'])}"
             if pool["proof"] and whole:
@@ -334,6 +340,15 @@ def _node_rows(node: NodeProof, *, due: bool) -> Iterator[tuple[str, ...]]:
     for check in node["checks"]:
         words = (check["expected"] or "absent", check["seen"] or "absent")
         yield ("✅" if check["holds"] else "✏️", name, prose(check["what"]), *(code(word, cell=True) for word in words))
+
+
+def _tolerations(whose: str, tolerations: Sequence[Toleration]) -> Iterator[str]:
+    yield f"{whose} need in their spec, because nothing adds it:"
+    yield ""
+    yield "```yaml"
+    yield from toleration_lines(tolerations)
+    yield "```"
+    yield ""
 
 
 def _fenced_text(lines: Sequence[str]) -> Iterator[str]:

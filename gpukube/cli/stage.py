@@ -10,7 +10,7 @@ import shlex
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     from gpukube.cli.options import Choices
     from gpukube.cli.progress import LiveRows, PlainLines
+
+_ABOUT_THE_SPEC: Final = ("Plan", "Diff", "Create", "Apply")
+"""Commands that bring about what the spec says; the others leave out hints, which would be the same each time."""
 
 __all__ = ["Job", "confirm", "open_job"]
 
@@ -61,7 +64,8 @@ def open_job(choices: Choices, kind: str, saved: api.SavedPlan | None = None) ->
     """
     out.require_format(choices.output, kind)
     specs, prepared = _prepared(choices, saved)
-    out.warn(prepared.warnings, silenced=len(prepared.silenced))
+    told = [found for found in prepared.warnings if kind in _ABOUT_THE_SPEC or found.severity != "hint"]
+    out.warn(told, silenced=len(prepared.silenced))
     with progress_on(out.stderr_console()) as listen, logged(choices.events, listen) as listener:
         run = _run(choices, prepared, listener)
         ending = Ending(run.clock, run.resume)

@@ -63,6 +63,26 @@ def _shares_add(target: Target, ownership: Ownership) -> Iterator[Diagnostic]:
         )
 
 
+def _isolation(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
+    """Name what the way of sharing does not keep apart (NVIDIA/k8s-device-plugin README; NVIDIA MIG User Guide)."""
+    slicing = target.sharing.slicing
+    if slicing is None:
+        return
+    sliced = slicing.mode == "time-slicing"
+    what = "GPU instance" if target.sharing.mig else "GPU"
+    memory = f"each may use all memory of the {what}, and a" if sliced else "memory is capped for each, but a"
+    yield Diagnostic(
+        "sharing-isolation",
+        target.locator.at("sharing.timeSlicing" if sliced else "sharing.mps"),
+        f"{target.where}: pods that share a {what} are not isolated: {memory} fault of one can end all",
+        fix="share among pods that trust each other, or cut the GPUs (sharing.mig); silence this rule if it is known",
+        why="time-slicing isolates neither memory nor faults (NVIDIA/k8s-device-plugin README)"
+        if sliced
+        else "the pods' processes are clients of one MPS server (NVIDIA/k8s-device-plugin README)",
+        severity="hint",
+    )
+
+
 def _costly(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
     """Name the price of what always runs, with its day and place."""
     machine, nodes = target.machine, target.nodes.minimum
@@ -78,4 +98,9 @@ def _costly(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
         )
 
 
-_RULES: Final[tuple[Callable[[Target, Ownership], Iterator[Diagnostic]], ...]] = (_leftover, _shares_add, _costly)
+_RULES: Final[tuple[Callable[[Target, Ownership], Iterator[Diagnostic]], ...]] = (
+    _leftover,
+    _shares_add,
+    _isolation,
+    _costly,
+)

@@ -50,6 +50,7 @@ __all__ = [
     "Settings",
     "Taint",
     "Target",
+    "Toleration",
     "UpdateKind",
     "UpdateRow",
     "Upgrade",
@@ -89,6 +90,16 @@ class Taint:
     def __str__(self) -> str:
         """Render as key=value:Effect, the form of kubectl and of the AKS API."""
         return f"{self.key}={self.value}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A toleration of pods; `value` is "" with Exists."""
+
+    key: str
+    operator: Literal["Exists", "Equal"]
+    value: str
+    effect: TaintEffect
 
 
 @dataclass(frozen=True, slots=True)

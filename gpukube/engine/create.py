@@ -8,10 +8,12 @@ say what is ours, and a pool that is still being made is waited for.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.core.plan import adopting_changes, plan_pool
+from gpukube.core.tolerations import pod_tolerations
 from gpukube.engine.clusters import prepare_cluster, report_all
 from gpukube.engine.fanout import run_all
 from gpukube.engine.pools import attempt, make_pool, observe, require_adoptable, settle, started, update_pool
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, PoolPlan
     from gpukube.engine.planning import ClusterPlan
-    from gpukube.engine.report import Outcome
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
@@ -70,17 +71,19 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         error.diagnostics = plan.diagnostics or error.diagnostics
         raise error
     done = _come_to_be(plan, desired, session, run)
+    tolerations = pod_tolerations(desired, tolerates_resources=session.provider.tolerates_resources)
     later = plan.changes if any(d.code == "adopt-differs" for d in plan.diagnostics) else ()
     if later:  # not proven: what it lacks may be what differs
         marks = adopting_changes(desired, later)
         left = tuple(c for c in later if c not in marks)
         message = f"adopted; it differs in {', '.join(c.change.field for c in left)}, for a later apply"
-        return PoolReport(plan.pool, plan.name, "done", message, left)
+        return PoolReport(plan.pool, plan.name, "done", message, left, tolerations=tolerations)
     if run.no_wait and done:
-        return started(plan, run, done)
+        return replace(started(plan, run, done), tolerations=tolerations)
     proof = prove(desired, session, run)
-    outcome: Outcome = "done" if done else "unchanged"
-    return PoolReport(plan.pool, plan.name, outcome, done or plan.why, proof=proof)
+    if not done:
+        return PoolReport(plan.pool, plan.name, "unchanged", plan.why, proof=proof)
+    return PoolReport(plan.pool, plan.name, "done", done, proof=proof, tolerations=tolerations)
 
 
 def _come_to_be(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpukube.cluster.proof import PoolProof
-    from gpukube.core.values import ClassifiedChange, ClusterRef
+    from gpukube.core.values import ClassifiedChange, ClusterRef, Toleration
     from gpukube.errors import GpukubeError
 
 __all__ = ["ClusterReport", "Outcome", "PoolReport", "exit_code"]
@@ -38,6 +38,7 @@ class PoolReport:
         proof: What the nodes show; None when it was not looked at.
         error: Why it failed, or was not waited for any longer.
         resume: Command that takes it up again; "" when there is nothing to resume.
+        tolerations: Of a pool that this run made or adopted: what its pods need and nothing adds.
     """
 
     pool: str
@@ -48,6 +49,7 @@ class PoolReport:
     proof: PoolProof | None = None
     error: GpukubeError | None = None
     resume: str = ""
+    tolerations: tuple[Toleration, ...] = ()
 
     @property
     def is_good(self) -> bool:

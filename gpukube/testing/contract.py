@@ -182,6 +182,10 @@ class ProviderContract:
         assert set(FEATURES) <= set(abilities)
         assert all(a.fidelity == "exact" or a.reason for a in abilities.values())
 
+    def test_tolerations_when_asked_for_then_a_plain_answer(self, harness: Harness) -> None:
+        """Whether the cloud's admission lets pods tolerate taints of the resources that they ask for is known."""
+        assert isinstance(harness.provider.tolerates_resources, bool)
+
     def test_update_row_when_field_changes_then_it_is_classified(self, harness: Harness) -> None:
         """Every field has an updatability row that says what a change does, and where that is documented."""
         for kind in ("plain", "mig", "autoscaled"):

@@ -90,6 +90,7 @@ class FakeProvider:
 
     name = "fake"
     pools_at_once = 2
+    tolerates_resources = True
 
     def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:
         self._worlds = dict(worlds or {})

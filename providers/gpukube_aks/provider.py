@@ -104,6 +104,11 @@ class AksProvider:
         """One: a second pool operation is answered with 409 (cilium/cilium#25944, Azure/telescope#1213)."""
         return 1
 
+    @property
+    def tolerates_resources(self) -> bool:
+        """Every cluster does (docs: aks/faq, the admission controllers, which cannot be changed)."""
+        return True
+
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful AKS is."""
         return _ABILITIES

@@ -134,6 +134,11 @@ class EksProvider:
         """Eight: node groups do not wait for each other, but many at once are throttled (aws/aws-sdk#652)."""
         return _AT_ONCE
 
+    @property
+    def tolerates_resources(self) -> bool:
+        """Every cluster does (docs: eks/platform-versions, the admission controllers enabled)."""
+        return True
+
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful EKS is."""
         return _ABILITIES

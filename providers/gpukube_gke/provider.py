@@ -101,6 +101,11 @@ class GkeProvider:
         """Four: five operations of a cluster may run, and one is left to others (terraform-provider-google#15205)."""
         return _AT_ONCE
 
+    @property
+    def tolerates_resources(self) -> bool:
+        """Every cluster does (docs: kubernetes-engine/how-to/gpus, Automatic tolerations)."""
+        return True
+
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful GKE is."""
         return _ABILITIES

@@ -32,6 +32,7 @@ COMMANDS = {
     "Pool": ("pool", "get", "t4shared"),
     "Delete": ("pool", "delete", "t4shared", "--yes"),
 }
+HINTED = ("Validation", "Plan", "Diff", "Create")
 VERSIONS = {"Create": 2, "Verify": 2, "Delete": 2}
 """Reports rose when outcomes could be unknown."""
 
@@ -42,7 +43,10 @@ def test_documents_when_asked_for_then_json_alone_on_stdout_with_a_schema_versio
         said = gpukube(*words, "-f", SLICED, "-o", "json")
         assert said.code == 0, said
         assert (said.json()["schemaVersion"], said.json()["kind"]) == (VERSIONS.get(kind, 1), kind)
-        assert [line for line in said.err.splitlines() if not PROGRESS.fullmatch(line)] == [], kind
+        rest = [line for line in said.err.splitlines() if not PROGRESS.fullmatch(line)]
+        assert [line.split(": ")[1] for line in rest if not line.startswith(" ")] == (
+            ["hint[GPK322 sharing-isolation]"] if kind in HINTED else []
+        )
 
 
 def test_documents_when_asked_for_as_yaml_then_the_same_data(gpukube: Gpukube) -> None:
@@ -191,3 +195,33 @@ def test_examples_when_named_in_the_readme_then_the_commands_there_are_real(gpuk
     shown = gpukube("pool", "plan", "-f", SINGLE)
     for line in block.splitlines():
         assert line in shown.out.splitlines()
+
+
+MIXED = EXAMPLES / "aks-mig-mixed.yaml"
+NEEDED = """\
+             pods    need in their spec, because nothing adds it:
+                     tolerations:
+                     - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+"""
+
+
+def test_pods_when_nothing_lets_them_tolerate_a_taint_then_told_once_with_lines_to_paste(gpukube: Gpukube) -> None:
+    planned = gpukube("pool", "plan", "-f", MIXED)
+    assert (planned.code, planned.out.count(NEEDED)) == (0, 1), planned.out
+    made = gpukube.made("-f", MIXED)
+    told = made.out[made.out.index("tolerations:") :].splitlines()[:2]
+    assert made.out.count("tolerations:") == 1
+    (needed,) = gpukube("pool", "plan", "-f", MIXED, "-o", "json").pools()[0]["tolerations"]
+    assert {key: value for key, value in needed.items() if value} == yaml.safe_load("\n".join(told))["tolerations"][0]
+    assert "tolerations:" not in gpukube("pool", "plan", "-f", MIXED).out
+    assert "tolerations:" not in gpukube("pool", "create", "-f", MIXED).out
+
+
+def test_pods_when_their_tolerations_are_added_then_nothing_is_said(gpukube: Gpukube) -> None:
+    assert "tolerations:" not in gpukube("pool", "plan", "-f", SINGLE).out
+    assert "tolerations:" not in gpukube.made("-f", SINGLE).out
+
+
+def test_hints_when_a_command_does_not_follow_the_spec_then_not_repeated(gpukube: Gpukube) -> None:
+    assert "hint[GPK322 sharing-isolation]" in gpukube("pool", "plan", "-f", SLICED).err
+    assert "hint[" not in gpukube("pool", "list", "-f", SLICED).err

@@ -32,6 +32,7 @@ from gpukube.cli.rendering.words import (
     release_acts,
     repair_words,
     short_devices,
+    toleration_lines,
     unread_line,
 )
 from gpukube.engine.documents.summary import plan_summary
@@ -49,6 +50,8 @@ __all__ = ["render_diff", "render_plan"]
 
 DETAIL: Final = "    "
 """Where details begin that stand below a table."""
+_FOR_USERS: Final = ("create", "adopt", "replace", "update")
+"""Actions after which pods may need other tolerations than before; of pools left alone it is told with -v."""
 
 
 def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
@@ -152,6 +155,9 @@ def _details(pool: PoolPart, view: View, *, indent: str, why: bool) -> Iterator[
     if why and pool["why"] not in {found["message"] for found in pool["diagnostics"]}:
         yield fact("why", pool["why"])
     yield from _consequences(pool, view, indent=indent)
+    if pool["tolerations"] and (view.verbose or pool["action"] in _FOR_USERS):
+        yield fact("pods", "need in their spec, because nothing adds it:", indent=indent)
+        yield from (fact("", line, indent=indent) for line in toleration_lines(pool["tolerations"]))
     if view.verbose:
         for request in pool["requests"]:
             yield from _native(request, indent)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from gpukube.cli.rendering.lines import Hung, change_lines, device_words, finding_lines
+from gpukube.cli.rendering.words import toleration_lines
 from gpukube.engine.documents.summary import validation_summary
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
         yield from change_lines(change, indent="    ")
     if pool["proof"]:
         yield from _proof(pool["proof"], view)
+    if pool["tolerations"]:
+        yield Hung(Text("    "), Text("pods need in their spec, because nothing adds it:"))
+        yield from (Hung(Text("      "), Text(line)) for line in toleration_lines(pool["tolerations"]))
     if pool["error"]:
         yield from finding_lines(pool["error"], indent="    ")
     if pool["resume"]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.rendering.lines import gpu_words, number, plural, short, value_words
 from gpukube.cluster.proof import NOT_MANAGED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from gpukube.engine.documents.shapes.parts import Toleration
     from gpukube.engine.documents.shapes.plan import (
         Devices,
         Drift,
@@ -31,6 +33,7 @@ __all__ = [
     "release_acts",
     "repair_words",
     "short_devices",
+    "toleration_lines",
     "unread_line",
 ]
 
@@ -107,6 +110,15 @@ def gpu_line(document: PlanDocument) -> str:
     before = "not known" if gpus["before"] is None else number(gpus["before"])
     without = f", not counting {', '.join(unread)}" if unread else ""
     return f"GPUs: {before} now, {low if low == high else f'{low} to {high}'} after{without}"
+
+
+def toleration_lines(tolerations: Sequence[Toleration]) -> Iterator[str]:
+    """Write what pods need as lines of YAML to paste; nothing when they need nothing."""
+    if tolerations:
+        yield "tolerations:"
+    for one in tolerations:
+        value = f"value: {json.dumps(one['value'])}, " if one["value"] else ""
+        yield f"- {{key: {one['key']}, operator: {one['operator']}, {value}effect: {one['effect']}}}"
 
 
 def unread_line(document: PlanDocument) -> str:

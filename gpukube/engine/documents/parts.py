@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClassifiedChange, Locator, Nodes
     from gpukube.core.values import Request as NativeRequest
+    from gpukube.core.values import Toleration as PodToleration
     from gpukube.engine.documents.shapes.parts import (
         Change,
         Diagnostic,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         Position,
         Request,
         SilencedPart,
+        Toleration,
     )
     from gpukube.engine.silence import Silenced
     from gpukube.errors import Diagnostic as FoundDiagnostic
@@ -40,6 +42,7 @@ __all__ = [
     "position_of",
     "request_part",
     "silenced_part",
+    "toleration_part",
 ]
 
 Document = Mapping[str, object]
@@ -127,6 +130,16 @@ def gpu_part(machine: Machine | None) -> GpuModel | None:
 def node_range(nodes: Nodes) -> NodeRange:
     """Describe how many nodes."""
     return {"count": nodes.count, "min": nodes.minimum, "max": nodes.maximum, "autoscaled": nodes.autoscaled}
+
+
+def toleration_part(toleration: PodToleration) -> Toleration:
+    """Describe a toleration as it stands in a pod."""
+    return {
+        "key": toleration.key,
+        "operator": toleration.operator,
+        "value": toleration.value,
+        "effect": toleration.effect,
+    }
 
 
 def counted(words: Iterable[str]) -> dict[str, int]:

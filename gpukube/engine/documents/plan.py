@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict
 from gpukube.cluster.verify import prove_pool
 from gpukube.core.live import live_machine
 from gpukube.core.marks import names_another
+from gpukube.core.tolerations import pod_tolerations
 from gpukube.engine.documents.parts import (
     change_part,
     counted,
@@ -18,6 +19,7 @@ from gpukube.engine.documents.parts import (
     position_of,
     request_part,
     silenced_part,
+    toleration_part,
 )
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.fidelity import abilities_for, inexact
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired, Observed, PoolPlan
-    from gpukube.engine.documents.shapes.parts import GpuModel, NodeRange, Position
+    from gpukube.engine.documents.shapes.parts import GpuModel, NodeRange, Position, Toleration
     from gpukube.engine.documents.shapes.plan import (
         ClusterPart,
         Devices,
@@ -71,6 +73,7 @@ class _Wanted(TypedDict):
     managed: bool
     configEntry: str | None
     ownership: str | None
+    tolerations: list[Toleration]
     fidelity: dict[str, Fidelity]
 
 
@@ -240,6 +243,7 @@ def _adopt_from(plan: PoolPlan) -> list[str]:
 
 def _wanted(desired: Desired) -> _Wanted:
     target, owner = desired.target, desired.ownership
+    provider = load_provider(target.cluster.provider)
     return {
         "declared": position_of(target.locator.at("name")),
         "instanceType": target.machine.name,
@@ -251,11 +255,13 @@ def _wanted(desired: Desired) -> _Wanted:
         "managed": desired.managed,
         "configEntry": owner.config_key,
         "ownership": owner.reason,
+        "tolerations": [
+            toleration_part(toleration)
+            for toleration in pod_tolerations(desired, tolerates_resources=provider.tolerates_resources)
+        ],
         "fidelity": {
             feature: {"fidelity": ability.fidelity, "substitute": ability.substitute, "reason": ability.reason}
-            for feature, ability in inexact(
-                target, abilities_for(target, load_provider(target.cluster.provider))
-            ).items()
+            for feature, ability in inexact(target, abilities_for(target, provider)).items()
         },
     }
 
@@ -274,6 +280,7 @@ def _unwanted(plan: PoolPlan) -> _Wanted:
         "managed": True,
         "configEntry": None,
         "ownership": None,
+        "tolerations": [],
         "fidelity": {},
     }
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from gpukube.engine.documents.parts import change_part, counted, diagnostic_document, error_part, silenced_part
+from gpukube.engine.documents.parts import (
+    change_part,
+    counted,
+    diagnostic_document,
+    error_part,
+    silenced_part,
+    toleration_part,
+)
 from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.documents.shapes.report import REPORT_VERSION
 from gpukube.engine.proving import summarise
@@ -104,6 +111,7 @@ def _pool(report: PoolReport) -> PoolOutcome:
         "proof": _proof(report.proof) if report.proof else None,
         "error": error_part(report.error),
         "resume": report.resume,
+        "tolerations": [toleration_part(toleration) for toleration in report.tolerations],
     }
 
 

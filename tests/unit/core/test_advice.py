@@ -26,11 +26,15 @@ CASES: dict[str, tuple[dict[str, object], Ownership, list[str]]] = {
     "a profile that leaves a slice": ({"sharing": Sharing(MigCut("2g.10gb", "mixed"))}, CLOUD, ["mig-leftover"]),
     "a profile that leaves half": ({"sharing": Sharing(MigCut("4g.20gb", "single"))}, CHART, ["mig-leftover"]),
     "a layout": ({"sharing": Sharing(MigCut("", "mixed", ("3g.20gb",)))}, CHART, []),
-    "shares of several GPUs": ({"sharing": SLICED}, CHART, ["shares-add"]),
-    "shares that the operator gives": ({"sharing": SLICED}, replace(CHART, advertiser="operator"), ["shares-add"]),
-    "shares of the cloud's plugin": ({"sharing": SLICED}, CLOUD, []),
-    "shares one by one": ({"sharing": STRICT}, CHART, []),
-    "shares by MPS": ({"sharing": Sharing(slicing=Slicing("mps", 4))}, CHART, []),
+    "shares of several GPUs": ({"sharing": SLICED}, CHART, ["shares-add", "sharing-isolation"]),
+    "shares that the operator gives": (
+        {"sharing": SLICED},
+        replace(CHART, advertiser="operator"),
+        ["shares-add", "sharing-isolation"],
+    ),
+    "shares of the cloud's plugin": ({"sharing": SLICED}, CLOUD, ["sharing-isolation"]),
+    "shares one by one": ({"sharing": STRICT}, CHART, ["sharing-isolation"]),
+    "shares by MPS": ({"sharing": Sharing(slicing=Slicing("mps", 4))}, CHART, ["sharing-isolation"]),
     "many that always run": ({"nodes": ALWAYS_8}, CHART, ["costly"]),
     "many that may be gone": ({"nodes": Nodes(8, 0, 8, autoscaled=True)}, CHART, []),
     "many that are paid for": (
@@ -54,8 +58,17 @@ def test_leftover_when_said_then_names_the_largest_number_that_would_still_fit()
     assert found.message == ("train-aks/a100mig: 1 x 4g.20gb leave room on each A100-40GB that nobody gets: 3 x 1g.5gb")
 
 
-def test_shares_when_the_node_has_one_gpu_then_nothing_is_said() -> None:
-    assert advise(make_target("Standard_NC4as_T4_v3", sharing=SLICED), CHART) == []
+def test_shares_when_the_node_has_one_gpu_then_only_what_they_do_not_isolate() -> None:
+    (found,) = advise(make_target("Standard_NC4as_T4_v3", sharing=SLICED), CHART)
+    assert found.message.endswith(
+        "are not isolated: each may use all memory of the GPU, and a fault of one can end all"
+    )
+
+
+def test_shares_when_of_instances_then_only_those_of_one_are_not_isolated() -> None:
+    of_slices = Sharing(MigCut("1g.5gb", "single"), Slicing("time-slicing", 4, fail_requests_greater_than_one=True))
+    (found,) = advise(make_target(sharing=of_slices), CHART)
+    assert "pods that share a GPU instance are not isolated" in found.message
 
 
 def test_price_when_said_then_with_number_day_and_place() -> None:

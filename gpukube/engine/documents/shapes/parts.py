@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-__all__ = ["SCHEMA_VERSION", "Change", "Diagnostic", "GpuModel", "NodeRange", "Position", "Request", "SilencedPart"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Change",
+    "Diagnostic",
+    "GpuModel",
+    "NodeRange",
+    "Position",
+    "Request",
+    "SilencedPart",
+    "Toleration",
+]
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -50,6 +60,19 @@ class SilencedPart(TypedDict):
     """As it would be told."""
     reason: str
     """What the spec says about it."""
+
+
+class Toleration(TypedDict):
+    """A toleration, as it stands in a pod."""
+
+    key: str
+    """Of the taint."""
+    operator: Literal["Exists", "Equal"]
+    """Exists: whatever its value."""
+    value: str
+    """Of the taint; empty with Exists."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    """Of the taint."""
 
 
 class Change(TypedDict):

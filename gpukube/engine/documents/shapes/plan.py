@@ -12,6 +12,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     Position,
     Request,
     SilencedPart,
+    Toleration,
 )
 
 __all__ = [
@@ -150,6 +151,8 @@ class PoolPart(TypedDict):
     """Key of the plugin configuration; empty when the advertiser is not ours."""
     ownership: str | None
     """Why driver and plugin are owned so."""
+    tolerations: list[Toleration]
+    """What pods that ask for its devices need and nothing adds for them; empty for a pool that is deleted."""
     fidelity: dict[str, Fidelity]
     """Features of this pool that its cloud does not do exactly, by name."""
     live: LiveState | None

@@ -8,6 +8,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     Change,
     Diagnostic,
     SilencedPart,
+    Toleration,
 )
 
 __all__ = [
@@ -135,6 +136,8 @@ class PoolOutcome(TypedDict):
     """Why it failed, or is not waited for any longer, with the remedy."""
     resume: str
     """Command that takes it up again; empty when there is nothing to resume."""
+    tolerations: list[Toleration]
+    """Of a pool that was made or adopted: what pods that ask for its devices need and nothing adds for them."""
 
 
 class ClusterOutcome(TypedDict):
