@@ -182,7 +182,13 @@ class Capacity(SpecModel):
 class Disk(SpecModel):
     """The operating system disk of a node."""
 
-    size_gib: int = Field(alias="sizeGiB", ge=1, examples=[256], description="Size in GiB.")
+    size_gib: int | None = Field(
+        default=None,
+        alias="sizeGiB",
+        ge=1,
+        examples=[256],
+        description="Size in GiB; the cloud's default when not given, except on EKS, where a type needs a size.",
+    )
     type: Text | None = Field(
         default=None,
         examples=["gp3", "Managed", "pd-ssd"],

@@ -231,17 +231,17 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
     Combination(
         "aks-image-features",
         "aks.enableFIPS",
-        _all(_is_on("enableFIPS"), _is_arm),
-        "AKS has no FIPS images for arm64",
-        "take enableFIPS away",
+        _all(_is_on("enableFIPS"), _is_arm, _is_ubuntu),
+        "AKS has FIPS images for arm64 of Azure Linux only",
+        "write image: AzureLinux, or take enableFIPS away",
         _FIPS,
     ),
     Combination(
         "aks-image-features",
         "aks.enableFIPS",
-        _all(_is_on("enableFIPS"), _is_trusted),
-        "FIPS and trusted launch are two images, and a pool has one",
-        "take enableFIPS or securityProfile away",
+        _all(_is_on("enableFIPS"), _is_trusted, lambda target: not _is_ubuntu(target)),
+        "FIPS and trusted launch go together on Ubuntu 22.04 only",
+        "write image: Ubuntu2204, or take enableFIPS or securityProfile away",
         _TRUSTED,
     ),
     Combination(

@@ -45,11 +45,11 @@ class Image:
 
 IMAGES: Final[Mapping[str, Image]] = {
     "Ubuntu": Image(),
-    "Ubuntu2204": Image(25, 33),
+    "Ubuntu2204": Image(25, 36),
     "Ubuntu2404": Image(32, 38),
     "AzureLinux": Image(),
     "AzureLinux3": Image(28, 36),
-    "AzureContainerLinux": Image(arm64=False),
+    "AzureContainerLinux": Image(34, arm64=False),
 }
 """Of Linux, with an NVIDIA driver (SDK, OSSKU; versions: docs: aks/upgrade-os-version)."""
 
@@ -90,7 +90,8 @@ def check_image(target: Target) -> Iterator[Diagnostic]:
             where,
             f'the image "{name}" does not run Kubernetes {target.kubernetes_version}',
             fix=f"write image: {_family(name)}, which goes with the version",
-            why=f"AKS has it for 1.{image.oldest} to 1.{image.newest} ({_VERSIONS_SOURCE})",
+            why=f"AKS has it for 1.{image.oldest} {f'to 1.{image.newest}' if image.newest else 'and newer'} "
+            f"({_VERSIONS_SOURCE})",
         )
 
 

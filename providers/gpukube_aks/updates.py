@@ -157,12 +157,17 @@ NATIVE_ROWS: Mapping[str, UpdateRow] = _rows(
         "AKS makes the nodes anew from the other image of the same system",
         "docs: aks/enable-fips-nodes",
     ),
-    ("aks.creationData", "replace", "set at creation only", "azurerm"),
+    (
+        "aks.creationData",
+        "replace",
+        "AKS upgrades a pool to a newer snapshot by az aks nodepool upgrade --snapshot-id, which gpukube does not do",
+        "docs: aks/node-pool-snapshot",
+    ),
     ("aks.hostGroupID", "replace", "set at creation only", "azurerm"),
     (
         "aks.securityProfile",
         "disruptive",
-        "AKS changes it on the pool; it holds once a node boots anew, and whether AKS sees to that is not told",
+        "AKS makes the nodes anew from a Trusted Launch image; sshAccess holds for nodes that boot anew",
         "azure-cli: az aks nodepool update, docs: aks/use-trusted-launch",
     ),
 )

@@ -76,7 +76,7 @@ def _meant(image: str) -> str:
 
 def _disk(target: Target) -> Iterator[Diagnostic]:
     size, kind = target.disk.size_gib, target.disk.type
-    if size is not None and size < _LEAST_DISK_GIB:
+    if size is not None and size < _LEAST_DISK_GIB and target.image != "bottlerocket":
         says = f"disk.sizeGiB is {size}, less than the image needs"
         fix = f"write {_LEAST_DISK_GIB} or more; 100 leaves room for GPU images"
         yield Diagnostic("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
@@ -89,6 +89,11 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
             why="the kubelet evicts pods when images fill the disk (eksctl-io/eksctl#780)",
             severity="warning",
         )
+    if kind is not None and size is None:
+        says = "disk.type has no disk.sizeGiB beside it"
+        fix = "write sizeGiB too; 100 leaves room for GPU images"
+        why = "the size of EKS's own disk, 20 GiB, is too small for GPU images"
+        yield Diagnostic("eks-disk-size", target.locator.at("disk"), says, fix=fix, why=why)
     if kind is not None and kind not in _DISK_TYPES:
         says = f'disk.type is "{kind}", which gpukube does not make node disks of'
         why = "io1 and io2 need a number of operations too, and st1 and sc1 cannot hold a system (EC2 EbsBlockDevice)"

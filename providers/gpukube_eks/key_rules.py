@@ -50,11 +50,34 @@ def _labels(target: Target) -> Iterator[Diagnostic]:
         if reason := _key_reason(key):
             fix = f"choose a short prefix of your own, such as example.com/{key.rpartition('/')[2][:40]}"
             yield Diagnostic("eks-label", where, f'EKS refuses the label "{key}"', fix=fix, why=reason)
+        elif _within(key, *_KUBELETS_OWN):
+            yield _once_refused("eks-label", where, f'the label "{key}"')
         if not value:
             says, fix = f'the label "{key}" has no value', 'write one, such as "true"'
             yield Diagnostic(
                 "eks-label-value", where, says, fix=fix, why="EKS takes labels of 1 to 63 characters (botocore eks)"
             )
+
+
+_KUBELETS_OWN: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
+"""Prefixes of kubernetes.io that a kubelet may set on its node (kubernetes/kubernetes, kubeletLabelNamespaces)."""
+
+
+def _within(key: str, *domains: str) -> bool:
+    prefix = key.rpartition("/")[0]
+    return any(prefix == domain or prefix.endswith(f".{domain}") for domain in domains)
+
+
+def _once_refused(code: str, where: Where, what: str) -> Diagnostic:
+    return Diagnostic(
+        code,
+        where,
+        f"EKS may refuse {what}",
+        fix="choose a prefix of your own, such as example.com/NAME, if it does",
+        why="it refused every prefix with kubernetes.io in it once (aws/containers-roadmap#1451), and takes "
+        "sub-domains by now (terraform-aws-modules/terraform-aws-eks#3346); for this one that is unconfirmed",
+        severity="warning",
+    )
 
 
 _RESERVED: Final = (
@@ -63,9 +86,11 @@ _RESERVED: Final = (
 )
 
 
-def _key_reason(key: str) -> str:
+def _key_reason(key: str, *, label: bool = True) -> str:
     prefix = key.rpartition("/")[0]
-    if any(prefix == domain or prefix.endswith(f".{domain}") for domain in ("kubernetes.io", "k8s.io")):
+    if prefix in ("kubernetes.io", "k8s.io"):
+        return _RESERVED
+    if label and _within(key, "kubernetes.io", "k8s.io") and not _within(key, *_KUBELETS_OWN):
         return _RESERVED
     if prefix == "eks.amazonaws.com":
         return "EKS writes the labels under eks.amazonaws.com itself (aws/containers-roadmap#1451)"
@@ -78,9 +103,11 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
     for index, taint in enumerate(target.taints):
         # The GPU taint is first and never wrong by itself, so what is written begins one further on.
         where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
-        if reason := _key_reason(taint.key):
+        if reason := _key_reason(taint.key, label=False):
             fix = "choose a short prefix of your own, such as example.com/NAME"
             yield Diagnostic("eks-taint", where, f'EKS refuses the taint "{taint.key}"', fix=fix, why=reason)
+        elif _within(taint.key, "kubernetes.io", "k8s.io"):
+            yield _once_refused("eks-taint", where, f'the taint "{taint.key}"')
         if not taint.value and target.nodes.autoscaled and target.nodes.minimum == 0:
             yield Diagnostic(
                 "eks-taint-value",

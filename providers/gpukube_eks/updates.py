@@ -31,7 +31,9 @@ UNTAG: Final = "untag_resource"
 _SDK: Final = "botocore eks/2017-11-01 UpdateNodegroupConfigRequest"
 _TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
 _TEMPLATES: Final = "docs: eks/launch-templates"
-_ROLL: Final = "a new version of the launch template: EKS replaces every node, draining each"
+_STOPS_FIRST: Final = "draining each; an old node stops before a new one starts unless upgrade.maxSurge is above 0"
+"""MINIMAL is what gpukube asks for where a spec is silent: a pool of one node has none meanwhile."""
+_ROLL: Final = f"a new version of the launch template: EKS replaces every node, {_STOPS_FIRST}"
 _NEXT: Final = "holds from the next update on"
 _BOUND: Final = "the Auto Scaling group keeps the new bound, and starts or ends nodes that it asks for"
 
@@ -66,7 +68,7 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
     (
         "kubernetesVersion",
         "disruptive",
-        "EKS replaces every node by one of the newer version, draining each",
+        f"EKS replaces every node by one of the newer version, {_STOPS_FIRST}",
         UPDATE_VERSION,
         "docs: eks/update-managed-node-group",
     ),
@@ -122,7 +124,7 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
     (
         "eks.releaseVersion",
         "disruptive",
-        "EKS replaces every node by one of the other release, draining each",
+        f"EKS replaces every node by one of the other release, {_STOPS_FIRST}",
         UPDATE_VERSION,
         "docs: eks/update-managed-node-group",
     ),

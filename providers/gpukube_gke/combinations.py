@@ -162,6 +162,7 @@ _TABLE: Final = (
         "is not for flex-start and queued nodes, which are upgraded when they end",
         "take it away",
         "google.container.v1 NodePoolUpdateStrategy.SHORT_LIVED",
+        "warning",
     ),
     _Clash(
         _STRATEGY,
@@ -169,6 +170,7 @@ _TABLE: Final = (
         "is SHORT_LIVED, which is for flex-start and queued nodes",
         "write SURGE",
         "google.container.v1 NodePoolUpdateStrategy.SHORT_LIVED",
+        "warning",
     ),
     *(
         _Clash(
@@ -177,6 +179,7 @@ _TABLE: Final = (
             "is for autoscaled pools",
             "take it away, or write nodes.autoscaling",
             source,
+            "warning",
         )
         for path, source in (
             ("autoscaling.locationPolicy", "google.container.v1 NodePoolAutoscaling.location_policy"),
@@ -191,6 +194,7 @@ _TABLE: Final = (
         "is for a range that is made with the pool",
         "write networkConfig.createPodRange: true beside it",
         "google.container.v1 NodeNetworkConfig.pod_ipv4_cidr_block",
+        "warning",
     ),
     _Clash(
         "bestEffortProvisioning.minProvisionNodes",
@@ -198,6 +202,7 @@ _TABLE: Final = (
         "is for pools that are made as far as there is capacity",
         "write bestEffortProvisioning.enabled: true beside it",
         "google.container.v1 BestEffortProvisioning",
+        "warning",
     ),
     _Clash(
         _SCOPES,

@@ -104,7 +104,7 @@ MANAGED: Mapping[str, str] = {
     "config.reservationAffinity.values": "capacity.type: reserved and capacity.reserved.gke.reservation",
     "config.accelerators.gpuDriverInstallationConfig.gpuDriverVersion": "driver.version",
     "config.spot": "capacity.type",
-    "config.preemptible": "capacity.type",
+    "config.preemptible": "capacity.type: spot",
     "config.diskSizeGb": "disk.sizeGiB",
     "config.diskType": "disk.type",
     "config.bootDisk": "disk",

@@ -53,9 +53,8 @@ _DISK_TYPES: Final = (
 _ONLY_HYPERDISK: Final = re.compile(r"a3-ultragpu-.*|a4-.*|a4x-.*|g4-.*")
 """Machines that cannot boot from a Persistent Disk (GKE cluster autoscaler, machinetypes)."""
 _MOST_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules
-_TAG_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")  # docs: compute/docs/labeling-resources
+_TAG_CHARACTERS: Final = re.compile(r"[\w-]{0,63}")  # docs: compute/docs/labeling-resources
 _MOST_TAGS: Final = 64  # docs: compute/docs/labeling-resources
-_TAG_VALUE: Final = re.compile(r"[a-z0-9_-]{0,63}")
 _DRA_LABEL: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
 """With it the autoscaler counts ResourceSlices, not nvidia.com/gpu (GKE cluster autoscaler, labels)."""
 _FEW_PODS: Final = 8
@@ -152,7 +151,16 @@ def _spot(target: Target) -> Iterator[Diagnostic]:
 def _labels(target: Target) -> Iterator[Diagnostic]:
     for key in target.labels:
         prefix, _, name = key.rpartition("/")
-        if reason := _label_reason(key, prefix):
+        if key in _SYSTEM_LABELS:
+            yield Diagnostic(
+                "gke-label",
+                _at(target, "labels", key),
+                f'GKE writes the label "{key}" itself',
+                fix="take it away",
+                why="which of two values wins is not documented (google.container.v1 NodeConfig.labels)",
+                severity="warning",
+            )
+        elif reason := _label_reason(key, prefix):
             fix = f"choose a prefix of your own, such as example.com/{name}"
             if key == OPT_OUT_LABEL:
                 fix = "take it away, and write devicePlugin.owner: none if another plugin is run"
@@ -179,8 +187,6 @@ def _labels(target: Target) -> Iterator[Diagnostic]:
 
 
 def _label_reason(key: str, prefix: str) -> str:
-    if key in _SYSTEM_LABELS:
-        return "GKE writes it itself"
     if key == OPT_OUT_LABEL:
         return "it turns GKE's device plugin off, behind the back of the pool"
     if any(prefix == domain or prefix.endswith(f".{domain}") for domain in ("kubernetes.io", "k8s.io")):
@@ -214,14 +220,20 @@ def _tags(target: Target) -> Iterator[Diagnostic]:
             says = f'the tag "{key}" is written by gpukube'
             why = "it is part of a copy of the pool's marks"
             yield Diagnostic("gke-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
-        elif key.startswith("goog-") or not _TAG_KEY.fullmatch(key) or not _TAG_VALUE.fullmatch(value):
+        elif key.startswith("goog-") or not key[:1].isalpha() or not (_is_tag(key) and _is_tag(value)):
             yield Diagnostic(
                 "gke-tag",
                 _at(target, "tags", key),
                 f'the tag "{key}: {value}" is not a label of Google Cloud',
-                fix="write lower-case letters, digits, - and _, at most 63 of them, and no key that begins with goog-",
+                fix="write lower-case letters, digits, - and _, at most 63 of them, and a key that begins with a "
+                "letter, not with goog-",
                 why="tags become the labels of the machines (docs: compute/docs/labeling-resources)",
             )
+
+
+def _is_tag(text: str) -> bool:
+    """Letters of any language are taken, as long as they are not upper case."""
+    return _TAG_CHARACTERS.fullmatch(text) is not None and text == text.lower()
 
 
 def _pods(target: Target) -> Iterator[Diagnostic]:

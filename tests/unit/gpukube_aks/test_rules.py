@@ -111,7 +111,7 @@ BROKEN = (
         "aks-image-version",
         "image",
         "image: Ubuntu,",
-        changes={"image": "Ubuntu2204", "kubernetes_version": "1.34"},
+        changes={"image": "Ubuntu2204", "kubernetes_version": "1.37"},
     ),
     Case(
         "Ubuntu 24.04 with an older Kubernetes",
@@ -356,8 +356,8 @@ BROKEN = (
         "FIPS and trusted launch",
         "aks-image-features",
         "aks.enableFIPS",
-        "two images",
-        changes={"native": {"enableFIPS": True, "securityProfile": {"enableVTPM": True}}},
+        "image: Ubuntu2204",
+        changes={"image": "AzureLinux", "native": {"enableFIPS": True, "securityProfile": {"enableVTPM": True}}},
     ),
     Case(
         "FIPS on Ubuntu 24.04",
@@ -862,7 +862,7 @@ def test_rule_when_broken_says_how_to_repair_it(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "oldest", "newest"), [("Ubuntu2204", 25, 33), ("Ubuntu2404", 32, 38), ("AzureLinux3", 28, 36)]
+    ("image", "oldest", "newest"), [("Ubuntu2204", 25, 36), ("Ubuntu2404", 32, 38), ("AzureLinux3", 28, 36)]
 )
 def test_image_when_its_versions_are_counted_runs_from_the_oldest_to_the_newest(
     image: str, oldest: int, newest: int
@@ -935,7 +935,9 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
         (A100, {"capacity": Capacity("reserved")}),
         (A100, {"capacity": Capacity("on-demand"), "upgrade": Upgrade("33%", "0")}),
         *((T4, {"image": name}) for name in IMAGES),
-        (T4, {"image": "Ubuntu2204", "kubernetes_version": "1.33"}),
+        (T4, {"image": "Ubuntu2204", "kubernetes_version": "1.36"}),
+        (T4, {"native": {"enableFIPS": True, "securityProfile": {"enableVTPM": True}}}),
+        (T4, {"disk": Disk(None, "Managed")}),
         (T4, {"image": "Ubuntu2404", "kubernetes_version": "1.32.1"}),
         (T4, {"image": "Ubuntu", "kubernetes_version": "1.99"}),
         ("Standard_NC144ds_xl_RTXPRO6000BSE_v6", {"image": "Ubuntu2404"}),

@@ -218,6 +218,19 @@ BROKEN: dict[str, tuple[str, str, str, dict[str, object]]] = {
         },
     ),
     "a version with a patch": ("eks-version", "kubernetesVersion", "g4dn.xlarge", {"kubernetes_version": "1.34.1"}),
+    "a type of disk alone": ("eks-disk-size", "disk", "g4dn.xlarge", {"disk": Disk(None, "gp3")}),
+    "a label of the kubelet's": (
+        "eks-label",
+        'labels["node.kubernetes.io/lifecycle"]',
+        "g4dn.xlarge",
+        {"labels": {"node.kubernetes.io/lifecycle": "spot"}},
+    ),
+    "a disk of 19 GiB for Bottlerocket's data": (
+        "eks-disk-small",
+        "disk.sizeGiB",
+        "g4dn.xlarge",
+        {"image": "bottlerocket", "disk": Disk(19, None)},
+    ),
     "a disk of 49 GiB": ("eks-disk-small", "disk.sizeGiB", "g4dn.xlarge", {"disk": Disk(49, None)}),
     "another number than the nodes show": (
         "eks-resource-tag",

@@ -102,13 +102,6 @@ BAD = {
     "compact, one too many RTX": (
         pool(COMPACT, "g4-standard-48", zones=(A,), nodes=Nodes(0, 0, 1501, autoscaled=True)), "1500 of a4 and g4",
     ),
-    "surge of flex-start": (pool(nested("upgradeSettings.strategy", "SURGE"), **FLEX), "take it away"),
-    "blue-green of queued": (pool(nested("upgradeSettings.strategy", "BLUE_GREEN"), **QUEUED), "take it away"),
-    "short-lived, on demand": (pool(nested("upgradeSettings.strategy", "SHORT_LIVED")), "write SURGE"),
-    "policy of a fixed pool": (pool(nested("autoscaling.locationPolicy", "ANY")), "take it away"),
-    "delay of a fixed pool": (pool(nested("config.consolidationDelay", "600s")), "take it away"),
-    "a range of nothing": (pool(nested("networkConfig.podIpv4CidrBlock", "/21")), "createPodRange: true"),
-    "some of no best effort": (pool(nested("bestEffortProvisioning.minProvisionNodes", 1)), "enabled: true"),
     "scopes without the storage": (
         pool(nested("config.oauthScopes", [f"{SCOPE}logging.write"])), "add the scope devstorage.read_only",
     ),
@@ -129,6 +122,13 @@ def test_fields_when_they_clash_are_told_with_the_way_out(target: Target, fix: s
 
 
 DOUBTFUL = {
+    "surge of flex-start": pool(nested("upgradeSettings.strategy", "SURGE"), **FLEX),
+    "blue-green of queued": pool(nested("upgradeSettings.strategy", "BLUE_GREEN"), **QUEUED),
+    "short-lived, on demand": pool(nested("upgradeSettings.strategy", "SHORT_LIVED")),
+    "policy of a fixed pool": pool(nested("autoscaling.locationPolicy", "ANY")),
+    "delay of a fixed pool": pool(nested("config.consolidationDelay", "600s")),
+    "a range of nothing": pool(nested("networkConfig.podIpv4CidrBlock", "/21")),
+    "some of no best effort": pool(nested("bestEffortProvisioning.minProvisionNodes", 1)),
     "no upgrades": pool(nested("management.autoUpgrade", value=False)),
     "RDMA of A100": pool(nested("config.gpuDirectConfig.gpuDirectStrategy", "RDMA")),
     "secure boot with a driver of one's own": pool(SECURE, driver_owner="none"),

@@ -269,7 +269,7 @@ LIVE = {"config": {}, "locations": [A]}
     ("pool", "fields"),
     [
         ({}, {"capacity.type": "on-demand"}),
-        ({"config": {"preemptible": True}}, {"capacity.type": "spot"}),
+        ({"config": {"preemptible": True}}, {"capacity.type": "preemptible"}),
         (
             {"config": {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"}}},
             {"capacity.type": "on-demand"},
