@@ -35,6 +35,7 @@ RELEASE_TYPES: Final = {
         ApiType("", "v1", "ConfigMap", "configmaps"),
         ApiType("", "v1", "ServiceAccount", "serviceaccounts"),
         ApiType("", "v1", "Service", "services"),
+        ApiType("", "v1", "ResourceQuota", "resourcequotas"),
         ApiType(_RBAC, "v1", "Role", "roles"),
         ApiType(_RBAC, "v1", "RoleBinding", "rolebindings"),
         ApiType(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False),

@@ -74,6 +74,13 @@ _FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
     (("sandboxWorkloads", "enabled"), False),
     ((_NFD, "worker", "nodeSelector"), {ADVERTISER_LABEL: GPU_OPERATOR.advertiser}),
 )
+_OF_DRIVER: Final = (
+    ("hostPaths", "driverInstallDir"),
+    ("toolkit", "installDir"),
+    ("toolkit", "env"),
+    ("extraObjects",),
+)
+"""Values that come with a way to the driver, where the operator brings the toolkit too."""
 _BANNED: Final = ("nameOverride", "fullnameOverride")
 """Values that would undo ours (the operands' managed-by label is made of the name): taken out of the live ones, refused
 in a spec."""
@@ -104,6 +111,8 @@ def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str,
     lay_over(values, asked_values(pools))
     for name in _BANNED:
         values.pop(name, None)
+    if at(values, "toolkit", "enabled") is True:
+        _forget_driver_values(values)
     for path, value in _FIXED:
         put(values, path, new=copy.deepcopy(value))
     config = {
@@ -125,6 +134,18 @@ def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str,
     for name, own in (item for pool in pools for item in pool.ownership.values.items()):
         put(values, tuple(name.split(".")), new=own)
     return values
+
+
+def _forget_driver_values(values: dict[str, object]) -> None:
+    """Take out what belongs to a way to the driver; the pools bring their own, and a release may go another way."""
+    for path in _OF_DRIVER:
+        branch = tree(values, *path[:-1])
+        if path[-1] in branch:
+            del branch[path[-1]]
+            if path[:-1]:
+                put(values, path[:-1], branch)
+            else:
+                del values[path[-1]]
 
 
 def mig_strategies(pools: Sequence[Desired], around: Surroundings) -> frozenset[str]:

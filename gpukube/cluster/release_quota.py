@@ -4,8 +4,8 @@ Lives here: reading quotas, as a pure function. Must not live here: the call, an
 
 The plugin's pods are of priority class system-node-critical (chart values, 0.20.0; operands of NVIDIA/gpu-operator
 v26.7.0). A quota that is used up keeps a DaemonSet's pods from being made, without a word in its status. GKE wants such
-a quota outside kube-system before it admits the class at all (docs: gpu-operator/google-gke); there the cloud's own
-plugin advertises and this release is not installed.
+a quota outside kube-system before it admits the class at all (docs: gpu-operator/google-gke); there the operator's
+release brings one that nothing uses up (values of the provider).
 """
 
 from __future__ import annotations

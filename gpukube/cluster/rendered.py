@@ -103,7 +103,7 @@ def _missing_operator(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     operands = placement_of(tree(policy, "daemonsets"))
     lost = set(placement_of(tree(plan.values, "daemonsets")).tolerations) - set(operands.tolerations)
     found += [f"the operands lack the toleration of {item.key}" for item in sorted(lost)]
-    return [*found, *_missing_deployment(objects, plan)]
+    return [*found, *_missing_deployment(objects, plan), *_missing_extra(objects, plan)]
 
 
 def _policy(plan: ReleasePlan) -> tuple[tuple[tuple[str, ...], str], ...]:
@@ -117,6 +117,12 @@ def _policy(plan: ReleasePlan) -> tuple[tuple[tuple[str, ...], str], ...]:
         (("devicePlugin", "config", "name"), plan.kind.config_map),
         (("devicePlugin", "config", "default"), text(plan.values, "devicePlugin", "config", "default")),
     )
+
+
+def _missing_extra(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
+    """Look for the objects that nodes need besides; charts before v26.3 do not know the value."""
+    wanted = [(text(item, "kind"), text(item, "metadata", "name")) for item in items(plan.values, "extraObjects")]
+    return [f"it renders no {kind} {name}" for kind, name in wanted if _named(objects, kind, name) is None]
 
 
 def _missing_deployment(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.jsontree import items, text
 from gpukube.cluster.names import (
     CLUSTER_POLICY,
     DRIVER_NAME,
@@ -37,7 +38,14 @@ __all__ = ["STATE_LABEL", "cut_findings", "driver_findings", "operator_findings"
 STATE_LABEL: Final = "nvidia.com/mig.config.state"
 _PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
 _OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
-_FAILS: Final = ("CrashLoopBackOff", "Error", "ImagePullBackOff", "ErrImagePull", "InvalidImageName")
+_FAILS: Final = (
+    "CrashLoopBackOff",
+    "Error",
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+)
 _APPLY: Final = "gpukube pool create"
 _MANAGER_LOG: Final = f"kubectl -n {NAMESPACE} logs daemonset/{MIG_MANAGER_NAME}"
 
@@ -116,17 +124,17 @@ def taken_up_findings(node: NodeView) -> list[Finding]:
 
 
 def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> list[Finding]:
-    """Say how far the operator's driver is on a node; empty when it is loaded, and for pools that get it elsewhere.
+    """Say how far the driver is on a node that a pod brings it to; empty when it is loaded, and where the image has it.
 
     The pods of toolkit, plugin and MIG manager wait for it in their init containers.
     """
-    if desired.ownership.driver != GPU_OPERATOR.advertiser:
+    installers = _installers(desired)
+    if not installers:
         return []
-    pod = next(
-        (pod for pod in pods if pod.node == node.name and pod.owner == DRIVER_NAME and not pod.terminating), None
-    )
+    here = [pod for pod in pods if pod.node == node.name and not pod.terminating]
+    pod = next((pod for pod in here if pod.owner in installers), None)
     if pod is None:
-        return [Finding(node.name, "driver", "waiting", "no pod of the operator's driver on this node yet")]
+        return [Finding(node.name, "driver", "waiting", "no pod that installs the driver on this node yet")]
     if pod.ready:
         return []
     stuck = next((state for state in pod.containers if state.waiting in _FAILS), None)
@@ -140,6 +148,14 @@ def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -
         f"kubectl -n {NAMESPACE} logs {pod.name} -c {stuck.name}; another driver.version or image of the pool may help"
     )
     return [Finding(node.name, "driver", "broken", said, means, fix)]
+
+
+def _installers(desired: Desired) -> frozenset[str]:
+    """DaemonSets of which one installs the driver on a pool's nodes: the operator's, or those beside it."""
+    if desired.ownership.driver == GPU_OPERATOR.advertiser:
+        return frozenset({DRIVER_NAME})
+    objects = items(desired.ownership.values, "extraObjects")
+    return frozenset(text(item, "metadata", "name") for item in objects if text(item, "kind") == "DaemonSet")
 
 
 def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:

@@ -269,6 +269,7 @@ class NodeStack:
         without_plugin: What to write to get nodes without the cloud's plugin; "" when there is nothing to write.
         runtime: Name of the container runtime on the nodes that hands GPUs to containers: what the operator's
             RuntimeClass has to name.
+        operator_values: Values of the operator's chart that these nodes need, by dotted path.
         fields: Places in the create request that make it so, dotted: "nodegroup.amiType". What is not there is left out
             on purpose.
     """
@@ -282,6 +283,7 @@ class NodeStack:
     no_driver: str = ""
     without_plugin: str = ""
     runtime: str = "nvidia"
+    operator_values: Mapping[str, object] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
 
 

@@ -65,11 +65,17 @@ _BY_OPERATOR: Final[Mapping[str, Ability]] = {
     "sharing.mps": Ability("emulated", "the plugin's sharing.mps"),
 }
 """What is the same on every cloud once driver and plugin are the GPU Operator's."""
+_OF_PLUGIN: Final = frozenset(name for name in _BY_OPERATOR if name.startswith("sharing."))
+"""Of these, what is the operator's where the plugin alone is."""
 
 
 def abilities_for(target: Target, provider: Provider) -> Mapping[str, Ability]:
-    """Give the abilities of a pool's cloud; where the GPU Operator brings the driver, what it does is its own."""
-    return {**provider.abilities(), **(_BY_OPERATOR if target.driver_owner == "operator" else {})}
+    """Give the abilities of a pool's cloud; what the GPU Operator brings is done its way."""
+    owners = (target.driver_owner, target.plugin_owner)
+    found = {
+        name: ability for name, ability in _BY_OPERATOR.items() if "operator" in owners[: 1 + (name in _OF_PLUGIN)]
+    }
+    return {**provider.abilities(), **found}
 
 
 def used_features(target: Target) -> tuple[str, ...]:

@@ -237,7 +237,8 @@ def _install(keeper: ReleaseKeeper, release: ReleasePlan, plan: ClusterPlan, ses
 
 
 def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:
-    needed = (*NEEDED, *NEEDED_BESIDES.get(release.chart, ()))
+    quota = (("create", "resourcequotas", ""),) if release.values.get("extraObjects") else ()
+    needed = (*NEEDED, *NEEDED_BESIDES.get(release.chart, ()), *quota)
     leaving = [NEEDED, *(NEEDED_BESIDES.get(item.kind.chart, ()) for item in release.leaves if item.kind)]
     deleted = [("delete", resource, group) for row in leaving for _verb, resource, group in row]
     return (*needed, *dict.fromkeys(deleted)) if any(item.there for item in release.leaves) else needed

@@ -28,7 +28,7 @@ CODES: Final[dict[str, str]] = {
     "gke-labels-length": "The node labels are too long together.",
     "gke-taint": "GKE adds a taint of this key by itself.",
     "gke-tag": "A tag is not one that Google Cloud takes as a label.",
-    "gke-driver-owner": "The owner of the driver is not supported on GKE yet.",
+    "gke-driver-owner": "The GPU Operator has no driver for Container-Optimized OS.",
     "gke-driverless": "Without GKE's device plugin its driver installation is never finished.",
     "gke-own-plugin": "MIG instances have to be counted by the plugin that takes the place of GKE's.",
     "gke-own-driver": "GKE installs no driver, so somebody else has to.",

@@ -7,13 +7,21 @@ live half (`client`) when it is asked for.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.values import NodeStack
 from gpukube.provider import Ability, importing_sdk
 from gpukube_gke.change import scale_pool, update_pool
+from gpukube_gke.installer import OWN_DRIVER_VALUES, QUOTA_VALUES
 from gpukube_gke.rules import check_target
-from gpukube_gke.translate import OPT_OUT_LABEL, runs_own_plugin, translate_delete, translate_pool, translate_taint
+from gpukube_gke.translate import (
+    OPT_OUT_LABEL,
+    is_operated,
+    runs_own_plugin,
+    translate_delete,
+    translate_pool,
+    translate_taint,
+)
 from gpukube_gke.updates import find_row
 
 if TYPE_CHECKING:
@@ -76,7 +84,8 @@ _ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
 _SOURCE: Final = "docs: kubernetes-engine/how-to/gpus"
 _OWN_SOURCE: Final = "NVIDIA/cloud-native-docs: gpu-operator/google-gke"
 _IMAGES: Final = {"": "COS", "COS_CONTAINERD": "COS", "UBUNTU_CONTAINERD": "Ubuntu"}
-_NO_OPERATOR: Final = "it needs Google's driver installer and a toolkit of its own there, which gpukube does not bring"
+_NO_OPERATOR: Final = "GKE's own plugin runs there"
+_INSTALLED: Final = " with Google's driver installer"
 _ACCELERATOR: Final = "nodePool.config.accelerators.0"
 _FIELDS: Final = (
     f"{_ACCELERATOR}.gpuDriverInstallationConfig.gpuDriverVersion",
@@ -117,15 +126,20 @@ class GkeProvider:
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: driver and plugin, unless the spec says that somebody else runs the plugin."""
         own = runs_own_plugin(target)
+        installed = is_operated(target) and target.driver_owner in ("auto", "cloud")
+        left_out = own or target.driver_owner in ("none", "operator")
+        cutter: Literal["operator", "cloud"] = "operator" if is_operated(target) else "cloud"
+        system = _IMAGES.get(target.image, target.image)
         return NodeStack(
-            driver="none" if own or target.driver_owner == "none" else "cloud",
+            driver="cloud" if installed or not left_out else "none",
             advertiser="none" if own else "cloud",
-            cut_by="cloud" if target.sharing.mig else "none",
+            cut_by=cutter if target.sharing.mig else "none",
             source=_OWN_SOURCE if own else _SOURCE,
-            image=f"GKE {_IMAGES.get(target.image, target.image)}",
-            no_operator=_NO_OPERATOR,
-            no_driver=_NO_OPERATOR,
-            without_plugin="run a plugin and a driver of your own and write devicePlugin.owner: none",
+            image=f"GKE {system}{_INSTALLED if installed else ''}",
+            no_operator="" if own else _NO_OPERATOR,
+            no_driver="there is none for Container-Optimized OS (NVIDIA/gpu-operator#1623)" if system == "COS" else "",
+            without_plugin="write devicePlugin.owner: operator, whose release keeps GKE's plugin away",
+            operator_values=OWN_DRIVER_VALUES if installed else QUOTA_VALUES if is_operated(target) else {},
             fields=_FIELDS,
         )
 

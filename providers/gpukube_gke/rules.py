@@ -24,7 +24,7 @@ from gpukube_gke.observe import SYSTEM_TAINTS
 from gpukube_gke.place_rules import check_places
 from gpukube_gke.reserved_rules import check_reserved
 from gpukube_gke.sharing_rules import check_shared
-from gpukube_gke.translate import LATEST, OPT_OUT_LABEL, runs_own_plugin
+from gpukube_gke.translate import LATEST, OPT_OUT_LABEL, is_operated, runs_own_plugin
 from gpukube_gke.upgrade_rules import check_upgrade
 from gpukube_gke.versions import check_versions
 
@@ -252,6 +252,8 @@ def _driver_version(target: Target) -> Iterator[Diagnostic]:
     asked, where = target.driver_version, target.locator.at("driver.version")
     if not asked:
         return
+    if target.driver_owner == "operator":
+        return
     if asked not in ("default", LATEST):
         says = f'driver.version is "{asked}", and GKE chooses the driver by a word'
         yield Diagnostic("gke-driver-version", where, says, fix=f"write default or {LATEST}")
@@ -266,14 +268,16 @@ def _driver_version(target: Target) -> Iterator[Diagnostic]:
 
 def _driver(target: Target) -> Iterator[Diagnostic]:
     where = target.locator.at("driver.owner")
-    if target.driver_owner == "operator":
+    if target.driver_owner == "operator" and target.image != IMAGES[1]:
         yield Diagnostic(
             "gke-driver-owner",
             where,
-            'driver.owner "operator" is not supported yet on GKE',
-            fix="write driver.owner: auto",
-            why="GKE installs it; the GPU Operator has none for Container-Optimized OS (NVIDIA/gpu-operator#1623)",
+            "driver.owner is operator, and the GPU Operator has no driver for Container-Optimized OS",
+            fix=f"write image: {IMAGES[1]}, or devicePlugin.owner: operator alone, for Google's driver",
+            why="NVIDIA/gpu-operator#1623",
         )
+    elif is_operated(target) or target.driver_owner == "operator":
+        return
     elif target.driver_owner == "cloud" and runs_own_plugin(target):
         yield Diagnostic(
             "gke-driverless",

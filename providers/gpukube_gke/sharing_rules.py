@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
 from gpukube_gke.partitions import PARTITIONS
-from gpukube_gke.translate import runs_own_plugin
+from gpukube_gke.translate import is_operated, runs_own_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,8 @@ def check_shared(target: Target) -> Iterator[Diagnostic]:
             f"{target.machine.name} holds a part of a GPU, which GKE shares no further",
             fix="drop sharing, or choose a machine with a whole GPU, such as g4-standard-48",
         )
+        return
+    if is_operated(target):
         return
     if cut is not None:
         yield from _mig(target, cut)

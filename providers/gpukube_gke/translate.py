@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
+from gpukube.gpu.sharing import Sharing
 from gpukube_gke.buying import buying_fields, is_queued, is_short_lived, translate_buying
 from gpukube_gke.counts import autoscaling_bounds, initial_per_zone
 from gpukube_gke.marks import copy_tags, marks_of
@@ -40,6 +41,7 @@ __all__ = [
     "QUEUED_TAINT",
     "UPDATE",
     "accelerator_of",
+    "is_operated",
     "needs_zone",
     "own_taints",
     "runs_own_plugin",
@@ -157,8 +159,17 @@ def _added_taints(target: Target) -> tuple[Taint, ...]:
 
 
 def runs_own_plugin(target: Target) -> bool:
-    """Say whether GKE's plugin is to be kept away, for one that somebody else runs."""
-    return target.plugin_owner == "none"
+    """Say whether GKE's plugin is to be kept away, for our operator's or one that somebody else runs."""
+    return target.plugin_owner == "none" or is_operated(target)
+
+
+def is_operated(target: Target) -> bool:
+    """Say whether plugin and sharing, and the cut of the GPUs, are the GPU Operator's: GKE is not told of them then.
+
+    Source:
+        GoogleCloudPlatform/container-engine-accelerators: sharing is done by GKE's plugin, which is kept away.
+    """
+    return target.plugin_owner == "operator" or (target.driver_owner == "operator" and target.plugin_owner == "auto")
 
 
 def accelerator_of(target: Target) -> str:
@@ -231,7 +242,7 @@ def _config(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
 
 
 def _accelerator(target: Target) -> dict[str, object]:
-    sharing = target.sharing
+    sharing = Sharing() if is_operated(target) else target.sharing
     found: dict[str, object] = {
         "acceleratorType": target.machine.accelerator,
         "acceleratorCount": str(target.machine.devices),
@@ -255,7 +266,7 @@ def _driver_version(target: Target) -> str:
 
 def _driver(target: Target) -> str:
     """The managed driver is finished by the plugin that the opt-out label keeps away (NVIDIA/aicr#2047)."""
-    return "none" if target.driver_owner == "none" or runs_own_plugin(target) else "cloud"
+    return "none" if target.driver_owner in ("none", "operator") or runs_own_plugin(target) else "cloud"
 
 
 def wire_taint(taint: Taint) -> dict[str, object]:
@@ -264,7 +275,8 @@ def wire_taint(taint: Taint) -> dict[str, object]:
 
 
 def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
-    slicing = target.sharing.slicing
+    sharing = Sharing() if is_operated(target) else target.sharing
+    slicing = sharing.slicing
     fields: dict[str, object] = {
         "instanceType": target.machine.name,
         "gpu": accelerator_of(target),
@@ -276,7 +288,7 @@ def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         "kubernetesVersion": target.kubernetes_version or None,
         **upgrade_fields(target),
         "maxPodsPerNode": target.max_pods,
-        "sharing.mig.profile": target.sharing.mig.profile if target.sharing.mig else None,
+        "sharing.mig.profile": sharing.mig.profile if sharing.mig else None,
         "sharing.timeSlicing.replicas": slicing.replicas if slicing and slicing.mode == "time-slicing" else None,
         "sharing.mps.replicas": slicing.replicas if slicing and slicing.mode == "mps" else None,
         "taints": tuple(sorted(str(taint) for taint in own_taints(target))),

@@ -107,7 +107,7 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
     (
         "labels[nvidia.com/mig.config]",
         "disruptive",
-        "the MIG manager of your GPU Operator stops the GPU clients of each node and may reboot it",
+        "the MIG manager stops the GPU clients of each node and may reboot it",
         _UPDATE,
         "NVIDIA/mig-parted reconfigure-mig.sh, NVIDIA/gpu-operator#1606",
     ),

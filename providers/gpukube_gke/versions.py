@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.errors import Diagnostic, SpecError
 from gpukube_gke.buying import is_flex_start, is_queued
 from gpukube_gke.native import flatten_native
+from gpukube_gke.translate import runs_own_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -172,6 +173,6 @@ def _is_ubuntu(target: Target) -> bool:
 
 
 def _needed_driver(target: Target) -> str:
-    if target.driver_owner == "none" or target.plugin_owner == "none":
+    if target.driver_owner == "none" or runs_own_plugin(target):
         return ""
     return _NEWER_DRIVERS.get(str(target.machine.model), "")

@@ -273,6 +273,7 @@ def _ownership(
             labels[MIG_CONFIG_LABEL] = cut_name(target.sharing.mig)
         if stack.runtime != _USUAL_RUNTIME:
             values["operator.runtimeClass"] = stack.runtime
+        values |= stack.operator_values
         if driver == "operator":
             values |= _DRIVER_VALUES
             values |= {"driver.version": target.driver_version} if target.driver_version else {}

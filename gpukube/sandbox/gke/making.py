@@ -66,6 +66,7 @@ async def make_cluster(
     version = full_version(wanted.kubernetes_version)
     parse_version(version)
     kube = KubeCluster(wanted.name, service.clock, ACCESS_TOKEN, version, assets=assets)
+    kube.limit_critical_pods()
     await kube.start()
     document = json.loads(kube.kubeconfig(f"{kube_base}/clusters/{wanted.key}", ca_pem.decode()))
     reached = document["clusters"][0]["cluster"]

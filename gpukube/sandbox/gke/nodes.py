@@ -152,6 +152,7 @@ def _gpu_shape(pool: wire.NodePool) -> GpuShape | None:
         mig_reboot=bool(size) and kind.reboots,
         # The managed installation ends in an init container of the very DaemonSet that the label turns off.
         driver=managed and pool.config.labels.get(OPT_OUT) != "true",
+        runtime="",  # GKE's plugin mounts the driver itself
         partition=size,
         sharing=_SHARING.get(sharing.gpu_sharing_strategy, ""),
         clients=sharing.max_shared_clients_per_gpu,

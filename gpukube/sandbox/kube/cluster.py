@@ -95,6 +95,10 @@ class KubeCluster:
         if self._plane:
             self._plane.tolerates_extended_resources = True
 
+    def limit_critical_pods(self) -> None:
+        """Admit pods of critical priority outside kube-system only where a quota names them."""
+        self.store.limits_critical_pods = True
+
     async def start(self) -> None:
         """Start the controllers; needs a running event loop."""
         if self._plane:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["Role", "arguments_of", "config_maps", "env_of", "mounted_config_map", "role_of"]
+__all__ = ["INSTALLERS", "Role", "arguments_of", "config_maps", "env_of", "mounted_config_map", "role_of"]
 
 Role = Literal[
     "plain",
@@ -31,6 +31,7 @@ Role = Literal[
     "mig-manager",
     "driver-manager",
     "driver",
+    "google-installer",
     "toolkit",
     "driver-validation",
     "toolkit-validation",
@@ -51,6 +52,9 @@ _PROGRAMS: dict[str, Role] = {
     "nvidia-driver": "driver",
     "nvidia-ctk-installer": "toolkit",
 }
+INSTALLERS = {"cos-nvidia-installer:fixed": "Container-Optimized OS", "gke-nvidia-installer:fixed": "Ubuntu"}
+"""Images of Google's driver installers, and the system whose nodes have them: no registry does
+(GoogleCloudPlatform/container-engine-accelerators, nvidia-driver-installer)."""
 _VALIDATIONS: dict[str, Role] = {"driver-validation": "driver-validation", "toolkit-validation": "toolkit-validation"}
 
 
@@ -61,8 +65,8 @@ def role_of(container: JsonObject) -> Role:
     """
     command = [*(container.get("command") or ()), *(container.get("args") or ())]
     program = str(command[0]).rsplit("/", 1)[-1] if container.get("command") else ""
-    if not container.get("command") and "/k8s-device-plugin" in f"/{container.get('image', '')}":
-        return "plugin"
+    if by_image := _role_by_image(container):
+        return by_image
     if program == "mps-control-daemon" and "mount-shm" in command:
         return "plain"
     if program == "nfd-master" and "-prune" in {f"-{arg.lstrip('-')}" for arg in map(str, command)}:
@@ -72,6 +76,13 @@ def role_of(container: JsonObject) -> Role:
     if any("nvidia-smi" in str(part) for part in command):
         return "nvidia-smi"
     return _PROGRAMS.get(program, "plain")
+
+
+def _role_by_image(container: JsonObject) -> Role | None:
+    image = str(container.get("image", ""))
+    if image in INSTALLERS:
+        return "google-installer"
+    return "plugin" if not container.get("command") and "/k8s-device-plugin" in f"/{image}" else None
 
 
 def env_of(container: JsonObject) -> dict[str, str]:

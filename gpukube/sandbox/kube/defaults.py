@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
 
 __all__ = [
+    "CRITICAL",
     "TEMPLATE_GENERATION",
     "check_change",
     "check_values",
@@ -38,6 +39,11 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 253
+
+
+CRITICAL = ("system-node-critical", "system-cluster-critical")
+"""Priority classes that GKE admits outside kube-system only where a quota names them (NVIDIA/cloud-native-docs,
+gpu-operator/google-gke)."""
 
 
 def fill_defaults(kind: Kind, obj: JsonObject) -> None:
@@ -102,7 +108,7 @@ def _pod(obj: JsonObject) -> None:
             item.get("key") in {key, None} and item.get("effect") in {"NoExecute", None} for item in tolerations
         ):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
-    if spec.get("priorityClassName") in {"system-node-critical", "system-cluster-critical"}:
+    if spec.get("priorityClassName") in CRITICAL:
         spec.setdefault(
             "priority", 2_000_001_000 if spec["priorityClassName"] == "system-node-critical" else 2_000_000_000
         )

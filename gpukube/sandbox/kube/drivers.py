@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.kube.containers import env_of
+from gpukube.sandbox.kube.containers import INSTALLERS, env_of
 from gpukube.sandbox.kube.pluginconfig import Crash
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["DRIVER_ROLES", "start_driver_part"]
 
 DRIVER_ROLES: frozenset[Role] = frozenset(
-    {"driver-manager", "driver", "toolkit", "driver-validation", "toolkit-validation"}
+    {"driver-manager", "driver", "google-installer", "toolkit", "driver-validation", "toolkit-validation"}
 )
 
 _LOOKS_S = 5.0
@@ -39,8 +39,12 @@ async def start_driver_part(process: Process) -> None:
             _driver(process)
         case "toolkit":
             _toolkit(process)
+        case "google-installer":
+            _google_installer(process)
         case "driver-validation":
-            _hold_until(process, there=process.machine.has_driver, what="driver")
+            machine, root = process.machine, env_of(process.container.body).get("DRIVER_INSTALL_DIR", "")
+            found = machine.has_driver and machine.driver_root in ("", root)
+            _hold_until(process, there=found, what="driver")
         case _:
             machine = process.machine
             _hold_until(process, there=machine.has_driver and bool(machine.runtimes), what="container toolkit")
@@ -71,8 +75,17 @@ def _driver(process: Process) -> None:
     system = process.machine.shape.os_image
     if not system.startswith("Ubuntu"):
         raise Crash(f"could not resolve kernel headers: there is no driver container for {system}")
-    process.machine.load_driver()
+    process.machine.load_driver("/run/nvidia/driver")
     process.log.append("Loading NVIDIA driver kernel modules... Done, now waiting for signal")
+
+
+def _google_installer(process: Process) -> None:
+    """Google's installer puts the driver below a directory of its own; its image is on nodes of its system only."""
+    image, system = str(process.container.body.get("image", "")), process.machine.shape.os_image
+    if not system.startswith(INSTALLERS[image]):
+        raise Crash(f'ErrImageNeverPull: Container image "{image}" is not present with pull policy of Never')
+    process.machine.load_driver("/home/kubernetes/bin/nvidia")
+    process.log.append("Finished installing the drivers.")
 
 
 def _toolkit(process: Process) -> None:
@@ -80,5 +93,8 @@ def _toolkit(process: Process) -> None:
 
     Source: NVIDIA/gpu-operator controllers/object_controls.go (CONTAINERD_RUNTIME_CLASS).
     """
-    process.machine.runtimes.add(env_of(process.container.body).get("CONTAINERD_RUNTIME_CLASS", "nvidia"))
+    env, system = env_of(process.container.body), process.machine.shape.os_image
+    if system.startswith("Container-Optimized OS") and not env.get("ROOT", "").startswith("/home/"):
+        raise Crash(f"error installing toolkit: mkdir {env.get('ROOT')}: read-only file system")
+    process.machine.runtimes.add(env.get("CONTAINERD_RUNTIME_CLASS", "nvidia"))
     process.log.append("Successfully configured containerd")

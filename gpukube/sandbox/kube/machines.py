@@ -39,12 +39,14 @@ class Machine:
         limited: Resources of which a pod may ask for one at most.
         runtimes: Names of container runtimes that hand GPUs to containers. What writes them writes files, which outlive
             a reboot; a driver that a container has loaded does not.
+        driver_root: Where a container has put the driver; "" where the image has it.
     """
 
     shape: NodeShape
     up: bool = False
     runtimes: set[str] = field(default_factory=set)
     brought_driver: bool = field(init=False)
+    driver_root: str = ""
     pods: dict[str, PodRun] = field(default_factory=dict)
     capacity: dict[str, int] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
@@ -61,8 +63,12 @@ class Machine:
         """Whether the driver is loaded now."""
         return bool(self.shape.gpu and self.shape.gpu.driver)
 
-    def load_driver(self, *, loaded: bool = True) -> None:
-        """A container has loaded the driver; or it is gone with a reboot."""
+    def load_driver(self, root: str) -> None:
+        """A container has loaded the driver from a directory of the host."""
+        self.driver_root = root
+        self._set_driver(loaded=True)
+
+    def _set_driver(self, *, loaded: bool) -> None:
         if self.shape.gpu:
             self.shape = dataclasses.replace(self.shape, gpu=dataclasses.replace(self.shape.gpu, driver=loaded))
 
@@ -71,7 +77,7 @@ class Machine:
         self.up = False
         self.owners.clear()
         self.pods.clear()
-        self.load_driver(loaded=self.brought_driver)
+        self._set_driver(loaded=self.brought_driver)
 
     def start(self) -> None:
         """The machine is up; a service of its own registers its GPUs."""

@@ -98,7 +98,7 @@ def _with_gpu(item: JsonObject, policy: JsonObject) -> JsonObject:
     Source: controllers/object_controls.go, setRuntimeClassName.
     """
     pod = item["spec"]["template"]["spec"]
-    pod["initContainers"] = [_validation("toolkit"), *pod["initContainers"]]
+    pod["initContainers"] = [_validation("toolkit", policy), *pod["initContainers"]]
     pod["runtimeClassName"] = _runtime(policy)
     return item
 
@@ -107,9 +107,17 @@ def _runtime(policy: JsonObject) -> str:
     return (policy.get("operator") or {}).get("runtimeClass") or "nvidia"
 
 
-def _validation(part: str) -> JsonObject:
+def _validation(part: str, policy: JsonObject) -> JsonObject:
     script = "nvidia-validator" if part == "driver" else _UNTIL_TOOLKIT
-    return {"name": f"{part}-validation", "image": _VALIDATOR_IMAGE, "command": ["sh", "-c"], "args": [script]}
+    where = str((policy.get("hostPaths") or {}).get("driverInstallDir") or "/run/nvidia/driver")
+    env = [{"name": "DRIVER_INSTALL_DIR", "value": where}] if part == "driver" else []
+    return {
+        "name": f"{part}-validation",
+        "image": _VALIDATOR_IMAGE,
+        "command": ["sh", "-c"],
+        "args": [script],
+        "env": env,
+    }
 
 
 def _validator(policy: JsonObject) -> JsonObject:
@@ -117,7 +125,7 @@ def _validator(policy: JsonObject) -> JsonObject:
     container = {"name": name, "image": _VALIDATOR_IMAGE, "command": ["sh", "-c"], "args": ["sleep infinity"]}
     item = _daemonset(name, {f"{DEPLOY}operator-validator": "true"}, policy, [container])
     pod = item["spec"]["template"]["spec"]
-    pod["initContainers"] = [_validation("driver"), _validation("toolkit")]
+    pod["initContainers"] = [_validation("driver", policy), _validation("toolkit", policy)]
     pod["runtimeClassName"] = _runtime(policy)
     return item
 
@@ -141,7 +149,11 @@ def _driver(policy: JsonObject) -> JsonObject:
 
 def _toolkit(policy: JsonObject) -> JsonObject:
     section = policy.get("toolkit") or {}
-    env = [*_env(section), {"name": "CONTAINERD_RUNTIME_CLASS", "value": _runtime(policy)}]
+    env = [
+        *_env(section),
+        {"name": "ROOT", "value": str(section.get("installDir") or "/usr/local/nvidia")},
+        {"name": "CONTAINERD_RUNTIME_CLASS", "value": _runtime(policy)},
+    ]
     container = {
         "name": "nvidia-container-toolkit-ctr",
         "image": "nvcr.io/nvidia/k8s/container-toolkit",
@@ -150,7 +162,7 @@ def _toolkit(policy: JsonObject) -> JsonObject:
     }
     name = "nvidia-container-toolkit-daemonset"
     item = _daemonset(name, {f"{DEPLOY}container-toolkit": "true"}, policy, [container])
-    item["spec"]["template"]["spec"]["initContainers"] = [_validation("driver")]
+    item["spec"]["template"]["spec"]["initContainers"] = [_validation("driver", policy)]
     return item
 
 
@@ -179,7 +191,7 @@ def _mig_manager(policy: JsonObject) -> JsonObject:
         "env": [*_env(section), {"name": "CONFIG_FILE", "value": "/mig-parted-config/config.yaml"}],
     }
     item = _daemonset("nvidia-mig-manager", {f"{DEPLOY}mig-manager": "true"}, policy, [container])
-    item["spec"]["template"]["spec"]["initContainers"] = [_validation("toolkit")]
+    item["spec"]["template"]["spec"]["initContainers"] = [_validation("toolkit", policy)]
     return item
 
 

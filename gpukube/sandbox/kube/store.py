@@ -82,6 +82,7 @@ class Store:
         self.kinds: dict[tuple[str, str], Kind] = {kind.key: kind for kind in BUILT_IN}
         self.version = 0
         self.tolerates_extended_resources = False
+        self.limits_critical_pods = False
         for name in _NAMESPACES:
             self.create(kinds.CORE["namespaces"], {"metadata": {"name": name}})
         for name, value in _PRIORITIES.items():
@@ -187,11 +188,27 @@ class Store:
         priority = pod["spec"].get("priorityClassName")
         if priority and self.find(kinds.CORE["priorityclasses"], "", priority) is None:
             raise defaults.refuse_pod(f"no PriorityClass with name {priority} was found", name_of(pod))
+        if self.limits_critical_pods:
+            self._limit_critical(pod)
         account = pod["spec"]["serviceAccountName"]
         if self.find(kinds.CORE["serviceaccounts"], namespace_of(pod), account) is None:
             place = f"{namespace_of(pod)}/{account}"
             message = f'error looking up service account {place}: serviceaccount "{account}" not found'
             raise defaults.refuse_pod(message, name_of(pod))
+
+    def _limit_critical(self, pod: JsonObject) -> None:
+        """Outside kube-system a critical pod needs a quota that names its class.
+
+        Source:
+            docs: concepts/policy/resource-quotas (limit priority class consumption by default).
+        """
+        priority = pod["spec"].get("priorityClassName")
+        if priority not in defaults.CRITICAL or namespace_of(pod) == "kube-system":
+            return
+        quotas = [item for item in self.all_of(kinds.CORE["resourcequotas"]) if namespace_of(item) == namespace_of(pod)]
+        if not any(_is_for_class(quota, priority) for quota in quotas):
+            scopes = f"[{{PriorityClass In [{' '.join(defaults.CRITICAL)}]}}]"
+            raise defaults.refuse_pod(f"insufficient quota to match these scopes: {scopes}", name_of(pod))
 
     def update(
         self, kind: Kind, obj: JsonObject, *, part: str = "", manager: str = "", dry_run: bool = False
@@ -402,3 +419,8 @@ def _differs(old: JsonObject, new: JsonObject) -> bool:
         return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if not hidden(key)}}
 
     return bare(old) != bare(new)
+
+
+def _is_for_class(quota: JsonObject, priority: str) -> bool:
+    scopes = ((quota.get("spec") or {}).get("scopeSelector") or {}).get("matchExpressions") or ()
+    return any(item["scopeName"] == "PriorityClass" and priority in (item.get("values") or ()) for item in scopes)

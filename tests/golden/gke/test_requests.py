@@ -36,7 +36,16 @@ PROMISES = {
     "gke-timesharing": 8,
     "gke-mps": 16,
     "gke-t4-n1": 6,
+    "gke-operator": 8,
+    "gke-operator-driver": 1,
 }
+"""Devices of all pools of an example, under whatever names."""
+
+
+NAMES = {
+    "gke-operator": {"nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "nvidia.com/mig-2g.10gb", "nvidia.com/mig-3g.20gb"},
+}
+"""Of those that GKE's own plugin does not advertise: it knows nvidia.com/gpu only."""
 
 
 def targets_of(example: Path) -> tuple[Target, ...]:
@@ -66,10 +75,10 @@ def test_request_when_made_from_an_example_is_the_recorded_one(example: Path, re
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_promise_when_made_from_an_example_is_the_one_it_speaks_of(example: Path) -> None:
-    (target,) = targets_of(example)
-    promise = promise_of(target)
+    totals = [promise.total(promise.nodes.maximum) for promise in map(promise_of, targets_of(example))]
 
-    assert promise.total(promise.nodes.maximum) == {"nvidia.com/gpu": PROMISES[example.stem]}
+    assert sum(count for total in totals for count in total.values()) == PROMISES[example.stem]
+    assert {name for total in totals for name in total} == NAMES.get(example.stem, {"nvidia.com/gpu"})
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -253,7 +253,7 @@ def test_prove_when_the_cloud_shows_what_is_promised_then_proven_without_any_lab
 DRIVEN = replace(SHARED, ownership=replace(SHARED.ownership, driver="operator"))
 DRIVER_POD = "nvidia-driver-daemonset"
 DRIVERS = {
-    "no pod yet": ((), "waiting", "no pod of the operator's driver"),
+    "no pod yet": ((), "waiting", "no pod that installs the driver"),
     "it builds": ((plugin_pod("node-1", owner=DRIVER_POD, ready=False),), "waiting", "is not ready"),
     "no image": (
         (plugin_pod("node-1", owner=DRIVER_POD, ready=False, containers=(state("ctr", waiting="ImagePullBackOff"),)),),

@@ -35,6 +35,8 @@ STACKS: Final[tuple[tuple[str, Target], ...]] = (
     ("", gke_target(sharing=CUT)),
     ("driver.owner: none", gke_target(sharing=CUT, driver_owner="none")),
     ("devicePlugin.owner: none", gke_target(sharing=CUT, plugin_owner="none")),
+    ("devicePlugin.owner: operator", gke_target(sharing=CUT, plugin_owner="operator")),
+    ("driver.owner: operator", gke_target(sharing=CUT, driver_owner="operator", image="UBUNTU_CONTAINERD")),
 )
 
 

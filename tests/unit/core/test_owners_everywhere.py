@@ -42,6 +42,10 @@ IMAGES: dict[str, Callable[..., Target]] = {
     "aks container linux": lambda **changes: make_target(image="AzureContainerLinux", **changes),
     "aks ubuntu, driver of the operator": lambda **changes: make_target(**{"driver_owner": "operator", **changes}),
     "gke cos": gke_target,
+    "gke cos, driver of the operator": lambda **changes: gke_target(**{"driver_owner": "operator", **changes}),
+    "gke ubuntu, driver of the operator": lambda **changes: gke_target(
+        **{"driver_owner": "operator", "image": "UBUNTU_CONTAINERD", **changes}
+    ),
     "gke ubuntu": lambda **changes: gke_target(image="UBUNTU_CONTAINERD", **changes),
 }
 SHARINGS = {
@@ -190,7 +194,12 @@ ANSWERS = {
     ("gke cos", "mig single", "auto", "gke's plugin"): "cloud",
     ("gke cos", "whole", "none", "gke's plugin"): "",
     ("gke cos", "whole", "helm", "nothing"): "owner",
-    ("gke cos", "whole", "operator", "nothing"): "owner",
+    ("gke cos", "whole", "operator", "nothing"): "operator",
+    ("gke cos", "mig mixed", "operator", "gke's plugin"): "operator",
+    ("gke ubuntu", "time-slicing", "operator", "nothing"): "operator",
+    ("gke ubuntu, driver of the operator", "whole", "auto", "nothing"): "operator",
+    ("gke ubuntu, driver of the operator", "whole", "cloud", "nothing"): "owner",
+    ("gke cos, driver of the operator", "whole", "auto", "nothing"): "gke-driver-owner",
     ("gke ubuntu", "whole", "auto", "a static manifest"): "foreign-advertiser",
 }  # fmt: skip
 """Rows that a reader of the clouds' documentation would name: the advertiser, or the code of the refusal."""

@@ -1,0 +1,149 @@
+"""What a node pool without GKE's own driver and plugin needs in the cluster, as values of the GPU Operator's chart.
+
+Lives here: Google's driver installer as DaemonSets, and the quota that the operator's pods need. Must not live here:
+who gets them (`provider`).
+
+Sources: GoogleCloudPlatform/container-engine-accelerators, nvidia-driver-installer, daemonset-preloaded.yaml of cos and
+of ubuntu (images, paths, environment: the images are on the nodes already); NVIDIA/cloud-native-docs,
+gpu-operator/google-gke (directory, toolkit, quota).
+
+The installers go to our operator's nodes only, and not to those where GKE installs the driver. Google's init container
+that cuts GPUs is left out: the operator's MIG manager cuts. Both installers are always there: a pool of the other
+system changes nothing of a release, and where there is none they have no pods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.owners import ADVERTISER_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DRIVER_DIR", "OWN_DRIVER_VALUES", "QUOTA_VALUES"]
+
+DRIVER_DIR: Final = "/home/kubernetes/bin/nvidia"
+"""Where the driver lives on the nodes: writable, and kept over reboots."""
+_CONTAINER_DIR: Final = "/usr/local/nvidia"
+_PAUSE: Final = "gke.gcr.io/pause:3.8"
+_CRITICAL: Final = "system-node-critical"
+
+_QUOTA: Final = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "gpukube-critical-pods"},
+    "spec": {
+        "hard": {"pods": "1G"},
+        "scopeSelector": {
+            "matchExpressions": [
+                {
+                    "operator": "In",
+                    "scopeName": "PriorityClass",
+                    "values": [_CRITICAL, "system-cluster-critical"],
+                }
+            ]
+        },
+    },
+}
+"""Outside kube-system GKE admits pods of these classes only where a quota names them. It is to allow, not to limit."""
+
+
+def _installer(system: str, pod: Mapping[str, object], container: Mapping[str, object]) -> dict[str, object]:
+    name = f"gpukube-driver-installer-{system}"
+    labels = {"k8s-app": "nvidia-driver-installer", "name": name}
+    wanted = [
+        {"key": ADVERTISER_LABEL, "operator": "In", "values": ["operator"]},
+        {"key": "cloud.google.com/gke-accelerator", "operator": "Exists"},
+        {"key": "cloud.google.com/gke-gpu-driver-version", "operator": "DoesNotExist"},
+        {"key": "cloud.google.com/gke-os-distribution", "operator": "In", "values": [system]},
+    ]
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": wanted}]}}
+    installer = {
+        "name": "nvidia-driver-installer",
+        "imagePullPolicy": "Never",
+        "resources": {"requests": {"cpu": "150m"}},
+        "securityContext": {"privileged": True},
+        **container,
+    }
+    spec = {
+        "priorityClassName": _CRITICAL,
+        "affinity": {"nodeAffinity": affinity},
+        "tolerations": [{"operator": "Exists"}],
+        **pod,
+        "initContainers": [installer],
+        "containers": [{"name": "pause", "image": _PAUSE}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "labels": {"k8s-app": "nvidia-driver-installer"}},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+def _host(name: str, path: str) -> dict[str, object]:
+    return {"name": name, "hostPath": {"path": path}}
+
+
+def _mount(name: str, path: str) -> dict[str, str]:
+    return {"name": name, "mountPath": path}
+
+
+_COS: Final = _installer(
+    "cos",
+    {
+        "hostNetwork": True,
+        "hostPID": True,
+        "volumes": [
+            _host("dev", "/dev"),
+            _host("vulkan-icd", f"{DRIVER_DIR}/vulkan/icd.d"),
+            _host("install-dir", DRIVER_DIR),
+            _host("root", "/"),
+            _host("cos-tools", "/var/lib/cos-tools"),
+        ],
+    },
+    {
+        "image": "cos-nvidia-installer:fixed",
+        "command": ["bash", "-c", "grep -q '^nvidia ' /proc/modules || /cos-gpu-installer install"],
+        "env": [
+            {"name": "NVIDIA_INSTALL_DIR_HOST", "value": DRIVER_DIR},
+            {"name": "NVIDIA_INSTALL_DIR_CONTAINER", "value": _CONTAINER_DIR},
+            {"name": "VULKAN_ICD_DIR_HOST", "value": f"{DRIVER_DIR}/vulkan/icd.d"},
+            {"name": "VULKAN_ICD_DIR_CONTAINER", "value": "/etc/vulkan/icd.d"},
+            {"name": "ROOT_MOUNT_DIR", "value": "/root"},
+            {"name": "COS_TOOLS_DIR_HOST", "value": "/var/lib/cos-tools"},
+            {"name": "COS_TOOLS_DIR_CONTAINER", "value": "/build/cos-tools"},
+        ],
+        "volumeMounts": [
+            _mount("install-dir", _CONTAINER_DIR),
+            _mount("vulkan-icd", "/etc/vulkan/icd.d"),
+            _mount("dev", "/dev"),
+            _mount("root", "/root"),
+            _mount("cos-tools", "/build/cos-tools"),
+        ],
+    },
+)
+_UBUNTU: Final = _installer(
+    "ubuntu",
+    {"volumes": [_host("dev", "/dev"), _host("boot", "/boot"), _host("root", "/")]},
+    {
+        "image": "gke-nvidia-installer:fixed",
+        "volumeMounts": [_mount("boot", "/boot"), _mount("dev", "/dev"), _mount("root", "/root")],
+    },
+)
+
+QUOTA_VALUES: Final[Mapping[str, object]] = {"extraObjects": [_QUOTA]}
+"""Where the operator brings the driver."""
+OWN_DRIVER_VALUES: Final[Mapping[str, object]] = {
+    "hostPaths.driverInstallDir": DRIVER_DIR,
+    "toolkit.enabled": True,
+    "toolkit.installDir": DRIVER_DIR,
+    "toolkit.env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}],
+    "extraObjects": [_QUOTA, _COS, _UBUNTU],
+}
+"""Where Google's installer brings it: GKE's nodes have no container toolkit, and a root that cannot be written to."""
