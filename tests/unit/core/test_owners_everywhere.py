@@ -195,7 +195,7 @@ ANSWERS = {
     ("gke cos", "whole", "none", "gke's plugin"): "",
     ("gke cos", "whole", "helm", "nothing"): "owner",
     ("gke cos", "whole", "operator", "nothing"): "operator",
-    ("gke cos", "mig mixed", "operator", "gke's plugin"): "operator",
+    ("gke cos", "mig mixed", "operator", "nothing"): "operator",
     ("gke ubuntu", "time-slicing", "operator", "nothing"): "operator",
     ("gke ubuntu, driver of the operator", "whole", "auto", "nothing"): "operator",
     ("gke ubuntu, driver of the operator", "whole", "cloud", "nothing"): "owner",
