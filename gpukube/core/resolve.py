@@ -39,10 +39,12 @@ NOT_IDENTITY = ("provider", "name", "kubeconfig", "context")
 
 def cluster_refs(loaded: LoadedSpec) -> dict[str, ClusterRef]:
     """List the clusters of a spec by their keys."""
-    return {
-        key: cluster_ref(key, cluster, loaded.positions.at(f"clusters.{key}"))
-        for key, cluster in loaded.spec.clusters.items()
-    }
+    found = {}
+    for key, cluster in loaded.spec.clusters.items():
+        at = loaded.positions.within(("clusters", key))
+        ref = cluster_ref(key, cluster, at.at())
+        found[key] = replace(ref, places={name: at.at((name,)) for name in ("name", *ref.identity)})
+    return found
 
 
 def cluster_ref(key: str, cluster: Cluster, where: Where) -> ClusterRef:

@@ -187,6 +187,7 @@ class ClusterRef:
         kubeconfig: File to use instead of the cloud's own access; "" for the cloud's.
         context: Context inside that file.
         where: Position in the spec.
+        places: Positions of its fields, by the names of the spec.
     """
 
     key: str
@@ -196,6 +197,11 @@ class ClusterRef:
     kubeconfig: str = ""
     context: str = ""
     where: Where = field(default_factory=lambda: Where("spec"), compare=False)
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
+
+    def at(self, name: str) -> Where:
+        """Return the position of one of its fields; that of the cluster where the field is not written."""
+        return self.places.get(name, self.where)
 
 
 @dataclass(frozen=True, slots=True)

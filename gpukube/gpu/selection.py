@@ -168,8 +168,8 @@ def near_machines(model: GpuModel, count: float, among: Sequence[Machine]) -> tu
         among: Machines of one cloud.
 
     Returns:
-        Those with the model in other numbers, nearest number first and the cheapest of each; else the one machine that
-        is most like it; () for a cloud without any.
+        Those with the model in other numbers, nearest number first and the cheapest of each, after the machine with so
+        many GPUs of the most similar model; without the model the most similar machine; () for a cloud without any.
     """
     usable = _usable(among)
     same = [m for m in usable if m.model == model]
@@ -178,7 +178,9 @@ def near_machines(model: GpuModel, count: float, among: Sequence[Machine]) -> tu
     best: dict[float, Machine] = {}
     for machine in sorted(same, key=_rank):
         best.setdefault(machine.gpus, machine)
-    return tuple(sorted(best.values(), key=lambda m: (abs(m.gpus - count), m.gpus)))
+    like = _substitute(usable, model, count)
+    others = sorted(best.values(), key=lambda m: (abs(m.gpus - count), m.gpus))
+    return (like, *others) if like.has_gpus(count) else tuple(others)
 
 
 def _rank(machine: Machine) -> tuple[int, str, tuple[bool, float, str]]:
@@ -198,6 +200,9 @@ def _none_fits(wish: _Wish, among: Sequence[Machine], rejected: Sequence[Rejecte
         fix = f"write instanceType: {previews[0].name} to use the preview"
     elif same:
         fix = f"write count {one_of(f'{n:g}' for n in sorted({m.gpus for m in same}))}"
+        like = _substitute(usable, model, wish.count)
+        if like.has_gpus(wish.count):
+            fix += f"; or model {like.model}, count {like.gpus:g} ({like.name})"
     elif usable:
         near = _substitute(usable, model, wish.count)
         fix = f"the nearest there is {near.name}: write model {near.model}, count {near.gpus:g}"
@@ -220,6 +225,7 @@ def _substitute(usable: Sequence[Machine], model: GpuModel, count: float) -> Mac
         step = abs(major + minor / 10 - model.compute_capability[0] - model.compute_capability[1] / 10)
         size = abs(log2(machine.model.memory_gb / model.memory_gb))
         other_arch = (machine.arch == "arm64") != arm
-        return size + step / 2 + other_arch, abs(machine.gpus - count), _rank(machine)
+        # the number of GPUs leads: eight in place of one cost eight times as much
+        return abs(machine.gpus - count), size + step / 2 + other_arch, _rank(machine)
 
     return min(usable, key=distance)

@@ -27,6 +27,7 @@ from gpukube.spec.model import (
     SpecModel,
 )
 from gpukube.spec.other_words import field_for
+from gpukube.spec.reserved import DURATION
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted, shown
 
 if TYPE_CHECKING:
@@ -262,6 +263,8 @@ def _choice(c: _Context) -> Diagnostic:
 
 
 def _range(c: _Context) -> Diagnostic:
+    if c.key == "maxPrice":
+        return c.say("range", f"is {c.value}; it must be more than 0", "leave it out to pay up to the on-demand price")
     limit, words, fix = next((c.limits[key], *texts) for key, texts in _LIMITS.items() if key in c.limits)
     limit_text = f"{limit:g}" if isinstance(limit, float) else str(limit)
     return c.say("range", f"is {c.value}; {words} {limit_text}", f"write {fix.format(limit_text)}")
@@ -285,6 +288,10 @@ def _text(c: _Context) -> Diagnostic:
     if isinstance(c.value, bool | int | float):
         written = c.spelling or str(c.value).lower()
         what = "boolean" if isinstance(c.value, bool) else "number"
+        if c.field and DURATION in str(c.field.info.metadata) and not isinstance(c.value, bool):
+            return c.say(
+                "type", f"is {c.seen}; a duration is needed", f"write {c.assign(f'{c.value}s')}, or {c.example}"
+            )
         return c.say(
             "type",
             f"is {c.seen}; a string is needed",

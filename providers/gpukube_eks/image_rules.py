@@ -23,6 +23,12 @@ __all__ = ["IMAGE_CHECKS"]
 _LEAST_DISK_GIB: Final = 20  # cilium/cilium#43051: smaller than the snapshot of AL2023
 _ENOUGH_GIB: Final = 50
 """Below this a few GPU images fill the disk (eksctl-io/eksctl#780, awslabs/kubeflow-manifests#782)."""
+_OTHER_DISKS: Final = {
+    "io": "io1 and io2 need a number of operations too (EC2 EbsBlockDevice)",
+    "st": "st1 and sc1 cannot hold a system (EC2 EbsBlockDevice)",
+    "sc": "st1 and sc1 cannot hold a system (EC2 EbsBlockDevice)",
+}
+"""Beginning of a disk type of EC2 -> why it is not for nodes."""
 _DISK_TYPES: Final = ("gp3", "gp2")
 _DRIVER_595: Final = frozenset({"g7"})
 """Families whose GPUs need a newer driver than the images have (awslabs/amazon-eks-ami, doc/usage/g7-ami.md)."""
@@ -96,7 +102,7 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
         yield Diagnostic("eks-disk-size", target.locator.at("disk"), says, fix=fix, why=why)
     if kind is not None and kind not in _DISK_TYPES:
         says = f'disk.type is "{kind}", which gpukube does not make node disks of'
-        why = "io1 and io2 need a number of operations too, and st1 and sc1 cannot hold a system (EC2 EbsBlockDevice)"
+        why = _OTHER_DISKS.get(kind[:2], "")
         fix = f"write {' or '.join(_DISK_TYPES)}"
         yield Diagnostic("eks-disk-type", target.locator.at("disk.type"), says, fix=fix, why=why)
 

@@ -7,6 +7,7 @@ here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shape
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
@@ -14,6 +15,7 @@ from gpukube_eks.capacity_rules import CAPACITY_CHECKS
 from gpukube_eks.image_rules import IMAGE_CHECKS
 from gpukube_eks.key_rules import KEY_CHECKS
 from gpukube_eks.native import check_native
+from gpukube_eks.regions import REGIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +27,9 @@ __all__ = ["check_target"]
 _NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,62}")  # docs: eks/create-managed-node-group
 _CLUSTER: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")  # botocore eks/2017-11-01 ClusterName
 _REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+")  # botocore data/endpoints.json, regionRegex of its partitions
+_ZONE_ID: Final = re.compile(r"[a-z]+\d-az\d")  # docs: AWSEC2 UserGuide, using-regions-availability-zones
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
+_LARGEST_NUMBER: Final = 2**31 - 1  # botocore eks/2017-11-01 NodegroupScalingConfig: integers, which are of 32 bits
 _USUAL_NODES: Final = 450  # Service Quotas L-BD136A63, nodes per managed node group
 
 
@@ -48,8 +52,15 @@ def _name(target: Target) -> Iterator[Diagnostic]:
 
 
 def _nodes(target: Target) -> Iterator[Diagnostic]:
-    if target.nodes.maximum > _USUAL_NODES:
-        path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
+    path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
+    if target.nodes.maximum > _LARGEST_NUMBER:
+        yield Diagnostic(
+            "eks-node-count",
+            target.locator.at(path),
+            f"{path} is {target.nodes.maximum}, more than the API of EKS can count",
+            fix=f"write {_USUAL_NODES} or less, and split the pool",
+        )
+    elif target.nodes.maximum > _USUAL_NODES:
         yield Diagnostic(
             "eks-node-count",
             target.locator.at(path),
@@ -74,6 +85,8 @@ def _zones(target: Target) -> Iterator[Diagnostic]:
         if not zone.startswith(region) or zone == region:
             says = f'"{zone}" is not a zone of {region}'
             fix = f"write zones with the region before the letter, such as {region}a"
+            if _ZONE_ID.fullmatch(zone):
+                says = f'"{zone}" is the id of a zone, and names are needed'
             yield Diagnostic("eks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
     if target.zones and "subnets" in target.native:
         yield Diagnostic(
@@ -91,15 +104,20 @@ def _cluster(target: Target) -> Iterator[Diagnostic]:
     if not _CLUSTER.fullmatch(cluster.name):
         says = f'clusters.{cluster.key}.name is "{cluster.name}", which no EKS cluster is called'
         fix = "write 1 to 100 letters, digits, hyphens and underscores, a letter or digit first"
-        yield Diagnostic("eks-cluster", cluster.where, says, fix=fix)
+        yield Diagnostic("eks-cluster", cluster.at("name"), says, fix=fix)
     if not _REGION.fullmatch(region):
         says = f'clusters.{cluster.key}.region is "{region}", which is no region of AWS'
         zone = re.fullmatch(rf"({_REGION.pattern})[a-z]", region)
         fix = f"write {zone[1]}: the letter is that of a zone" if zone else "write one such as us-east-1"
-        yield Diagnostic("eks-cluster", cluster.where, says, fix=fix)
+        yield Diagnostic("eks-cluster", cluster.at("region"), says, fix=fix)
+    elif region not in REGIONS:
+        near = " or ".join(get_close_matches(region, sorted(REGIONS), 2)) or "one such as us-east-1"
+        says = f'clusters.{cluster.key}.region is "{region}", in which EKS is not known'
+        why = "regions that are newer than this version of gpukube are not in its list, which is botocore's"
+        yield Diagnostic("eks-cluster", cluster.at("region"), says, fix=f"write {near}", why=why, severity="warning")
     if role and not _ROLE.fullmatch(role):
         says = f'clusters.{cluster.key}.roleArn is "{role}", which is not the ARN of a role'
-        yield Diagnostic("eks-cluster", cluster.where, says, fix="write arn:aws:iam::111122223333:role/NAME")
+        yield Diagnostic("eks-cluster", cluster.at("roleArn"), says, fix="write arn:aws:iam::111122223333:role/NAME")
 
 
 def _node_role(target: Target) -> Iterator[Diagnostic]:

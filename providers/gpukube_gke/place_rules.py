@@ -31,21 +31,21 @@ number of a project is taken too."""
 def check_places(target: Target) -> Iterator[Diagnostic]:
     """Find a cluster that nobody can have, and zones that are elsewhere."""
     cluster, location = target.cluster, target.cluster.identity["location"]
-    project, where = cluster.identity["project"], target.cluster.where
+    project = cluster.identity["project"]
     if not _PROJECT.fullmatch(project):
         says = f'clusters.{cluster.key}.project is "{project}", which is no project id'
         fix = "write the id (gcloud projects list), which has 6 to 30 lower-case letters, digits and -, not the name"
-        yield Diagnostic("gke-project", where, says, fix=fix)
+        yield Diagnostic("gke-project", cluster.at("project"), says, fix=fix)
     if not _CLUSTER.fullmatch(cluster.name):
         says = f'clusters.{cluster.key}.name is "{cluster.name}", which no GKE cluster is called'
         fix = "write 1 to 40 lower-case letters, digits and -, a letter first and no - at the end"
-        yield Diagnostic("gke-cluster", where, says, fix=fix)
+        yield Diagnostic("gke-cluster", cluster.at("name"), says, fix=fix)
     if is_location(location):
         yield from _zones(target, region_of(location))
     else:
         says = f'clusters.{cluster.key}.location is "{location}", neither a region nor a zone of Google Cloud'
         fix = "write a region such as us-central1, or a zone such as us-central1-a"
-        yield Diagnostic("gke-location", where, says, fix=fix)
+        yield Diagnostic("gke-location", cluster.at("location"), says, fix=fix)
 
 
 def _zones(target: Target, region: str) -> Iterator[Diagnostic]:

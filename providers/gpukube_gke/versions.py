@@ -45,6 +45,7 @@ class _Floor:
 
 
 _GPUS: Final = "docs: kubernetes-engine/how-to/gpus"
+_HYPERCOMPUTER: Final = "docs: ai-hypercomputer/docs/create/gke-ai-hypercompute"
 _FLOORS: Final = (
     _Floor(
         "RTX PRO 6000 machines (g4)",
@@ -57,6 +58,30 @@ _FLOORS: Final = (
         lambda target: target.machine.name.startswith("g4-") and target.machine.is_fractional,
         ("1.34.5-gke.1153000", "1.35.2-gke.1485000"),
         _GPUS,
+    ),
+    _Floor(
+        "A3 Ultra machines",
+        lambda target: target.machine.name.startswith("a3-ultragpu-"),
+        ("1.31.4-gke.1183000",),
+        _HYPERCOMPUTER,
+    ),
+    _Floor(
+        "A4 machines",
+        lambda target: target.machine.name.startswith("a4-"),
+        ("1.32.1-gke.1729000",),
+        _HYPERCOMPUTER,
+    ),
+    _Floor(
+        "A4X machines",
+        lambda target: target.machine.name.startswith("a4x-highgpu-"),
+        ("1.32.8-gke.1108000", "1.33.4-gke.1036000"),
+        _HYPERCOMPUTER,
+    ),
+    _Floor(
+        "A4X Max machines",
+        lambda target: target.machine.name.startswith("a4x-maxgpu-"),
+        ("1.34.3-gke.1318000", "1.35.0-gke.2745000"),
+        _HYPERCOMPUTER,
     ),
     _Floor(
         "MPS",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import botocore.session
 import pytest
 
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks import EksProvider
+from gpukube_eks.regions import REGIONS
 from tests.unit.gpukube_eks.samples import eks_target
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
@@ -128,6 +130,13 @@ FINE: dict[str, tuple[str, dict[str, object]]] = {
         },
     ),
 }  # fmt: skip
+
+
+def test_regions_when_compared_with_the_installed_botocore_then_are_its_own() -> None:
+    session = botocore.session.get_session()
+    partitions = ("aws", "aws-cn", "aws-us-gov")
+    known = {name for one in partitions for name in session.get_available_regions("eks", partition_name=one)}
+    assert known >= REGIONS
 
 
 @pytest.mark.parametrize("name", FINE)
