@@ -91,7 +91,7 @@ NONE_FITS = [
     ),
     ("aks", "L4", 1, "aks has no L4-24GB at all", "write model A10-24GB, count 1"),
     ("aks", "B200", 8, "aks has no B200-180GB at all", "write model H200-141GB, count 8"),
-    ("eks", "H100-94GB", 2, "eks has no H100-94GB at all", "write model H100-80GB, count 1"),
+    ("eks", "H100-94GB", 2, "eks has no H100-94GB at all", "write model RTXPRO6000-96GB, count 2"),
     ("aks", "V100-16GB", 1, "Standard_NC6s_v3 is retired", "write model T4-16GB, count 1"),
     (
         "gke",
