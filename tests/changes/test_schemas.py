@@ -86,7 +86,7 @@ def test_documents_when_pools_come_change_and_go_then_as_the_schemas_say(
     printed("diff", fewer, "plan", "diff", code=2)
     printed("plan", fewer, "plan", "--prune")
     world.relabel("eks", "eks-train", "plain", {"gpukube.io/protect": "true"})
-    world.relabel("gke", "gke-train", "plain", NOBODY)
+    world.disown("gke", "gke-train", "plain", NOBODY)
     printed("diff", edited, "plan", "diff", code=2)
     printed("plan", edited, "plan", "--adopt")
     printed("report", edited, "apply", "--yes", "--allow-disruption", code=3)

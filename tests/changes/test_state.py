@@ -77,7 +77,7 @@ def test_unowned_pool_when_it_matches_then_only_adopt_gives_it_our_marks(cloud: 
     document = written(cloud, "ml", pool(cloud, "stray", labels={"team": "x"}))
     made(world, document)
     before = world.nodes("train")
-    world.relabel(cloud, "train", "stray", NOBODY)
+    world.disown(cloud, "train", "stray", NOBODY)
 
     left = world.create(document)["stray"]
     assert (left.outcome, world.pools(document)["stray"].action) == ("failed", "conflict")
@@ -97,7 +97,7 @@ def test_unowned_pool_when_it_differs_then_it_gets_our_marks_and_a_later_apply_t
 ) -> None:
     document = written(cloud, "ml", pool(cloud, "stray", labels={"team": "x"}))
     made(world, document)
-    world.relabel(cloud, "train", "stray", {**NOBODY, "team": "y"})
+    world.disown(cloud, "train", "stray", {**NOBODY, "team": "y"})
     both = written(cloud, "ml", pool(cloud, "stray", labels={"team": "x"}), pool(cloud, "fresh"))
 
     planned = world.pools(both, adopt=True)
@@ -109,6 +109,54 @@ def test_unowned_pool_when_it_differs_then_it_gets_our_marks_and_a_later_apply_t
     assert {name: plan.action for name, plan in world.pools(both).items()} == {"stray": "update", "fresh": "no-op"}
     assert world.apply(both)["stray"].outcome == "done"
     assert differences(world.plan(both)) == []
+
+
+def test_own_pool_when_its_labels_were_replaced_then_apply_mends_it_and_nothing_else_touches_it(
+    cloud: str, world: World
+) -> None:
+    document = written(cloud, "ml", pool(cloud, "wiped", labels={"team": "x"}, deletionProtection=True))
+    made(world, document)
+    before = world.nodes("train")
+    world.relabel(cloud, "train", "wiped", {**NOBODY, PROTECT: None, "team": "other"})
+
+    assert world.create(document)["wiped"].outcome == "differs"
+    with pytest.raises(Conflict) as caught:
+        api.delete(prepare(document), world.run(), ["wiped"])
+    assert codes(caught) == ["lost-marks"]
+    elsewhere = written(cloud, "ml", pool(cloud, "fresh"))
+    assert {name: plan.action for name, plan in world.pools(elsewhere, prune=True).items()} == {"fresh": "create"}
+    planned = world.pools(document)["wiped"]
+    fields = {c.change.field for c in planned.changes}
+    assert planned.action == "update"
+    assert fields == {f"labels[{OWNER}]", f"labels[{POOL}]", "labels[team]", "deletionProtection"}
+    assert world.apply(document)["wiped"].outcome == "done"
+    live = world.pools(document)["wiped"].observed
+    assert live is not None
+    assert (live.owner, live.pool, live.protected) == ("ml", "wiped", True)
+    assert (differences(world.plan(document)), world.nodes("train")) == ([], before)
+
+
+def test_pool_of_another_owner_when_its_labels_were_replaced_then_it_stays_theirs(cloud: str, world: World) -> None:
+    theirs = written(cloud, "they", pool(cloud, "taken", labels={"team": "x"}))
+    made(world, theirs)
+    before = world.nodes("train")
+    world.relabel(cloud, "train", "taken", NOBODY)
+    ours = written(cloud, "ml", pool(cloud, "taken", labels={"team": "x"}))
+
+    for scope in ({"adopt": True}, {"adopt_from": ("others",)}):
+        planned = world.pools(ours, **scope)["taken"]  # type: ignore[arg-type]  # options of a plan
+        assert (planned.action, [problem.code for problem in planned.diagnostics]) == ("conflict", ["foreign-copy"])
+    if cloud == "gke":
+        assert world.pools(ours, adopt_from=("they",))["taken"].action == "conflict"
+        assert world.apply(theirs)["taken"].outcome == "done"
+        assert (differences(world.plan(theirs)), world.nodes("train")) == ([], before)
+        return
+    adopted = world.apply(ours, adopt_from=("they",))["taken"]
+    assert (adopted.outcome, adopted.message) == ("done", "adopted")
+    world.relabel(cloud, "train", "taken", NOBODY)
+    assert world.pools(theirs, adopt=True)["taken"].action == "conflict"
+    assert world.apply(ours)["taken"].outcome == "done"
+    assert (differences(world.plan(ours)), world.nodes("train")) == ([], before)
 
 
 def test_pool_of_another_owner_when_declared_then_never_adopted_changed_or_deleted(cloud: str, world: World) -> None:
@@ -134,7 +182,7 @@ def test_prune_when_pools_are_no_longer_declared_then_only_ours_go_and_only_wher
     theirs = written(cloud, "they", pool(cloud, "theirs"))
     stray = written(cloud, "nobody", pool(cloud, "stray"))
     made(world, everywhere, theirs, stray)
-    world.relabel(cloud, "train", "stray", NOBODY)
+    world.disown(cloud, "train", "stray", NOBODY)
     before = world.nodes("train"), world.nodes("elsewhere")
     fewer = written(cloud, "ml", pool(cloud, "keep"))
 

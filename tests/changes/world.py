@@ -154,6 +154,17 @@ class World:
         found: Any = daemon.status(self.info)["clusters"]
         return {pool["name"]: pool["nodes"] for one in found if one["name"] == cluster for pool in one["pools"]}
 
+    def disown(self, cloud: str, cluster: str, pool: str, changes: Mapping[str, str | None]) -> None:
+        """Take the copy of its marks off a pool without tags of its own, and change its labels."""
+        copy = {f"gpukube_{name}": None for name in ("owner", "pool", "place", "protect", "tags")}
+        wire: Mapping[str, Document] = {
+            "eks": {"tags": {}},
+            "aks": {"tags": None},
+            "gke": {"config": {"resourceLabels": copy}},
+        }
+        daemon.tamper(self.info, cluster, pool, **wire[cloud])
+        self.relabel(cloud, cluster, pool, changes)
+
     def relabel(self, cloud: str, cluster: str, pool: str, changes: Mapping[str, str | None]) -> None:
         """Change labels of a pool as another client of the cloud would; None takes one away."""
         live = self._labels(cloud, cluster, pool)

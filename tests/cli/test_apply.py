@@ -183,7 +183,7 @@ def test_create_when_not_to_wait_then_wait_follows_to_the_proof(gpukube: Gpukube
 
 
 def test_adopt_when_nobody_owns_the_pool_then_marks_alone_are_written(made: Gpukube) -> None:
-    daemon.tamper(made.info, "train", "t4shared", nodeLabels={"team": "vision"})
+    daemon.tamper(made.info, "train", "t4shared", nodeLabels={"team": "vision"}, tags=None)
     refused = made("pool", "create", "-f", SLICED)
     assert (refused.code, "foreign-pool" in refused.out) == (1, True)
     done = made("pool", "create", "--adopt", "-f", SLICED)

@@ -76,7 +76,7 @@ def test_create_when_one_differs_and_others_succeed_then_three(gpukube: Gpukube)
 def _add_foreign_pool(gpukube: Gpukube, **labels: str) -> None:
     """Make the pool of the example, then let it be somebody else's."""
     gpukube.made("-f", SLICED)
-    daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels=labels or None)
+    daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels=labels or None, tags=None)
 
 
 FOREIGN = {

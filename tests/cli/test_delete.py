@@ -73,7 +73,7 @@ FOREIGN = {
 def test_delete_when_the_pool_is_not_ours_then_one_and_untouched(name: str, gpukube: Gpukube) -> None:
     labels, said = FOREIGN[name]
     gpukube.made("-f", SLICED)
-    daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels=labels or None)
+    daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels=labels or None, tags=None)
     refused = gpukube("pool", "delete", "t4shared", "-f", SLICED, "--yes")
     assert (refused.code, gpukube.writes()) == (1, [])
     assert f"train-aks/t4shared: error[not-ours]: {said}" in refused.err
@@ -81,7 +81,7 @@ def test_delete_when_the_pool_is_not_ours_then_one_and_untouched(name: str, gpuk
 
 def test_delete_when_one_of_two_is_not_ours_then_neither_is_deleted(gpukube: Gpukube) -> None:
     gpukube.made("-f", SLICED, "-f", CUSTOM)
-    daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels=None)
+    daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels=None, tags=None)
     refused = gpukube("pool", "delete", "t4custom", "t4shared", "-f", SLICED, "-f", CUSTOM, "--yes")
     assert (refused.code, gpukube.writes()) == (1, [])
 

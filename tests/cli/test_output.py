@@ -106,7 +106,7 @@ def test_plan_when_verbose_then_the_exact_request(words: tuple[str, ...], gpukub
 
 def test_list_when_pools_live_then_one_row_each_whoever_owns_them(gpukube: Gpukube) -> None:
     gpukube.made("-f", SLICED)
-    daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels=None)
+    daemon.tamper(gpukube.info, "train", "t4shared", nodeLabels=None, tags=None)
     gpukube.made("-f", SINGLE)
     rows = gpukube("pool", "list", "-f", SINGLE).out.splitlines()
     assert rows[0].split() == ["CLUSTER", "NAME", "OWNER", "STATUS", "NODES", "GPUS", "ALLOCATABLE", "USED", "SLICES"]
