@@ -144,7 +144,7 @@ def test_pool_of_another_owner_when_its_labels_were_replaced_then_it_stays_their
     ours = written(cloud, "ml", pool(cloud, "taken", labels={"team": "x"}))
 
     for scope in ({"adopt": True}, {"adopt_from": ("others",)}):
-        planned = world.pools(ours, **scope)["taken"]  # type: ignore[arg-type]  # options of a plan
+        planned = world.pools(ours, **scope)["taken"]
         assert (planned.action, [problem.code for problem in planned.diagnostics]) == ("conflict", ["foreign-copy"])
     if cloud == "gke":
         assert world.pools(ours, adopt_from=("they",))["taken"].action == "conflict"
