@@ -74,8 +74,9 @@ that is not plain, and `fix:`. Numbers and names never change; wording may. What
 no number: [codes.md](codes.md).
 
 An **error** cannot work. A **warning** probably will not, or means another thing than meant; `--strict` makes it an
-error (`validate`, `pool plan`, `pool plan diff`). A **hint** works and costs more than it has to. The exit code is 4
-with errors, else 0.
+error (`validate`, `pool plan`, `pool plan diff`). A **hint** works and costs more than it has to; it is shown where a
+spec is written or brought about: `validate`, `pool plan`, `plan diff`, `create`, `apply`. The exit code is 4 with
+errors, else 0.
 
 A warning or hint that is known and fine is silenced in its pool, or under `defaults`, with the reason. An error cannot
 be silenced.

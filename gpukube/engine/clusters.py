@@ -51,8 +51,12 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
     _require_workable(plan)
     release = ensure_release(replace(plan, release=plan.first or plan.release), session, run)
     run.tell("done", release or "nothing to install", plan.cluster.key)
-    for pool in plan.pools:
-        run.tell("wait", "queued", plan.cluster.key, pool.pool)
+    one_by_one = session.provider.pools_at_once == 1
+    for before, pool in zip((None, *plan.pools), plan.pools, strict=False):
+        message = (
+            f"queued behind {before.pool}: the cloud takes one pool at a time" if before and one_by_one else "queued"
+        )
+        run.tell("wait", message, plan.cluster.key, pool.pool)
     return release
 
 

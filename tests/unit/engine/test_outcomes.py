@@ -110,6 +110,8 @@ def test_outcome_when_stopped_while_others_queue_then_these_are_not_sent() -> No
     stage.world.polls_to_finish = 10_000
     assert outcomes(create(stage)) == ["started", "not-attempted"]
     assert stage.sent() == ["create"]
+    queued = [event.message for event in stage.said if event.message.startswith("queued")]
+    assert queued == ["queued", f"queued behind {CUT.target.pool}: the cloud takes one pool at a time"]
 
 
 def test_outcome_when_stopped_right_before_a_call_is_made_then_not_attempted() -> None:
