@@ -23,6 +23,7 @@ from gpukube.cli.rendering.words import (
     release_acts,
     repair_words,
     short_devices,
+    stuck_line,
     toleration_lines,
     unread_line,
 )
@@ -159,6 +160,9 @@ def _plan(document: PlanDocument, *, whole: bool) -> Iterator[str]:
     if needs := needs_line(document):
         yield ""
         yield prose(needs.partition(": ")[0]) + ": " + code(needs.partition(": ")[2])
+    if stuck := stuck_line(document):
+        yield ""
+        yield prose(stuck)
 
 
 def _acts(pool: PoolPart) -> bool:

@@ -97,8 +97,8 @@ _ROWS: Final[tuple[_Row, ...]] = (
         HelmError,
         "chart-not-found",
         "the chart cannot be had",
-        "check network and proxy, or name a mirror or a local chart "
-        "(helm pull {chart} --version {version} --repo {repo})",
+        "check the version, the network and the proxy, or name a mirror or a local chart; "
+        "helm show chart {chart} --repo {repo} tells which version there is",
     ),
     _Row(
         r"context deadline exceeded|timed out waiting",

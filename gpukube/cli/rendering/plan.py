@@ -32,6 +32,7 @@ from gpukube.cli.rendering.words import (
     release_acts,
     repair_words,
     short_devices,
+    stuck_line,
     toleration_lines,
     unread_line,
 )
@@ -237,5 +238,5 @@ def _differences(cluster: ClusterPart, view: View) -> Iterator[Line]:
 
 
 def _needs(document: PlanDocument) -> Iterator[Line]:
-    if said := needs_line(document):
+    for said in filter(None, (needs_line(document), stuck_line(document))):
         yield Hung(Text(""), Text(said, style="yellow"))

@@ -33,6 +33,7 @@ __all__ = [
     "release_acts",
     "repair_words",
     "short_devices",
+    "stuck_line",
     "toleration_lines",
     "unread_line",
 ]
@@ -141,7 +142,25 @@ def needs_line(document: PlanDocument) -> str:
     """Name the flags that an apply of the whole must be given; nothing when it needs none."""
     pools = [pool for cluster in document["clusters"] for pool in cluster["pools"]]
     flags = dict.fromkeys(flag for pool in pools for flag in pool["needs"])
-    return f"to apply all of it, add: {' '.join(flags)}" if flags else ""
+    what = "what can be applied" if stuck_line(document) else "all of it"
+    return f"to apply {what}, add: {' '.join(flags)}" if flags else ""
+
+
+def _is_adoptable(pool: PoolPart) -> bool:
+    """Say whether --adopt takes the pool that is in the way."""
+    nobodys = pool["live"] is not None and not pool["live"]["owner"]
+    return nobodys and any(found["code"] == "foreign-pool" for found in pool["diagnostics"])
+
+
+def stuck_line(document: PlanDocument) -> str:
+    """Name the pools that no flag applies; nothing when flags, or none, suffice."""
+    stuck = [
+        f"{cluster['cluster']}/{pool['pool']}"
+        for cluster in document["clusters"]
+        for pool in cluster["pools"]
+        if any(found["severity"] == "error" for found in pool["diagnostics"]) and not _is_adoptable(pool)
+    ]
+    return f"no flag applies {', '.join(stuck)}: the error there has the reason" if stuck else ""
 
 
 def _leaving(devices: Devices) -> Iterator[tuple[str, int]]:

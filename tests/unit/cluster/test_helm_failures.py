@@ -125,7 +125,8 @@ def test_explain_when_it_is_long_then_cut() -> None:
 def test_words_when_a_release_or_its_chart_is_named_then_of_that_chart(kind: ReleaseKind) -> None:
     assert words_of(kind.name) == words_of(kind.chart)
     error = explain_helm(f'Error: chart "{kind.chart}" not found', Where("helm pull"), words_of(kind.chart))
-    assert f"helm pull {kind.chart} --version {kind.version} --repo {kind.repository}" in error.render()
+    assert f"helm show chart {kind.chart} --repo {kind.repository}" in error.render()
+    assert kind.version not in error.render(), "another version than the one that was asked for"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpukube.cli.rendering.words import gpu_line, unread_line
+from gpukube.cli.rendering.words import gpu_line, needs_line, stuck_line, unread_line
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import NodeView, PodView
 from gpukube.core.owners import solve_ownership
@@ -229,6 +229,17 @@ def test_plan_document_when_a_cluster_could_not_be_read_then_what_is_declared_an
         "1 to create, 1 unknown, 1 cluster could not be read, the inside of 1 cluster is unknown"
     )
     assert gpu_line(partly) == "GPUs: not known now, 8 to 24 after, not counting lost"
+
+
+def test_plan_document_when_no_flag_applies_a_pool_then_named_beside_the_flags() -> None:
+    nobodys = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, owner="", pool=""),))
+    theirs = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, owner="others", pool="x"),))
+    assert nobodys.action == theirs.action == "conflict"
+    adoptable = plan_document([ClusterPlan(CLUSTER, pools=(nobodys,))], [])
+    assert (needs_line(adoptable), stuck_line(adoptable)) == ("to apply all of it, add: --adopt", "")
+    stuck = plan_document([ClusterPlan(CLUSTER, pools=(nobodys, theirs))], [])
+    assert needs_line(stuck) == "to apply what can be applied, add: --adopt"
+    assert stuck_line(stuck) == "no flag applies train-aks/a100mig: the error there has the reason"
 
 
 def test_plan_document_when_clusters_were_not_read_then_named() -> None:
