@@ -54,7 +54,7 @@ def _image(target: Target) -> Iterator[Diagnostic]:
     where, image, machine = target.locator.at("image"), target.image, target.machine
     if image and image not in SYSTEMS:
         says = f'EKS has no image family "{image}" with the NVIDIA driver that gpukube knows'
-        yield Diagnostic("eks-image", where, says, fix=_meant(image), why=_GONE.get(image.lower(), ""))
+        yield Diagnostic("eks-image", where, says, fix=_meant(image), why=_why_not(image))
     elif family_of(machine.name) in _DRIVER_595:
         yield Diagnostic(
             "eks-image-machine",
@@ -71,6 +71,12 @@ def _image(target: Target) -> Iterator[Diagnostic]:
             fix="choose another instance type" + (", or image: al2023" if find_image("", machine) else ""),
             why="EKS refuses other pairs (eksctl-io/eksctl#7754)",
         )
+
+
+def _why_not(image: str) -> str:
+    if image.startswith("ami-"):
+        return "images of one's own are not supported: gpukube chooses the AMI by family, machine and version"
+    return _GONE.get("al2" if image.lower().startswith("al2_") else image.lower(), "")
 
 
 def _meant(image: str) -> str:
