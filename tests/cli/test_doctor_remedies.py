@@ -1,0 +1,227 @@
+"""What the doctor prints as a remedy is run as it is printed, and the finding is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from lightkube.generic_resource import create_global_resource
+from lightkube.resources.apps_v1 import DaemonSet, Deployment
+from lightkube.types import PatchType
+
+from gpukube.sandbox import daemon, guard
+from gpukube.sandbox.environment import kubeconfig
+from tests.builders import SUBSCRIPTION
+from tests.cli.ailing import FAULTS, MIG, SLICED, spec_of_ward
+from tests.cli.harness import EXAMPLES, NAMESPACE, PLUGIN, Cluster, Gpukube, run_process
+from tests.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from gpukube.sandbox.daemon import SandboxInfo
+    from tests.cli.harness import Document
+
+SPEED = 2000.0
+COMMANDS = (
+    r"kubectl patch .*? --patch '[^']*'",
+    r"kubectl scale \S+ \S+ --namespace \S+ --replicas=\d+",
+    r"kubectl set env \S+ --namespace \S+ \S+",
+    r"kubectl taint node \S+ [^\s,;)]+",
+    r"kubectl label node \S+ [^\s,;)]+(?: --overwrite)?",
+    r"gpukube pool apply -f SPEC",
+)
+"""Commands that change something, as remedies write them."""
+NFD_WORKER = f"{PLUGIN}-node-feature-discovery-worker"
+AWAY = {"spec": {"template": {"spec": {"nodeSelector": {"disk": "fast"}}}}}
+
+
+def delete(name: str) -> Callable[[Cluster], object]:
+    return lambda cluster: cluster.client.delete(DaemonSet, name, namespace=NAMESPACE)
+
+
+ILLS: dict[str, tuple[str, Callable[[Cluster], object]]] = {
+    **{
+        name: (FAULTS[name].check, FAULTS[name].inject)
+        for name in (
+            "advertiser label taken off",
+            "plugin sent elsewhere",
+            "foreign taint",
+            "no taint",
+            "NFD master stopped",
+            "strategy in the environment",
+            "cut without a manager",
+        )
+    },
+    "GFD deleted": ("stack-part-gone", delete(f"{PLUGIN}-gpu-feature-discovery")),
+    "MPS daemon deleted": ("stack-part-gone", delete(f"{PLUGIN}-mps-control-daemon")),
+    "NFD worker deleted": ("stack-part-gone", delete(NFD_WORKER)),
+    "NFD worker sent elsewhere": ("stack-part-edited", lambda cluster: cluster.patch_daemonset(AWAY, NFD_WORKER)),
+}
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ward") / "ward.yaml"
+    path.write_text(yaml.safe_dump(spec_of_ward()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def ward(running_sandbox: SandboxInfo, spec: Path) -> SandboxInfo:
+    if not shutil.which("kubectl"):
+        pytest.skip("remedies are commands of kubectl, and there is none on PATH")
+    daemon.reset(running_sandbox)
+    daemon.configure(running_sandbox, speed=SPEED)
+    daemon.add_cluster(running_sandbox, SUBSCRIPTION, "ml", "train")
+    made = run_process(running_sandbox, "pool", "create", "-f", spec)
+    assert made.code == 0, made.out + made.err
+    return running_sandbox
+
+
+@pytest.fixture
+def doctor(ward: SandboxInfo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Gpukube:
+    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", ward.state_dir)
+    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)
+    return Gpukube(ward, capsys)
+
+
+@pytest.fixture
+def patient(ward: SandboxInfo) -> Iterator[Cluster]:
+    inside = Cluster(ward)
+    yield inside
+    inside.close()
+
+
+@pytest.fixture
+def inside(ward: SandboxInfo, tmp_path: Path) -> Path:
+    return inside_of(ward, tmp_path, "train")
+
+
+def ailments(gpukube: Gpukube, spec: Path) -> list[Document]:
+    return list(gpukube("doctor", "-f", spec, "-o", "json").json()["clusters"][0]["ailments"])
+
+
+def found(gpukube: Gpukube, spec: Path, check: str) -> list[Document]:
+    return [item for item in ailments(gpukube, spec) if item["check"] == check]
+
+
+def errors(gpukube: Gpukube, spec: Path) -> list[Document]:
+    """List what is wrong; a cure may leave a warning behind, such as a resource name that the kubelet keeps."""
+    return [item for item in ailments(gpukube, spec) if item["severity"] == "error"]
+
+
+def command_in(remedy: str) -> str:
+    """Take the command for the cluster itself where there is one; the spec is changed by people."""
+    places = [match.group() for pattern in COMMANDS if (match := re.search(pattern, remedy))]
+    assert places, remedy
+    return places[0]
+
+
+def carry_out(gpukube: Gpukube, spec: Path, remedy: str, inside: Path) -> None:
+    """Run the first command of a remedy that changes something."""
+    command = command_in(remedy)
+    if command.startswith("gpukube"):
+        done = gpukube("pool", "apply", "-f", spec, "--yes")
+        assert done.code == 0, done.out + done.err
+        return
+    words = shlex.split(command)
+    environ = {**os.environ, "HOME": str(inside.parent), "KUBECONFIG": str(inside)}
+    ended = subprocess.run(words, env=environ, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 0, f"{command}: {ended.stderr}"
+
+
+def cure(gpukube: Gpukube, spec: Path, check: str, inside: Path) -> None:
+    """See a finding, do what each of its places says, and see it go."""
+    wait_for(lambda: found(gpukube, spec, check), lambda: gpukube.log[-1].out)
+    for remedy in dict.fromkeys(str(item["remedy"]) for item in found(gpukube, spec, check)):
+        carry_out(gpukube, spec, remedy, inside)
+    wait_for(lambda: not found(gpukube, spec, check), lambda: gpukube.log[-1].out)
+
+
+def inside_of(info: SandboxInfo, tmp_path: Path, name: str) -> Path:
+    document = kubeconfig(info)["kubeconfig"]
+    assert isinstance(document, dict)
+    context = next(entry["name"] for entry in document["contexts"] if str(entry["name"]).endswith(name))
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps({**document, "current-context": context}))
+    return path
+
+
+@pytest.mark.parametrize("name", ILLS)
+def test_remedy_when_it_is_run_as_printed_then_the_finding_goes(
+    name: str, doctor: Gpukube, spec: Path, patient: Cluster, inside: Path
+) -> None:
+    check, inject = ILLS[name]
+    healthy = [{"gpu": 56}], [{"gpu": 4}]
+    wait_for(lambda: (patient.devices(MIG), patient.devices(SLICED)) == healthy)
+    wait_for(lambda: not errors(doctor, spec), lambda: doctor.log[-1].out)
+    inject(patient)
+    cure(doctor, spec, check, inside)
+
+
+POLICY = create_global_resource("nvidia.com", "v1", "ClusterPolicy", "clusterpolicies")
+OPERATED = EXAMPLES / "eks-mig.yaml"
+OPERATOR_WORKER = "gpukube-gpu-operator-node-feature-discovery-worker"
+
+
+def replicas(name: str, count: int) -> Callable[[Cluster], object]:
+    patch = {"spec": {"replicas": count}}
+    return lambda cluster: cluster.client.patch(
+        Deployment, name, patch, namespace=NAMESPACE, patch_type=PatchType.MERGE
+    )
+
+
+def policy(**change: object) -> Callable[[Cluster], object]:
+    patch = {"spec": change}
+    return lambda cluster: cluster.client.patch(POLICY, "cluster-policy", patch, patch_type=PatchType.MERGE)
+
+
+OPERATOR_ILLS: dict[str, tuple[str, Callable[[Cluster], object]]] = {
+    "operator scaled to 0": ("operator-down", replicas("gpu-operator", 0)),
+    "ClusterPolicy deleted": ("operator-down", lambda cluster: cluster.client.delete(POLICY, "cluster-policy")),
+    "NFD worker sent elsewhere": ("stack-part-edited", lambda cluster: cluster.patch_daemonset(AWAY, OPERATOR_WORKER)),
+    "MIG manager switched off": ("mig-label-without-manager", policy(migManager={"enabled": False})),
+    "another strategy": ("strategy-overridden", policy(mig={"strategy": "mixed"})),
+}
+
+
+@pytest.fixture(scope="module")
+def clinic(running_sandbox: SandboxInfo) -> SandboxInfo:
+    """Give a cluster of EKS that the GPU Operator serves."""
+    if not shutil.which("kubectl"):
+        pytest.skip("remedies are commands of kubectl, and there is none on PATH")
+    daemon.reset(running_sandbox)
+    daemon.configure(running_sandbox, speed=SPEED)
+    place = yaml.safe_load(OPERATED.read_text())["clusters"]
+    (cluster,) = place.values()
+    daemon.add_eks_cluster(running_sandbox, str(cluster["account"]), str(cluster["region"]), str(cluster["name"]))
+    made = run_process(running_sandbox, "pool", "create", "-f", OPERATED)
+    assert made.code == 0, made.out + made.err
+    return running_sandbox
+
+
+@pytest.mark.parametrize("name", OPERATOR_ILLS)
+def test_remedy_when_the_operator_serves_and_it_is_run_as_printed_then_the_finding_goes(
+    name: str, clinic: SandboxInfo, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", clinic.state_dir)
+    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)
+    doctor = Gpukube(clinic, capsys)
+    check, inject = OPERATOR_ILLS[name]
+    wait_for(lambda: not errors(doctor, OPERATED), lambda: doctor.log[-1].out)
+    (cluster,) = yaml.safe_load(OPERATED.read_text())["clusters"].values()
+    patient = Cluster(clinic, str(cluster["name"]))
+    try:
+        inject(patient)
+        cure(doctor, OPERATED, check, inside_of(clinic, tmp_path, str(cluster["name"])))
+    finally:
+        patient.close()
