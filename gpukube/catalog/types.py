@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.gpu.attached import ATTACHED, MOST_VCPUS, find_host
-from gpukube.gpu.machines import catalogue_date, refuse_reason
+from gpukube.gpu.machines import catalogue_date, lack_reason, refuse_reason
 from gpukube.gpu.models import find_models
 from gpukube.gpu.refusal import CatalogueError, nearest
 
@@ -38,7 +38,7 @@ def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
     if (host := find_host("gke", name)) and (fitting := _with_host(entries, host)):
         return fitting
     for provider in sorted({e.machine.provider for e in entries}):
-        if reason := refuse_reason(provider, name):
+        if reason := refuse_reason(provider, name) or lack_reason(provider, name):
             raise CatalogueError(
                 f'"{name}" is not in the catalogue',
                 why=reason,

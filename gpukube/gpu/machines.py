@@ -12,7 +12,7 @@ from functools import cache
 from math import isclose
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from gpukube.gpu.attached import ATTACHED, attach_gpus, find_host
+from gpukube.gpu.attached import ATTACHED, attach_gpus, find_host, usual_host
 from gpukube.gpu.models import Arch, GpuModel, model_named
 from gpukube.gpu.refusal import CatalogueError, nearest
 from gpukube.gpu.tables import instance_table
@@ -27,6 +27,7 @@ __all__ = [
     "Status",
     "catalogue_date",
     "find_machine",
+    "lack_reason",
     "learn",
     "machines",
     "refuse_reason",
@@ -98,6 +99,8 @@ class Machine:
         return self.gpus < 1
 
 
+_NO_GPU: Final = "a machine of this family has no GPU"
+
 # Names that cannot work, with the reason. Sources: docs: aks/use-nvidia-gpu (AMD), Azure retired VM sizes
 # as listed by dstackai/gpuhunt 3584151, EC2 instance type pages (p2 K80, g2 K520, g3 M60).
 _REFUSED: Final[tuple[tuple[str, str, str], ...]] = (
@@ -114,6 +117,18 @@ _REFUSED: Final[tuple[tuple[str, str, str], ...]] = (
     ("aks", r"Standard_NV(6|12|24)", "Azure retired this size"),
     ("aks", r"Standard_NV\d+s_v2", "Azure retired this size"),
     ("aks", r"Standard_NV\d+s_v3", "its M60 GPU is not in the catalogue"),
+)
+
+# Families without NVIDIA GPUs, wrong in a GPU pool and right beside it. Sources: docs: ec2/instancetypes, compute/docs/
+# machine-resource, kubernetes-engine/docs/concepts/plan-tpus; Azure's sizes with accelerators begin with N.
+_WITHOUT_NVIDIA: Final[tuple[tuple[str, str, str], ...]] = (
+    ("eks", r"trn\d\w*\..+", "it carries AWS Trainium chips, no NVIDIA GPU"),
+    ("eks", r"inf\d\w*\..+", "it carries AWS Inferentia chips, no NVIDIA GPU"),
+    ("eks", r"dl\d\w*\..+", "its accelerators are not from NVIDIA"),
+    ("eks", r"(a1|[cmrt]\d|x[128]|u-?\w|i[2-8]|is4|im4|d[23]|h1|z1|hpc|mac)[\w-]*\..+", _NO_GPU),
+    ("gke", r"(ct\d\w*|tpu\d\w*)-.+", "it carries Google TPUs, no NVIDIA GPU"),
+    ("gke", r"(e2|[cn]2d?|n4[ad]?|c3d?|c4[ad]?|t2[ad]|m[1-4]|h[34]d?|x4|z3)-.+", _NO_GPU),
+    ("aks", r"Standard_([A-FHLM]|G[1-5]|GS)[A-Z]*\d\w*", _NO_GPU),
 )
 
 _WARNED: Final[dict[Status, str]] = {
@@ -172,8 +187,8 @@ def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None
     found = find_machine(provider, name)
     if found and found.status != "retired":
         return found
-    if reason := refuse_reason(provider, name):
-        raise _refusal(provider, name, reason)
+    if reason := refuse_reason(provider, name) or lack_reason(provider, name):
+        raise _refusal(provider, name, reason, gpu)
     raise _unknown(provider, name)
 
 
@@ -188,6 +203,14 @@ def refuse_reason(provider: str, instance_type: str) -> str | None:
     return None
 
 
+def lack_reason(provider: str, instance_type: str) -> str | None:
+    """Say that a family of machines has no NVIDIA GPU; None for GPU machines and for what is unknown."""
+    for cloud, pattern, reason in _WITHOUT_NVIDIA:
+        if cloud == provider and re.fullmatch(pattern, instance_type, re.IGNORECASE):
+            return reason
+    return None
+
+
 def warn_reason(machine: Machine) -> str | None:
     """Say what to know before buying: legacy, preview and unknown status; None for a current type."""
     reason = _WARNED.get(machine.status)
@@ -197,11 +220,25 @@ def warn_reason(machine: Machine) -> str | None:
     return f"{told} ({machine.notes})" if machine.notes else told
 
 
-def _refusal(provider: str, name: str, reason: str) -> CatalogueError:
+def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] | None) -> CatalogueError:
     same = (m for m in machines(provider) if m.name.casefold() == name.casefold())
     successor = next((m.successor for m in same), "")
-    fix = f"write {successor}" if successor else "drop instanceType and write gpu.model and gpu.count"
+    fix = "drop instanceType and write gpu.model and gpu.count"
+    if successor:
+        fix = f"write {successor}"
+    elif gpu:
+        attached = (
+            provider == "gke" and reason == _NO_GPU and any(m.name == ATTACHED for m in _that_have(provider, gpu))
+        )
+        fix = (
+            f"write {usual_host(gpu[1]).name}, or drop instanceType" if attached else "drop instanceType: gpu is enough"
+        )
+        reason += f"; {gpu[0]} is attached to N1 machines alone" if attached else ""
     return CatalogueError(f'"{name}" cannot be used', why=reason, fix=fix, code="instance-type-refused")
+
+
+def _that_have(provider: str, gpu: tuple[GpuModel, float]) -> list[Machine]:
+    return [m for m in machines(provider) if m.model == gpu[0] and m.has_gpus(gpu[1])]
 
 
 def _unknown(provider: str, name: str) -> CatalogueError:

@@ -5,6 +5,7 @@ Lives here: the vocabulary of `gpu.model` and `parse_model`. Must not live here:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
@@ -82,6 +83,16 @@ MODELS: Final[tuple[GpuModel, ...]] = (
 )
 
 
+_MOST_NEAR: Final = 5
+_OF_NO_CLOUD: Final[tuple[tuple[str, str], ...]] = (
+    (r"(amd|radeon|instinct)\w*|mi\d{2,3}[ax]?(\d+gb)?|v(520|620|710)", "is a GPU of AMD; gpukube drives NVIDIA GPUs"),
+    (r"(aws)?(trainium|inferentia|trn|inf)\d*", "is no GPU; gpukube drives NVIDIA GPUs"),
+    (r"(google|cloud)?tpu\w*|gaudi\d*", "is no GPU of NVIDIA; gpukube drives NVIDIA GPUs"),
+    (r"(nvidia)?(geforce\w*|[rg]tx\d{4}(ti|super|d)*)", "is a GeForce, which no cloud of the catalogue sells"),
+)
+"""GPUs that people ask for and cannot have -> why; compared with names as `_key` makes them."""
+
+
 def parse_model(text: str) -> GpuModel:
     """Find the model that a name means; case, blanks and dashes do not matter.
 
@@ -102,11 +113,15 @@ def parse_model(text: str) -> GpuModel:
             fix=f"write {one_of(sizes)}",
             code="gpu-model",
         )
+    for pattern, why in _OF_NO_CLOUD:
+        if re.fullmatch(pattern, key):
+            fix = "write a model that the clouds sell: gpukube catalog list"
+            raise CatalogueError(f'"{text}" {why}', fix=fix, code="gpu-model")
     words = {word: model.name for model in reversed(MODELS) if model.sold for word in (model.name, model.chip)}
     choices = list(dict.fromkeys(words[word] for word in nearest(text, words)))
     raise CatalogueError(
         f'"{text}" is no GPU model of the catalogue',
-        fix=f"write {choices[0]}, or one of {', '.join(choices[1:])}",
+        fix=f"write {one_of(choices[:_MOST_NEAR])}; all are in gpukube catalog list",
         code="gpu-model",
     )
 
