@@ -63,6 +63,8 @@ RULE_IDS: Final[dict[str, str]] = {
     "yaml-ambiguous": "GPK143",
     "written-label": "GPK144",
     "replicas-many": "GPK145",
+    "version-unlikely": "GPK146",
+    "other-cloud": "GPK147",
     # GPUs and machines: gpukube.codes, GPUS.
     "gpu-model": "GPK201",
     "instance-type": "GPK202",

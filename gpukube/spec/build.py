@@ -144,8 +144,8 @@ def build_spec(document: Document) -> Built:
     built.add(_check_empty(root, built.positions, (), set()))
     built.clusters = _build_clusters(built, root)
     merged = _merge(built, root)
-    built.positions = Positions(merged, document.origin, document.mark)
-    built.pools = _build_pools(built, merged, _providers(root))
+    written, built.positions = built.positions, Positions(merged, document.origin, document.mark)
+    built.pools = _build_pools(built, merged, _providers(root), written)
     return built
 
 
@@ -233,9 +233,9 @@ def _check_defaults(built: Built, defaults: PositionedDict) -> None:
 
 
 def _build_pools(
-    built: Built, root: PositionedDict, clusters: dict[str, ProviderName | None]
+    built: Built, root: PositionedDict, clusters: dict[str, ProviderName | None], written: Positions
 ) -> list[tuple[Pool, Positions, frozenset[Path]]]:
-    """Validate each pool, then judge it by what fits its model."""
+    """Validate each pool, then judge it by what fits its model; `written` are positions without the defaults."""
     judged: list[tuple[Pool, Positions, frozenset[Path]]] = []
     pools = root.get("pools")
     for index, data in enumerate(pools if isinstance(pools, PositionedList) else ()):
@@ -245,7 +245,7 @@ def _build_pools(
             continue
         judged.append((pool, at, unknown))
         wrong = {at.at(path) for path in unknown} - {at.at()}
-        for found in check_pool(pool, at, clusters, unknown):
+        for found in check_pool(pool, at, clusters, unknown, own=written.within(("pools", index))):
             if found.where not in wrong:
                 built.add([Finding(found, (found.message.replace(at.path(), "", 1),))])
     named = ((pool, at) for pool, at, unknown in judged if not is_unknown(("name",), unknown))

@@ -53,6 +53,8 @@ CODES: Final[dict[str, str]] = {
     "mig-choice": "sharing.mig has both profile and layout, or neither, or a strategy that the layout cannot have.",
     "max-price": "capacity.maxPrice is given for a pool that is not spot.",
     "replicas-many": "sharing.timeSlicing.replicas is a number that no GPU is known to serve.",
+    "version-unlikely": "kubernetesVersion is one that no cloud has.",
+    "other-cloud": "A pool says something for a cloud that it is not on.",
     "sharing-choice": "A pool says both sharing.timeSlicing and sharing.mps.",
     "label-syntax": "A label key or value is not what Kubernetes accepts.",
     "taint-syntax": "A taint key or value is not what Kubernetes accepts.",

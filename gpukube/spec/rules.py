@@ -26,10 +26,23 @@ __all__ = ["POOL_RULES", "check_across", "check_pool", "check_together"]
 
 
 def check_pool(
-    pool: Pool, at: Positions, clusters: Mapping[str, ProviderName | None], unknown: frozenset[Path] = frozenset()
+    pool: Pool,
+    at: Positions,
+    clusters: Mapping[str, ProviderName | None],
+    unknown: frozenset[Path] = frozenset(),
+    *,
+    own: Positions | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """Judge one pool by every rule; nothing is concluded from what is `unknown`."""
-    subject = Subject(pool, at, clusters, unknown)
+    """Judge one pool by every rule; nothing is concluded from what is `unknown`.
+
+    Args:
+        pool: Defaults merged.
+        at: Positions of its fields.
+        clusters: Key -> provider.
+        unknown: Paths of what is wrong by itself.
+        own: Positions of what the pool itself says; the same when there are no defaults.
+    """
+    subject = Subject(pool, at, clusters, unknown, own or at)
     return tuple(found for rule in POOL_RULES for found in rule(subject))
 
 
@@ -188,6 +201,56 @@ def _check_slices(s: Subject) -> Iterator[Diagnostic]:
         )
 
 
+_OLDEST: Final = 28
+"""Minor version of the oldest nodes: the clouds run control planes from 1.31 on (docs: eks/kubernetes-versions, GKE
+release notes of the extended channel, November 2026), and nodes may be three minor versions behind. What is gone stays
+gone, so this number can only become too low."""
+_NEWEST: Final = 40
+"""Four minor versions, more than a year, after the newest of that day (1.36): what is newer is a slip of the hand."""
+
+
+def _check_version(s: Subject) -> Iterator[Diagnostic]:
+    version = s.pool.kubernetes_version
+    if version is None or not s.knows("kubernetesVersion"):
+        return
+    major, minor = (int(part) for part in version.split(".")[:2])
+    if major == 1 and _OLDEST <= minor <= _NEWEST:
+        return
+    is_old = (major, minor) < (1, _OLDEST)
+    yield Diagnostic(
+        "version-unlikely",
+        s.at.at("kubernetesVersion"),
+        f"{s.at.path('kubernetesVersion')} is {s.seen(('kubernetesVersion',), version)}, which "
+        + ("no cloud has any more" if is_old else "no cloud has yet"),
+        fix="leave it out for the version of the cluster, or write that version",
+        why=f"1.{_OLDEST} is the oldest that nodes of a supported cluster may have" if is_old else "",
+        severity="warning",
+    )
+
+
+def _check_other_clouds(s: Subject) -> Iterator[Diagnostic]:
+    """What the defaults say for another cloud is meant for other pools; what the pool itself says is a slip."""
+    here = {s.clusters.get(key) for key in s.pool.clusters}
+    if None in here or not s.knows("clusters"):
+        return
+    types = s.pool.instance_type if isinstance(s.pool.instance_type, dict) else {}
+    for provider in ("eks", "aks", "gke"):
+        if provider in here:
+            continue
+        written: list[Path] = [(provider,)] if s.pool.native_on(provider) else []
+        written += [("names", provider)] if provider in s.pool.names else []
+        written += [("instanceType", provider)] if provider in types else []
+        for path in written:
+            if s.own.has(path):
+                yield Diagnostic(
+                    "other-cloud",
+                    s.at.key_at(path),
+                    f"{s.at.path(path)} is for {provider}, and the pool is on {' and '.join(sorted(map(str, here)))}",
+                    fix=f"take it away, or add a cluster of {provider} to clusters",
+                    severity="hint",
+                )
+
+
 def _check_sharing(s: Subject) -> Iterator[Diagnostic]:
     sharing = s.pool.sharing
     if sharing.mps is None:
@@ -254,6 +317,8 @@ POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Diagnostic]], ...]] = (
     _check_upgrade,
     _check_mig,
     _check_slices,
+    _check_version,
+    _check_other_clouds,
     _check_sharing,
     check_labels,
     check_taints,

@@ -28,12 +28,14 @@ class Subject(NamedTuple):
         at: Positions of its fields.
         clusters: Key -> provider, None when the cluster itself is wrong.
         unknown: Paths of what is wrong by itself and left out of the pool (see salvage).
+        own: Positions of what the pool says without the defaults.
     """
 
     pool: Pool
     at: Positions
     clusters: Mapping[str, ProviderName | None]
-    unknown: frozenset[Path] = frozenset()
+    unknown: frozenset[Path]
+    own: Positions
 
     def knows(self, *paths: str) -> bool:
         """Whether fields are as the user wrote them, so that something follows from them."""

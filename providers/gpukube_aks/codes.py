@@ -15,7 +15,7 @@ CODES: Final[dict[str, str]] = {
     "aks-node-count": "A pool cannot have so many nodes.",
     "aks-zone": "A zone is not written as Azure numbers them.",
     "aks-image": "AKS has no such GPU node image.",
-    "aks-disk-size": "The node disk is too small.",
+    "aks-disk-size": "The node disk is too small or too large.",
     "aks-disk-type": "AKS has no such disk type.",
     "aks-mig-size": "AKS makes no MIG instances on this VM size.",
     "aks-mig-profile": "AKS cannot cut the GPU to this MIG profile.",

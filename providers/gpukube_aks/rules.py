@@ -34,6 +34,7 @@ __all__ = ["check_scale", "check_target"]
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,11}")  # docs: aks/create-node-pools
 _NAME_WITH_SUFFIX = 10
+_MOST_DISK_GIB = 2048  # Azure/bicep-types-az, microsoft.containerservice types.md: osDiskSizeGB
 _LEAST_DISK_GIB = 30  # azure-cli: az aks nodepool add --node-osdisk-size
 _LEAST_PODS, _MOST_PODS = 10, 250  # docs: aks/concepts-network-ip-address-planning
 _PODS_OF_A_POOL = 30  # the same page: what system pods of a cluster need in every pool
@@ -101,6 +102,10 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
     if size is not None and size < _LEAST_DISK_GIB:
         fix = f"write {_LEAST_DISK_GIB} or more"
         says = f"disk.sizeGiB is {size}, less than AKS takes"
+        yield Diagnostic("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+    elif size is not None and size > _MOST_DISK_GIB:
+        says = f"disk.sizeGiB is {size}, more than AKS takes"
+        fix = f"write {_MOST_DISK_GIB} or less"
         yield Diagnostic("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     if kind is not None and kind not in _DISK_TYPES:
         fix = f"write {' or '.join(_DISK_TYPES)}"

@@ -17,7 +17,7 @@ CODES: Final[dict[str, str]] = {
     "eks-zones-and-subnets": "Zones and subnets both say where the pool goes.",
     "eks-image": "EKS has no such image family with the NVIDIA driver.",
     "eks-image-machine": "No image with the NVIDIA driver is made for the instance type.",
-    "eks-disk-size": "The node disk is too small.",
+    "eks-disk-size": "The node disk is too small or too large.",
     "eks-disk-type": "Node disks cannot be of this type.",
     "eks-bottlerocket-mixed": "Bottlerocket shows MIG instances as nvidia.com/gpu only.",
     "eks-bottlerocket-mig": "Bottlerocket has no MIG setting for the GPU.",
@@ -56,7 +56,7 @@ CODES: Final[dict[str, str]] = {
     "eks-native-managed": "A native member is one that gpukube sets from the spec.",
     "eks-native-refused": "A native member cannot be set.",
     "eks-native-unknown": "A node group has no such member.",
-    "eks-native-value": "A native member has a value of the wrong kind.",
+    "eks-native-value": "A native member has a value of the wrong kind, or one twice.",
 }
 """Findings in the spec (`rules`, `image_rules`, `capacity_rules`, `key_rules`, `native`)."""
 

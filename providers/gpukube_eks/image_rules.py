@@ -29,7 +29,8 @@ _OTHER_DISKS: Final = {
     "sc": "st1 and sc1 cannot hold a system (EC2 EbsBlockDevice)",
 }
 """Beginning of a disk type of EC2 -> why it is not for nodes."""
-_DISK_TYPES: Final = ("gp3", "gp2")
+_MOST_GIB: Final = {"gp3": 65_536, "gp2": 16_384}  # botocore ec2 EbsBlockDevice.VolumeSize
+_DISK_TYPES: Final = tuple(_MOST_GIB)
 _DRIVER_595: Final = frozenset({"g7"})
 """Families whose GPUs need a newer driver than the images have (awslabs/amazon-eks-ami, doc/usage/g7-ami.md)."""
 _GONE: Final[Mapping[str, str]] = dict.fromkeys(
@@ -92,6 +93,10 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
         says = f"disk.sizeGiB is {size}, less than the image needs"
         fix = f"write {_LEAST_DISK_GIB} or more; 100 leaves room for GPU images"
         yield Diagnostic("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+    elif size is not None and size > (most := _MOST_GIB.get(kind or "", max(_MOST_GIB.values()))):
+        says = f"disk.sizeGiB is {size}, more than a volume of EBS can have"
+        why = ", ".join(f"{name} goes to {limit:,} GiB" for name, limit in _MOST_GIB.items())
+        yield Diagnostic("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {most} or less", why=why)
     elif size is not None and size < _ENOUGH_GIB:
         yield Diagnostic(
             "eks-disk-small",

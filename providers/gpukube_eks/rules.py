@@ -97,6 +97,15 @@ def _zones(target: Target) -> Iterator[Diagnostic]:
         )
 
 
+def _subnets(target: Target) -> Iterator[Diagnostic]:
+    written = target.native.get("subnets")
+    subnets: list[object] = written if isinstance(written, list) else []
+    for index, subnet in enumerate(subnets):
+        if subnet in subnets[:index]:
+            where, says = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets names {subnet} a second time"
+            yield Diagnostic("eks-native-value", where, says, fix="keep one of them")
+
+
 def _cluster(target: Target) -> Iterator[Diagnostic]:
     """Said once for all pools of a cluster: equal findings are one."""
     cluster = target.cluster
@@ -165,6 +174,7 @@ _CHECKS: Final[tuple[Callable[[Target], Iterator[Diagnostic]], ...]] = (
     _cluster,
     _nodes,
     _zones,
+    _subnets,
     _node_role,
     _repair,
     _driver,

@@ -15,7 +15,7 @@ CODES: Final[dict[str, str]] = {
     "gke-zones-divide": "GKE counts nodes per zone, and the zones do not divide a total.",
     "gke-node-count": "A pool cannot have so many nodes.",
     "gke-image": "GKE has no such node image, or not for this machine.",
-    "gke-disk-size": "The node disk is too small.",
+    "gke-disk-size": "The node disk is too small or too large.",
     "gke-disk-type": "GKE has no such disk type, or not for this machine.",
     "gke-mig-mixed": "GKE shows MIG instances as nvidia.com/gpu only.",
     "gke-mig-profile": "GKE cannot cut the GPU to this MIG profile.",

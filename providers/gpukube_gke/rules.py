@@ -41,6 +41,7 @@ _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 IMAGES: Final = ("COS_CONTAINERD", "UBUNTU_CONTAINERD")  # docs: kubernetes-engine/how-to/gpus
 _AUTOMATIC: Final = "nap-"  # docs: kubernetes-engine/how-to/node-auto-provisioning
 _LEAST_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
+_MOST_DISK_GIB: Final = 65536  # docs: compute/docs/disks/persistent-disks
 _HYPERDISK: Final = ("hyperdisk-balanced",)
 _DISK_TYPES: Final = (
     "pd-standard",
@@ -130,6 +131,11 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
         says = f"disk.sizeGiB is {size}, less than GKE takes"
         fix = f"write {_LEAST_DISK_GIB} or more"
         yield Diagnostic("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+    if size is not None and size > _MOST_DISK_GIB:
+        says = f"disk.sizeGiB is {size}, more than Google's disks have"
+        yield Diagnostic(
+            "gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {_MOST_DISK_GIB} or less"
+        )
     choices = _HYPERDISK if _ONLY_HYPERDISK.fullmatch(target.machine.name) else _DISK_TYPES
     if kind is not None and kind not in choices:
         says = f'disk.type is "{kind}", which {target.machine.name} cannot boot from'
