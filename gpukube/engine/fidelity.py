@@ -54,6 +54,8 @@ _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
 CRITICAL: Final = ("nodes.", "capacity.", "sharing.", "taints")
 """What changes resource name, count, isolation or price: a cloud that lacks it cannot stand in."""
 
+_ASKED_WITH: Final = {"sharing.mig.profile": "sharing.mig.strategy"}
+"""Field -> the one that its features stand at: a profile is always cut by one of the strategies."""
 
 _CUTS: Final = Ability("emulated", "the GPU Operator's MIG manager cuts")
 _BY_OPERATOR: Final[Mapping[str, Ability]] = {
@@ -85,6 +87,7 @@ def used_features(target: Target) -> tuple[str, ...]:
 
 def features_at(field: str) -> tuple[str, ...]:
     """List the features that a field of a pool is about, those of the fields below it too: "sharing.mig" -> two."""
+    field = _ASKED_WITH.get(field, field)
     around = [(feature, f"{at}.") for feature, at, _ in _USES]
     return tuple(feature for feature, at in around if f"{field}.".startswith(at) or at.startswith(f"{field}."))
 

@@ -27,17 +27,18 @@ __all__ = ["field_document"]
 
 
 _CONFIG: Final = "labels[nvidia.com/device-plugin.config]"
+_CUT: Final = "labels[nvidia.com/mig.config]"
 _LABEL: Final = "labels[team]"
 _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "gpu": ("instanceType",),
     "gpu.count": ("gpu",),
     "gpuTaint": ("taints",),
-    "labels": (_LABEL,),
+    "labels": (_LABEL, _CONFIG, _CUT),
     "tags": ("tags[team]",),
     "driver.owner": ("driver",),
     "devicePlugin.owner": ("devicePlugin", "labels[gpukube.io/advertiser]"),
-    "sharing.mig.profile": ("labels[nvidia.com/mig.config]",),
-    "sharing.mig.layout": ("labels[nvidia.com/mig.config]",),
+    "sharing.mig.profile": (_CUT,),
+    "sharing.mig.layout": (_CUT,),
     "sharing.mig.strategy": (_CONFIG,),
     "sharing.timeSlicing": (_CONFIG,),
     "sharing.mps": (_CONFIG,),

@@ -180,6 +180,11 @@ HEALTHY: dict[str, Evidence] = {
     ),
 }  # fmt: skip
 
+COPY = {
+    "gpukube.io/owner": "ml-platform",
+    "gpukube.io/pool": "t4",
+    "gpukube.io/place": "111122223333/us-east-1/train/t4",
+}
 ILL: dict[str, tuple[str, Evidence]] = {
     "a stopped cluster": ("cluster-not-ready", evidence_of("aks", facts=NO_FACTS)),
     "a quota of AWS": ("pool-quota", evidence_of("eks", eks_pool(status="CREATE_FAILED", health=QUOTA))),
@@ -208,6 +213,10 @@ ILL: dict[str, tuple[str, Evidence]] = {
         evidence_of("eks", eks_pool(), desired=(wanted(protect=True),)),
     ),
     "a name that somebody has": ("name-taken", evidence_of("eks", eks_pool(labels={}), desired=(wanted(),))),
+    "labels that somebody replaced": (
+        "marks-lost",
+        evidence_of("eks", eks_pool(labels={}, tags=COPY), desired=(wanted(),)),
+    ),
     "a pool that is not in the spec": (
         "pool-undeclared",
         evidence_of("eks", eks_pool(labels=OLD, nodegroupName="old"), desired=(wanted(),)),

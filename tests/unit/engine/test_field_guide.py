@@ -40,8 +40,10 @@ EFFECTS = {
     "sharing.mps.replicas": {("aks", "", "disruptive"), ("eks", "", "disruptive"), ("gke", "", "disruptive")},
     "instanceType": {("aks", "", "replace"), ("eks", "", "replace"), ("gke", "", "replace")},
     "gpu.count": {("aks", "", "replace"), ("eks", "", "replace"), ("gke", "", "replace")},
-    "labels": {("aks", "", "in-place"), ("eks", "", "in-place"), ("gke", "", "in-place")},
-    "labels.team": {("aks", "", "in-place"), ("eks", "", "in-place"), ("gke", "", "in-place")},
+    "labels": {  # NVIDIA's, which stop GPU clients, and all others
+        (cloud, "", kind) for cloud in ("aks", "eks", "gke") for kind in ("in-place", "disruptive")
+    },
+    "labels.team": {(cloud, "", kind) for cloud in ("aks", "eks", "gke") for kind in ("in-place", "disruptive")},
     "tags": {("aks", "", "in-place"), ("eks", "", "in-place"), ("gke", "", "disruptive")},
     "gpuTaint": {("aks", "", "in-place"), ("eks", "", "in-place"), ("gke", "", "in-place")},
     "nodes.count": {

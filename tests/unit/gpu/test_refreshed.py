@@ -129,7 +129,7 @@ def test_resolve_when_given_machines_then_chooses_among_them_only() -> None:
 @pytest.mark.parametrize(
     ("provider", "model", "count", "names"),
     [
-        ("eks", "A100-80GB", 4, ["p4de.24xlarge"]),
+        ("eks", "A100-80GB", 4, ["g6e.12xlarge", "p4de.24xlarge"]),
         ("gke", "A100-40GB", 5, ["a2-highgpu-4g", "a2-highgpu-2g", "a2-highgpu-8g", "a2-highgpu-1g", "a2-megagpu-16g"]),
         ("aks", "L4", 1, ["Standard_NV36ads_A10_v5"]),
         ("mars", "L4", 1, []),

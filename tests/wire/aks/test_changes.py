@@ -303,9 +303,11 @@ def expected_to_move(change: Change) -> set[str]:
         "nodes.count": {"count"},
         "nodes.autoscaling.min": {"minCount"} if change.new == 0 else {"minCount", "count"},  # the autoscaler follows
         "nodes.autoscaling.max": {"maxCount"},
+        "labels[gpukube.io/pool]": {f"nodeLabels/{key}", "tags/gpukube_pool"},  # with the copy of the marks
         "labels[": {f"nodeLabels/{key}"},
-        "deletionProtection": {"nodeLabels/gpukube.io/protect"},
-        "tags[": {f"tags/{key}"},
+        "deletionProtection": {"nodeLabels/gpukube.io/protect", "tags/gpukube_protect"},
+        "tags[cost]": {f"tags/{key}"},
+        "tags[": {f"tags/{key}", "tags/gpukube_tags"},  # with the record of the names
         "taints": {"nodeTaints"},
         "image": {"osSKU"},
         "kubernetesVersion": {"orchestratorVersion"},
