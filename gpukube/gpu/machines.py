@@ -175,7 +175,7 @@ def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None
 
     Args:
         provider: Of the machine.
-        name: The cloud's exact spelling.
+        name: The cloud's exact spelling; on Azure, which compares without case, any.
         gpu: Model and count that are asked for beside the name; read only where GPUs are attached to the machine.
 
     Raises:
@@ -184,12 +184,19 @@ def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None
     """
     if host := find_host(provider, name):
         return attach_gpus(host, [m for m in machines(provider) if m.name == ATTACHED], gpu)
-    found = find_machine(provider, name)
+    found = find_machine(provider, _without_case(name) if provider == "aks" else name)
     if found and found.status != "retired":
         return found
     if reason := refuse_reason(provider, name) or lack_reason(provider, name):
         raise _refusal(provider, name, reason, gpu)
     raise _unknown(provider, name)
+
+
+def _without_case(size: str) -> str:
+    """Give Azure's own spelling of a size; the text as it is when there is none."""
+    wanted = size.casefold()
+    names = (name for provider, name in (*_by_name(), *_LEARNT) if provider == "aks")
+    return next((name for name in names if name.casefold() == wanted), size)
 
 
 def refuse_reason(provider: str, instance_type: str) -> str | None:

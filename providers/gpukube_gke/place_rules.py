@@ -9,15 +9,18 @@ What is said of a cluster is said once: the same finding of each of its pools is
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
 from gpukube_gke.places import is_location, is_zone, region_of
+from gpukube_gke.regions import REGIONS, zones_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.values import Target
+    from gpukube.errors import Where
 
 __all__ = ["check_places"]
 
@@ -41,6 +44,7 @@ def check_places(target: Target) -> Iterator[Diagnostic]:
         fix = "write 1 to 40 lower-case letters, digits and -, a letter first and no - at the end"
         yield Diagnostic("gke-cluster", cluster.at("name"), says, fix=fix)
     if is_location(location):
+        yield from _unknown(f"clusters.{cluster.key}.location is", location, cluster.at("location"))
         yield from _zones(target, region_of(location))
     else:
         says = f'clusters.{cluster.key}.location is "{location}", neither a region nor a zone of Google Cloud'
@@ -55,3 +59,25 @@ def _zones(target: Target, region: str) -> Iterator[Diagnostic]:
             fix = f"write zones such as {region}-a, or leave zones out"
             says = f'"{zone}" is not a zone of {region}, where the cluster is'
             yield Diagnostic("gke-zone", where, says, fix=fix)
+        elif region in REGIONS:
+            yield from _unknown(f"zones[{index}] is", zone, where, code="gke-zone")
+
+
+def _unknown(what: str, place: str, where: Where, *, code: str = "gke-location") -> Iterator[Diagnostic]:
+    """Find places of a plausible form that Google Cloud is not known to have; AI zones are not listed."""
+    region = region_of(place)
+    if region not in REGIONS:
+        places = [name + place.removeprefix(region) for name in get_close_matches(region, sorted(REGIONS), 2)]
+        near = " or ".join(places) or "one such as us-central1"
+    elif place == region or "-ai" in place or place in zones_in(region):
+        return
+    else:
+        near = f"one of {', '.join(zones_in(region))}"
+    yield Diagnostic(
+        code,
+        where,
+        f'{what} "{place}", which Google Cloud is not known to have',
+        fix=f"write {near}",
+        why="places that are newer than this version of gpukube are not in its list (docs: compute/docs/regions-zones)",
+        severity="warning",
+    )

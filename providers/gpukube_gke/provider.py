@@ -16,6 +16,7 @@ from gpukube_gke.installer import OWN_DRIVER_VALUES, QUOTA_VALUES
 from gpukube_gke.rules import check_target
 from gpukube_gke.translate import (
     OPT_OUT_LABEL,
+    image_of,
     is_operated,
     runs_own_plugin,
     translate_delete,
@@ -129,7 +130,7 @@ class GkeProvider:
         installed = is_operated(target) and target.driver_owner in ("auto", "cloud")
         left_out = own or target.driver_owner in ("none", "operator")
         cutter: Literal["operator", "cloud"] = "operator" if is_operated(target) else "cloud"
-        system = _IMAGES.get(target.image, target.image)
+        system = _IMAGES.get(image_of(target), target.image)
         return NodeStack(
             driver="cloud" if installed or not left_out else "none",
             advertiser="none" if own else "cloud",

@@ -24,7 +24,7 @@ from gpukube_gke.observe import SYSTEM_TAINTS
 from gpukube_gke.place_rules import check_places
 from gpukube_gke.reserved_rules import check_reserved
 from gpukube_gke.sharing_rules import check_shared
-from gpukube_gke.translate import LATEST, OPT_OUT_LABEL, is_operated, runs_own_plugin
+from gpukube_gke.translate import LATEST, OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
 from gpukube_gke.upgrade_rules import check_upgrade
 from gpukube_gke.versions import check_versions
 
@@ -116,11 +116,11 @@ def _name(target: Target) -> Iterator[Diagnostic]:
 
 def _image(target: Target) -> Iterator[Diagnostic]:
     where = target.locator.at("image")
-    if target.image and target.image not in IMAGES:
+    if target.image and image_of(target) not in IMAGES:
         says = f'GKE has no node image "{target.image}" for GPUs'
-        near = [image for image in IMAGES if image.partition("_")[0] == target.image.upper().partition("_")[0]]
+        near = [image for image in IMAGES if image.partition("_")[0] == image_of(target).partition("_")[0]]
         yield Diagnostic("gke-image", where, says, fix=f"write {' or '.join(near or IMAGES)}, or leave image out")
-    elif target.image == IMAGES[1] and target.machine.is_fractional:
+    elif image_of(target) == IMAGES[1] and target.machine.is_fractional:
         says = f"{target.machine.name} runs {IMAGES[0]} only"
         yield Diagnostic("gke-image", where, says, fix=f"write {IMAGES[0]}, or leave image out")
 
@@ -266,7 +266,7 @@ def _driver_version(target: Target) -> Iterator[Diagnostic]:
     elif target.driver_owner == "none" or runs_own_plugin(target):
         says = "driver.version asks GKE for a driver, which driver.owner or devicePlugin.owner refuses"
         yield Diagnostic("gke-driver-version", where, says, fix="take it away, or write owner: auto")
-    elif asked == LATEST and target.image == IMAGES[1]:
+    elif asked == LATEST and image_of(target) == IMAGES[1]:
         says = f"driver.version is {LATEST}, which Ubuntu nodes do not have"
         fix = "write default, or image: COS_CONTAINERD"
         yield Diagnostic("gke-driver-version", where, says, fix=fix)
@@ -274,7 +274,7 @@ def _driver_version(target: Target) -> Iterator[Diagnostic]:
 
 def _driver(target: Target) -> Iterator[Diagnostic]:
     where = target.locator.at("driver.owner")
-    if target.driver_owner == "operator" and target.image != IMAGES[1]:
+    if target.driver_owner == "operator" and image_of(target) != IMAGES[1]:
         yield Diagnostic(
             "gke-driver-owner",
             where,

@@ -41,6 +41,7 @@ __all__ = [
     "QUEUED_TAINT",
     "UPDATE",
     "accelerator_of",
+    "image_of",
     "is_operated",
     "needs_zone",
     "own_taints",
@@ -172,6 +173,11 @@ def is_operated(target: Target) -> bool:
     return target.plugin_owner == "operator" or (target.driver_owner == "operator" and target.plugin_owner == "auto")
 
 
+def image_of(target: Target) -> str:
+    """Name the node image as GKE answers it: gcloud and Terraform write cos_containerd too (google.container.v1)."""
+    return target.image.upper()
+
+
 def accelerator_of(target: Target) -> str:
     """Name the GPUs of a node as they are compared: "8 x nvidia-tesla-a100"."""
     return f"{target.machine.devices} x {target.machine.accelerator}"
@@ -236,7 +242,7 @@ def _config(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         **({"taints": taints} if taints else {}),
         **({"diskSizeGb": target.disk.size_gib} if target.disk.size_gib is not None else {}),
         **({"diskType": target.disk.type} if target.disk.type is not None else {}),
-        **({"imageType": target.image} if target.image else {}),
+        **({"imageType": image_of(target)} if target.image else {}),
         "resourceLabels": dict(sorted({**target.tags, **copy_tags(target)}.items())),
     }
 
@@ -284,7 +290,7 @@ def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
         "zones": tuple(sorted(target.zones)) or None,
         "disk.sizeGiB": target.disk.size_gib,
         "disk.type": target.disk.type,
-        "image": target.image or None,
+        "image": image_of(target) or None,
         "kubernetesVersion": target.kubernetes_version or None,
         **upgrade_fields(target),
         "maxPodsPerNode": target.max_pods,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.errors import Diagnostic, SpecError
 from gpukube_gke.buying import is_flex_start, is_queued
 from gpukube_gke.native import flatten_native
-from gpukube_gke.translate import runs_own_plugin
+from gpukube_gke.translate import image_of, runs_own_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -194,7 +194,7 @@ def _minor(version: str) -> str:
 
 
 def _is_ubuntu(target: Target) -> bool:
-    return target.image.startswith("UBUNTU")
+    return image_of(target).startswith("UBUNTU")
 
 
 def _needed_driver(target: Target) -> str:

@@ -56,9 +56,13 @@ def test_machines_when_asked_for_a_provider_then_only_its_own() -> None:
 
 
 def test_require_machine_when_only_the_case_differs_then_the_fix_is_the_canonical_spelling() -> None:
-    with pytest.raises(CatalogueError, match="not how aks spells") as caught:
-        require_machine("aks", "STANDARD_nd96ASR_v4")
-    assert (caught.value.code, caught.value.fix) == ("instance-type", "write Standard_ND96asr_v4")
+    with pytest.raises(CatalogueError, match="not how eks spells") as caught:
+        require_machine("eks", "P4d.24XLARGE")
+    assert (caught.value.code, caught.value.fix) == ("instance-type", "write p4d.24xlarge")
+
+
+def test_require_machine_when_a_size_of_azure_is_in_another_case_then_is_that_size() -> None:
+    assert require_machine("aks", "STANDARD_nd96ASR_v4").name == "Standard_ND96asr_v4"
 
 
 def test_require_machine_when_unknown_then_names_the_nearest_and_the_date() -> None:

@@ -128,7 +128,6 @@ BAD = {
     "pd on a3-ultragpu": (
         gke_target("a3-ultragpu-8g", disk=Disk(100, "pd-ssd"), capacity=Capacity("spot")), "gke-disk-type", "disk.type",
     ),
-    "image in lower case": (gke_target(image="cos_containerd"), "gke-image", "image"),
     "60 tags": (gke_target(tags={f"t{at}": "" for at in range(60)}), "gke-tag-count", "tags"),
     "mixed": (gke_target(sharing=cut("1g.5gb", "mixed")), "gke-mig-mixed", "sharing.mig.strategy"),
     "4g.20gb": (gke_target(sharing=cut("4g.20gb")), "gke-mig-profile", "sharing.mig.profile"),

@@ -416,3 +416,10 @@ def test_promise_when_the_pool_is_shared_goes_by_the_one_name_gke_has() -> None:
 
     assert desired.promise.per_node == {"nvidia.com/gpu": 336}
     assert replace(desired.promise).total(2) == {"nvidia.com/gpu": 672}
+
+
+def test_image_when_written_as_gcloud_does_then_is_sent_and_compared_as_gke_answers_it() -> None:
+    target = gke_target(image="ubuntu_containerd")
+
+    assert config_of(target)["imageType"] == "UBUNTU_CONTAINERD"
+    assert desire(target).fields["image"] == "UBUNTU_CONTAINERD"
