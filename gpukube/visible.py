@@ -15,10 +15,11 @@ commands wherever they stand in a log:
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
-__all__ = ["visible", "visible_lines", "visible_tree"]
+__all__ = ["told_apart", "visible", "visible_lines", "visible_tree"]
 
 _T = TypeVar("_T")
 
@@ -26,12 +27,23 @@ _BREAKS = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
 # A text may come to stand at the beginning of a line, alone or after it was wrapped; so a blank before it counts too.
 _COMMANDS = re.compile(r"(?<!\S):(?=:[A-Za-z])|#(?=#(?:vso)?\[)")
 
+_LIKE_LATIN: Final = ("CYRILLIC", "GREEK", "FULLWIDTH", "MATHEMATICAL")
+
+
+def told_apart(text: str) -> str:
+    """Spell out what passes for ASCII in a value of the user's: `us<U+2011>east<U+2011>1`.
+
+    For values that are quoted because they are wrong, never for prose: hyphens, blanks, quotes and the letters of
+    alphabets that look like ours. Letters with accents, and of other scripts, stay.
+    """
+    return text if text.isascii() else "".join(map(_apart, text))
+
 
 def visible(text: str) -> str:
     """Return the text on one line, with what cannot be seen spelled out: `<U+202E>`.
 
-    Non-ASCII blanks and hyphens that pass for ASCII ones are left to the rules of each field: only what has no
-    appearance of its own is replaced here.
+    Non-ASCII hyphens and quotes that pass for ASCII ones stay, as prose has them: only what has no appearance of its
+    own is replaced here. `told_apart` is for values.
     """
     if not text.isprintable():
         text = "".join(map(_shown, _BREAKS.sub(" ", text)))
@@ -51,6 +63,12 @@ def visible_tree(node: _T) -> _T:
 
 def _shown(char: str) -> str:
     return char if char.isprintable() else f"<U+{ord(char):04X}>"
+
+
+def _apart(char: str) -> str:
+    if char.isascii() or (char.isalpha() and not unicodedata.name(char, "").startswith(_LIKE_LATIN)):
+        return char
+    return f"<U+{ord(char):04X}>"
 
 
 def _cleaned(node: object) -> object:

@@ -126,7 +126,7 @@ def _machines(
             return [_machine(loaded, pool, cluster, locator, found)], found
         except _Refused as refused:
             found.append(refused.diagnostic)
-    elif pool.gpu:
+    elif pool.gpu and ("gpu", "model") not in unknown:
         try:
             _model(pool.gpu, locator)
         except _Refused as refused:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.gpu.refusal import CatalogueError, nearest, one_of
+from gpukube.visible import told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,7 +121,7 @@ def parse_model(text: str) -> GpuModel:
     words = {word: model.name for model in reversed(MODELS) if model.sold for word in (model.name, model.chip)}
     choices = list(dict.fromkeys(words[word] for word in nearest(text, words)))
     raise CatalogueError(
-        f'"{text}" is no GPU model of the catalogue',
+        f'"{told_apart(text)}" is no GPU model of the catalogue',
         fix=f"write {one_of(choices[:_MOST_NEAR])}; all are in gpukube catalog list",
         code="gpu-model",
     )
@@ -152,7 +153,7 @@ def model_named(name: str) -> GpuModel:
 
 
 def _key(text: str) -> str:
-    return "".join(c for c in text.casefold() if c.isalnum())
+    return "".join(c for c in text.casefold() if c.isalnum() or not c.isascii())
 
 
 @cache

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
-from gpukube.spec.kubesyntax import MOST_NAME, explain_key, explain_value
+from gpukube.spec.kubesyntax import MOST_NAME, MOST_PREFIX, explain_key, explain_value
 from gpukube.spec.salvage import is_unknown
 from gpukube.spec.wording import quoted
 
@@ -95,7 +95,14 @@ def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Ite
     in_list = code == "taint-syntax"
     seen = f"{s.at.path(path)} is {s.seen(path, key)}" if in_list else f"{s.at.path(path[:-1])} has {quoted(key)}"
     if wanted := explain_key(key):
-        yield Diagnostic(code, where, f"{seen}; {wanted}", fix="write [prefix/]name")
+        yield Diagnostic(code, where, f"{seen}; {wanted}", fix=_key_fix(key))
     elif key.startswith(RESERVED_PREFIX):
         why = f"keys that begin with {RESERVED_PREFIX} mark whose pool it is"
         yield Diagnostic("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)
+
+
+def _key_fix(key: str) -> str:
+    prefix, _, name = key.rpartition("/")
+    if len(prefix) > MOST_PREFIX or len(name) > MOST_NAME:
+        return f"write a shorter key: at most {MOST_NAME} characters, and {MOST_PREFIX} before a slash"
+    return "write [prefix/]name"

@@ -112,7 +112,9 @@ def explain(error: ValidationError, model: type[SpecModel], positions: Positions
         positions: Positions of the data that was validated.
     """
     contexts = [_context(detail, model, positions) for detail in error.errors(include_url=False)]
-    misspelt = {(*c.path[:-1], _suggested(c)) for c in contexts if c.kind == "extra_forbidden"}
+    unknown = [c for c in contexts if c.kind == "extra_forbidden"]
+    misspelt: set[Path] = {(*c.path[:-1], near) for c in unknown if (near := _suggested(c))}
+    misspelt |= {tuple(meant.split(".")) for c in unknown if (meant := _other_word(c))}
     return tuple(
         Finding(_explain(context), context.path)
         for context in contexts
@@ -252,6 +254,7 @@ def _key_format(c: _Context) -> Diagnostic:
 # (part of the path, value) -> fix, where a choice is missing on purpose.
 _CHOICE_FIXES: Final[dict[tuple[str, str], str]] = {
     ("strategy", "none"): "remove sharing.mig to get whole GPUs",
+    ("type", "preemptible"): "write spot",
 }
 
 
@@ -298,6 +301,10 @@ def _text(c: _Context) -> Diagnostic:
             f"write {c.assign(quoted(written))}",
             why=f"YAML reads an unquoted {written} as a {what}",
         )
+    if c.key == "instanceType" and isinstance(c.value, list):
+        named = [item for item in c.value if isinstance(item, str)]
+        fix = f"write {c.assign(named[0] if named else 'TYPE')}, and a pool of its own for each other type"
+        return c.say("type", "is a list; a pool has one type", fix)
     return c.say("type", f"is {c.seen}; a string is needed", f"write {c.assign(c.example or '...')}")
 
 

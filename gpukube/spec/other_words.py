@@ -17,7 +17,7 @@ __all__ = ["OTHER_WORDS", "field_for"]
 OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "instanceType": ("vmSize", "nodeVmSize", "machineType", "nodeType", "instance", "sku"),
     "gpu": ("accelerator", "accelerators", "guestAccelerator"),
-    "gpu.model": ("gpuType", "gpuModel", "acceleratorType"),
+    "gpu.model": ("gpuType", "gpuModel", "acceleratorType", "gpu.type", "gpu.name"),
     "gpu.count": ("gpuCount", "acceleratorCount", "gpusPerNode"),
     "nodes": ("scalingConfig",),
     "nodes.count": ("desiredCapacity", "desiredSize", "nodeCount", "numNodes", "initialNodeCount"),
@@ -50,7 +50,7 @@ OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "devicePlugin.version": ("pluginVersion", "chartVersion"),
 }  # fmt: skip
 """Our field -> the words of eksctl (ClusterConfig), the EKS API and Terraform's aws_eks_node_group, az and the AKS API,
-gcloud and the GKE API, and what is said in talk."""
+gcloud and the GKE API, and what is said in talk; with a place before the dot, a word that means so much only there."""
 
 _FIELD_OF: Final = {fold(word): field for field, words in OTHER_WORDS.items() for word in words}
 
@@ -65,5 +65,5 @@ def field_for(word: str, within: str) -> str | None:
     Returns:
         None when no tool calls a field within that place so.
     """
-    field = _FIELD_OF.get(fold(word))
+    field = _FIELD_OF.get(fold(f"{within}.{word}")) or _FIELD_OF.get(fold(word))
     return field if field and (not within or field.startswith(f"{within}.")) else None

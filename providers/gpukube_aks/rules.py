@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.errors import Diagnostic, Where
 from gpukube.gpu.capacity import node_capacity
+from gpukube.visible import told_apart
 from gpukube_aks.buying import check_reservation, check_spot
 from gpukube_aks.cluster_rules import MANAGED_FROM
 from gpukube_aks.combinations import check_combinations
@@ -92,7 +93,7 @@ def _too_many(where: Where, path: str, count: int) -> Diagnostic:
 def _zones(target: Target) -> Iterator[Diagnostic]:
     for index, zone in enumerate(target.zones):
         if zone not in _ZONES:
-            says = f'"{zone}" is not a zone of Azure'
+            says = f'"{told_apart(zone)}" is not a zone of Azure'
             fix = 'write zones as "1", "2" or "3", without the region'
             yield Diagnostic("aks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
 
@@ -109,7 +110,7 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
         yield Diagnostic("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     if kind is not None and kind not in _DISK_TYPES:
         fix = f"write {' or '.join(_DISK_TYPES)}"
-        says = f'disk.type is "{kind}", which AKS does not have'
+        says = f'disk.type is "{told_apart(kind)}", which AKS does not have'
         yield Diagnostic("aks-disk-type", target.locator.at("disk.type"), says, fix=fix)
 
 

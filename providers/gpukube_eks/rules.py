@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
+from gpukube.visible import told_apart
 from gpukube_eks.capacity_rules import CAPACITY_CHECKS
 from gpukube_eks.image_rules import IMAGE_CHECKS
 from gpukube_eks.key_rules import KEY_CHECKS
@@ -83,10 +84,10 @@ def _zones(target: Target) -> Iterator[Diagnostic]:
     region = target.cluster.identity["region"]
     for index, zone in enumerate(target.zones):
         if not zone.startswith(region) or zone == region:
-            says = f'"{zone}" is not a zone of {region}'
+            says = f'"{told_apart(zone)}" is not a zone of {region}'
             fix = f"write zones with the region before the letter, such as {region}a"
             if _ZONE_ID.fullmatch(zone):
-                says = f'"{zone}" is the id of a zone, and names are needed'
+                says = f'"{told_apart(zone)}" is the id of a zone, and names are needed'
             yield Diagnostic("eks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
     if target.zones and "subnets" in target.native:
         yield Diagnostic(
@@ -111,21 +112,21 @@ def _cluster(target: Target) -> Iterator[Diagnostic]:
     cluster = target.cluster
     region, role = cluster.identity["region"], cluster.identity.get("roleArn", "")
     if not _CLUSTER.fullmatch(cluster.name):
-        says = f'clusters.{cluster.key}.name is "{cluster.name}", which no EKS cluster is called'
+        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which no EKS cluster is called'
         fix = "write 1 to 100 letters, digits, hyphens and underscores, a letter or digit first"
         yield Diagnostic("eks-cluster", cluster.at("name"), says, fix=fix)
     if not _REGION.fullmatch(region):
-        says = f'clusters.{cluster.key}.region is "{region}", which is no region of AWS'
+        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is no region of AWS'
         zone = re.fullmatch(rf"({_REGION.pattern})[a-z]", region)
         fix = f"write {zone[1]}: the letter is that of a zone" if zone else "write one such as us-east-1"
         yield Diagnostic("eks-cluster", cluster.at("region"), says, fix=fix)
     elif region not in REGIONS:
         near = " or ".join(get_close_matches(region, sorted(REGIONS), 2)) or "one such as us-east-1"
-        says = f'clusters.{cluster.key}.region is "{region}", in which EKS is not known'
+        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", in which EKS is not known'
         why = "regions that are newer than this version of gpukube are not in its list, which is botocore's"
         yield Diagnostic("eks-cluster", cluster.at("region"), says, fix=f"write {near}", why=why, severity="warning")
     if role and not _ROLE.fullmatch(role):
-        says = f'clusters.{cluster.key}.roleArn is "{role}", which is not the ARN of a role'
+        says = f'clusters.{cluster.key}.roleArn is "{told_apart(role)}", which is not the ARN of a role'
         yield Diagnostic("eks-cluster", cluster.at("roleArn"), says, fix="write arn:aws:iam::111122223333:role/NAME")
 
 

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
+from gpukube.visible import told_apart
 from gpukube_gke.places import is_location, is_zone, region_of
 from gpukube_gke.regions import REGIONS, zones_in
 
@@ -36,18 +37,20 @@ def check_places(target: Target) -> Iterator[Diagnostic]:
     cluster, location = target.cluster, target.cluster.identity["location"]
     project = cluster.identity["project"]
     if not _PROJECT.fullmatch(project):
-        says = f'clusters.{cluster.key}.project is "{project}", which is no project id'
+        says = f'clusters.{cluster.key}.project is "{told_apart(project)}", which is no project id'
         fix = "write the id (gcloud projects list), which has 6 to 30 lower-case letters, digits and -, not the name"
         yield Diagnostic("gke-project", cluster.at("project"), says, fix=fix)
     if not _CLUSTER.fullmatch(cluster.name):
-        says = f'clusters.{cluster.key}.name is "{cluster.name}", which no GKE cluster is called'
+        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which no GKE cluster is called'
         fix = "write 1 to 40 lower-case letters, digits and -, a letter first and no - at the end"
         yield Diagnostic("gke-cluster", cluster.at("name"), says, fix=fix)
     if is_location(location):
         yield from _unknown(f"clusters.{cluster.key}.location is", location, cluster.at("location"))
         yield from _zones(target, region_of(location))
     else:
-        says = f'clusters.{cluster.key}.location is "{location}", neither a region nor a zone of Google Cloud'
+        says = (
+            f'clusters.{cluster.key}.location is "{told_apart(location)}", neither a region nor a zone of Google Cloud'
+        )
         fix = "write a region such as us-central1, or a zone such as us-central1-a"
         yield Diagnostic("gke-location", cluster.at("location"), says, fix=fix)
 
@@ -57,7 +60,7 @@ def _zones(target: Target, region: str) -> Iterator[Diagnostic]:
         where = target.locator.at(f"zones[{index}]")
         if not is_zone(zone) or region_of(zone) != region:
             fix = f"write zones such as {region}-a, or leave zones out"
-            says = f'"{zone}" is not a zone of {region}, where the cluster is'
+            says = f'"{told_apart(zone)}" is not a zone of {region}, where the cluster is'
             yield Diagnostic("gke-zone", where, says, fix=fix)
         elif region in REGIONS:
             yield from _unknown(f"zones[{index}] is", zone, where, code="gke-zone")

@@ -27,10 +27,10 @@ CASES = {
         "pools[0].disk.sizeGiB is the number 2.5; a whole number is needed",
         "write for example sizeGiB: 256",
     ),
-    "list for a text": (
+    "list for a type": (
         "instanceType: [x]",
-        "pools[0].instanceType is a list; a string is needed",
-        "write instanceType: Standard_ND96asr_v4",
+        "pools[0].instanceType is a list; a pool has one type",
+        "write instanceType: x, and a pool of its own for each other type",
     ),
     "null in a map of texts": (
         "labels: {aks: null}",
