@@ -35,6 +35,7 @@ POOLS: Final[dict[str, str]] = {
     "sharing-isolation": "Pods that share a GPU by time-slicing or MPS are not isolated from each other.",
     "costly": "Machines of a high price always run.",
     "chart-not-ours": "devicePlugin.version or values are given for a pool that no chart of gpukube's serves.",
+    "chart-version": "A version of the device plugin's chart is too old for gpukube, or cannot be yet.",
     "chart-twice": "Pools of one cluster ask for different versions or values of its one release.",
     "chart-value-ours": "devicePlugin.values sets something else at a place that gpukube sets itself.",
     "cluster-twice": "Two specs define one cluster key differently.",

@@ -98,6 +98,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "cluster-keys": "GPK320",
     "operator-strategy": "GPK321",
     "sharing-isolation": "GPK322",
+    "chart-version": "GPK323",
     # EKS: gpukube_eks.codes.
     "eks-name": "GPK401",
     "eks-node-count": "GPK402",

@@ -9,9 +9,11 @@ says something else there would be overwritten in silence. Both are refused befo
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.jsontree import at, leaves
+from gpukube.cluster.names import DEVICE_PLUGIN
 from gpukube.errors import Diagnostic
 
 if TYPE_CHECKING:
@@ -19,7 +21,15 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired
 
-__all__ = ["asked_values", "asked_version", "check_agreement", "check_own_values", "check_served", "lay_over"]
+__all__ = [
+    "asked_values",
+    "asked_version",
+    "check_age",
+    "check_agreement",
+    "check_own_values",
+    "check_served",
+    "lay_over",
+]
 
 
 def asked_version(pools: Sequence[Desired]) -> str:
@@ -61,6 +71,43 @@ def check_served(pools: Sequence[Desired]) -> list[Diagnostic]:
         for field, asked in (("version", pool.target.chart_version), ("values", pool.target.chart_values))
         if asked
     ]
+
+
+_OLDEST_CHART: Final = (0, 17, 1)
+"""Charts 0.16.0 to 0.17.0 render a value of the plugin's environment as a boolean, which the API server refuses
+(NVIDIA/k8s-device-plugin, charts of gh-pages), and those before know less than gpukube sets."""
+_LEAP: Final = 10
+"""Minor versions beyond the chart that gpukube installs by itself: what is newer is a slip of the hand."""
+
+
+def check_age(pools: Sequence[Desired]) -> list[Diagnostic]:
+    """Warn of versions of the plugin's chart that are too old for what gpukube sets, or that there cannot be yet."""
+    known = _chart_version(DEVICE_PLUGIN.version)
+    found = []
+    for pool in pools:
+        asked = _chart_version(pool.target.chart_version)
+        if pool.ownership.advertiser != DEVICE_PLUGIN.advertiser or not asked or not known:
+            continue
+        is_old = asked < _OLDEST_CHART
+        if is_old or asked > (known[0], known[1] + _LEAP, known[2]):
+            oldest = ".".join(map(str, _OLDEST_CHART))
+            found.append(
+                Diagnostic(
+                    "chart-version",
+                    pool.target.locator.at("devicePlugin.version"),
+                    f"{pool.target.where}: devicePlugin.version is {pool.target.chart_version}, "
+                    + ("older than gpukube is made for" if is_old else "far beyond the charts that there are"),
+                    fix=f"write a version from {oldest} on, or leave it out for {DEVICE_PLUGIN.version}",
+                    severity="warning",
+                )
+            )
+    return found
+
+
+def _chart_version(text: str) -> tuple[int, ...]:
+    """Read the three numbers of a version; () when it is not written so."""
+    found = re.fullmatch(r"v?(\d+)\.(\d+)\.(\d+)", text)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def check_agreement(pools: Sequence[Desired]) -> list[Diagnostic]:

@@ -115,7 +115,8 @@ def _wrong(
             yield _unknown(entry)
         elif entry.where not in excused:
             message = f"{entry.path} is {quoted(entry.rule)}, and nothing of that kind is found"
-            yield Diagnostic("silence-unused", entry.where, message, fix="remove it", severity="hint")
+            why = "a silence accepts a warning or a hint of its pool; errors cannot be accepted"
+            yield Diagnostic("silence-unused", entry.where, message, fix="remove it", why=why, severity="hint")
 
 
 def _hides_error(entry: _Entry, found: Diagnostic) -> Diagnostic:

@@ -215,7 +215,7 @@ def test_check_when_google_spells_a_size_in_two_ways_warns() -> None:
 @pytest.mark.parametrize(
     ("written", "fix"),
     [
-        ("cos_containerd", "write COS_CONTAINERD, or leave image out"),
+        ("cos", "write COS_CONTAINERD, or leave image out"),
         ("Ubuntu", "write UBUNTU_CONTAINERD, or leave image out"),
         ("al2023", "write COS_CONTAINERD or UBUNTU_CONTAINERD, or leave image out"),
     ],
