@@ -7,13 +7,14 @@ becomes a diagnostic here, because here the position in the user's file is known
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.unknown import example_machines, vary
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Reservation, Taint, Target, Upgrade
 from gpukube.errors import Diagnostic
 from gpukube.gpu.capacity import node_capacity
-from gpukube.gpu.catalogue import CatalogueError, parse_model, require_machine, resolve_machine, warn_reason
+from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, require_machine, resolve_machine, warn_reason
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 from gpukube.spec.salvage import is_unknown
 
@@ -128,7 +129,7 @@ def _machines(
             found.append(refused.diagnostic)
     elif pool.gpu and ("gpu", "model") not in unknown:
         try:
-            _model(pool.gpu, locator)
+            _model(pool.gpu, locator, _sold(loaded, pool))
         except _Refused as refused:
             found.append(refused.diagnostic)
     return example_machines(cluster.provider, pool.gpu.model if pool.gpu else ""), found
@@ -163,7 +164,7 @@ def _provider(loaded: LoadedSpec, cluster: ClusterRef) -> ProviderName:
 
 def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Diagnostic]) -> Machine:
     written = pool.instance_type_on(_provider(loaded, cluster))
-    model = _model(pool.gpu, locator) if pool.gpu else None
+    model = _model(pool.gpu, locator, _sold(loaded, pool)) if pool.gpu else None
     try:
         if written is None and pool.gpu and model:
             machine = resolve_machine(cluster.provider, model, pool.gpu.count).machine
@@ -181,9 +182,20 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
     return machine
 
 
-def _model(gpu: Gpu, locator: Locator) -> GpuModel:
+def _sold(loaded: LoadedSpec, pool: Pool) -> frozenset[GpuModel]:
+    """Give the models that each cloud of the pool sells."""
+    clouds = {loaded.spec.clusters[key].provider for key in pool.clusters}
+    return frozenset.intersection(*(_models_of(cloud) for cloud in clouds))
+
+
+@cache
+def _models_of(provider: str) -> frozenset[GpuModel]:
+    return frozenset(m.model for m in machines(provider) if m.status != "retired")
+
+
+def _model(gpu: Gpu, locator: Locator, sold: frozenset[GpuModel]) -> GpuModel:
     try:
-        return parse_model(gpu.model)
+        return parse_model(gpu.model, sold)
     except CatalogueError as error:
         where = locator.at("gpu.model")
         raise _Refused(Diagnostic(error.code, where, error.message, fix=error.fix, why=error.why)) from error

@@ -298,9 +298,13 @@ def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Diagnostic]:
         for wanted in pools:
             first = seen.setdefault(wanted.target.name, wanted)
             if first is not wanted:
+                there = first.target.locator.at("name")
                 message = (
-                    f'{wanted.target.where} and {first.target.where} have the same cloud name "{first.target.name}"'
+                    f"{wanted.target.where} and {first.target.where} ({there}) have the same cloud name "
+                    f'"{first.target.name}"'
                 )
+                if wanted.target.where == first.target.where:
+                    message = f"{wanted.target.where} is declared twice, here and at {there}"
                 where = wanted.target.locator.at("name")
                 found.append(Diagnostic("name-twice", where, message, fix="give one of them another name"))
     return found

@@ -14,7 +14,7 @@ from gpukube.gpu.refusal import CatalogueError, nearest, one_of
 from gpukube.visible import told_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 __all__ = ["MODELS", "Arch", "GpuModel", "find_models", "model_named", "parse_model"]
 
@@ -94,12 +94,13 @@ _OF_NO_CLOUD: Final[tuple[tuple[str, str], ...]] = (
 """GPUs that people ask for and cannot have -> why; compared with names as `_key` makes them."""
 
 
-def parse_model(text: str) -> GpuModel:
+def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
     """Find the model that a name means; case, blanks and dashes do not matter.
 
     Args:
         text: Canonical name ("A100-40GB"), an alias ("H100-NVL", "nvidia-l4"), or the bare chip where
             clouds sell one size of it ("T4").
+        sold: By the cloud that is meant, so that nothing else is offered; () when none is.
 
     Raises:
         CatalogueError: gpu-model; two sizes match (names them), or none (names the nearest).
@@ -109,9 +110,10 @@ def parse_model(text: str) -> GpuModel:
         return found
     sizes = [model.name for model in MODELS if model.sold and _key(model.chip) == key]
     if sizes:
+        sizes_there = [name for name in sizes if any(model.name == name for model in sold)]
         raise CatalogueError(
             f'"{text}" matches {len(sizes)} GPU models of different memory',
-            fix=f"write {one_of(sizes)}",
+            fix=f"write {one_of(sizes_there or sizes)}",
             code="gpu-model",
         )
     for pattern, why in _OF_NO_CLOUD:

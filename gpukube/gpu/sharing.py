@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.gpu.machines import Machine
+from gpukube.gpu.machines import Machine, machines
 from gpukube.gpu.mig import MigProfile, find_profile, fits, profiles
 from gpukube.gpu.mig_room import explain_misfit, largest_fit
 from gpukube.gpu.refusal import CatalogueError
@@ -140,6 +140,8 @@ def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[Catalog
 def _check_mig(carrier: Machine | GpuModel, model: GpuModel, cut: MigCut) -> Iterator[CatalogueError]:
     unknown = [error for error in (_unknown(model, name) for name in cut.profiles) if error]
     if unknown:
+        if unknown[0].code == "mig-capable" and isinstance(carrier, Machine):
+            unknown = [_no_mig(carrier, unknown[0])]
         yield from unknown[:1] if unknown[0].code == "mig-capable" else unknown
         return
     if isinstance(carrier, Machine) and not carrier.mig_capable:
@@ -156,6 +158,13 @@ def _unknown(model: GpuModel, name: str) -> CatalogueError | None:
     except CatalogueError as error:
         return error
     return None
+
+
+def _no_mig(machine: Machine, error: CatalogueError) -> CatalogueError:
+    """Offer the models with MIG that the machine's own cloud sells."""
+    sold = sorted({m.model.name for m in machines(machine.provider) if m.mig_capable and m.status != "retired"})
+    fix = f"drop sharing.mig, or choose a model that has MIG: {', '.join(sold)}"
+    return CatalogueError(error.message, why=error.why, fix=fix, code=error.code)
 
 
 def _not_on_this_machine(machine: Machine) -> CatalogueError:

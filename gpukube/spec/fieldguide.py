@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.errors import SpecError, Where
 from gpukube.spec.model import PROVIDERS
+from gpukube.spec.other_words import field_for
 from gpukube.spec.schema import VARIABLE, Schema, json_schema
 from gpukube.spec.wording import fold, nearest_first, quoted
 
@@ -123,12 +124,17 @@ def _by_ending(steps: list[str]) -> FieldPage:
 
 
 def _no_field(page: FieldPage, step: str, also: Iterable[str] = ()) -> SpecError:
+    place = _plain(page.path).removeprefix("pools").removeprefix("defaults").removeprefix(".")
+    meant = field_for(step, place)
+    fix = f"write {meant}" if meant else _near_fields(page, step, also)
+    message = f"{page.path or 'the spec'} has no field {quoted(step)}"
+    return SpecError(message, where=Where("FIELD"), fix=fix, code="no-field")
+
+
+def _near_fields(page: FieldPage, step: str, also: Iterable[str]) -> str:
     names = dict.fromkeys([field.path.rpartition(".")[2] for field in page.fields] + list(also))
     nearest = nearest_first(step, names)[:_MOST_CHOICES]
-    fix = f"write one of {', '.join(nearest)}" if nearest else f"stop at {_plain(page.path)}: it has no fields"
-    return SpecError(
-        f"{page.path or 'the spec'} has no field {quoted(step)}", where=Where("FIELD"), fix=fix, code="no-field"
-    )
+    return f"write one of {', '.join(nearest)}" if nearest else f"stop at {_plain(page.path)}: it has no fields"
 
 
 def _find(page: FieldPage, name: str) -> FieldPage | None:

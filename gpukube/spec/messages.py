@@ -28,7 +28,7 @@ from gpukube.spec.model import (
 )
 from gpukube.spec.other_words import field_for
 from gpukube.spec.reserved import DURATION
-from gpukube.spec.wording import choices, nearest, nearest_first, quoted, shown
+from gpukube.spec.wording import choices, fold, nearest, nearest_first, quoted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -199,7 +199,17 @@ def _suggested(c: _Context) -> str | None:
     return meant if meant in known else nearest(c.key, known)
 
 
+_CLUSTER_WORDS: Final[Mapping[type[SpecModel], Mapping[str, str]]] = {
+    CLUSTER_MODELS["eks"]: {"location": "region", "accountid": "account", "awsaccount": "account"},
+    CLUSTER_MODELS["aks"]: {"subscriptionid": "subscription", "resourcegroupname": "resourceGroup"},
+    CLUSTER_MODELS["gke"]: {"region": "location", "zone": "location", "projectid": "project"},
+}
+"""What a field of a cluster is called by other tools, and by the other clouds."""
+
+
 def _other_word(c: _Context) -> str | None:
+    if c.model in _CLUSTER_WORDS and len(c.path) == 1:
+        return _CLUSTER_WORDS[c.model].get(fold(c.key))
     within = ".".join(step for step in c.path[:-1] if isinstance(step, str))
     return field_for(c.key, within) if c.model in _OF_POOLS else None
 
@@ -270,6 +280,8 @@ def _range(c: _Context) -> Diagnostic:
         return c.say("range", f"is {c.value}; it must be more than 0", "leave it out to pay up to the on-demand price")
     limit, words, fix = next((c.limits[key], *texts) for key, texts in _LIMITS.items() if key in c.limits)
     limit_text = f"{limit:g}" if isinstance(limit, float) else str(limit)
+    if c.key == "maxPodsPerNode" and words is _LIMITS["le"][0]:
+        fix += ", on AKS 250"
     return c.say("range", f"is {c.value}; {words} {limit_text}", f"write {fix.format(limit_text)}")
 
 

@@ -12,6 +12,7 @@ defaults. With several documents a path applies to each that has the pool or clu
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -83,6 +84,11 @@ def _parse(text: str) -> _Override | Diagnostic:
             f"{quoted(left)} is no path=value",
             fix="write for example --set pools.NAME.nodes.count=2",
         )
+    end = 3 if path[0] == "pools" else 2
+    if path[0] in ("pools", "defaults") and path[end - 1 : end] in (("labels",), ("tags",)) and len(path) > end + 1:
+        whole = render_path((*path[:end], ".".join(map(str, path[end:]))))
+        message = f"{render_path(path[:end])} has texts alone, and a dot begins a part of the path"
+        return Diagnostic("set-path", Where(name), message, fix=f"write --set {shlex.quote(f'{whole}=VALUE')}")
     return _Override(path, value, name, right)
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Source", "read_sources"]
 
 _SUFFIXES: Final = (".yaml", ".yml")
+_KIND: Final = b"GPUNodePools"
 _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
@@ -138,11 +139,25 @@ def _explain(error: OSError | ValueError, name: str) -> Diagnostic:
 def _suggest(name: str) -> str:
     """Name the file beside it that was most likely meant."""
     try:
-        beside = [file.name for file in Path(name).parent.iterdir()]
+        beside = {file.name for file in Path(name).parent.iterdir()}
     except OSError:
         return "check the path"
-    near = nearest(Path(name).name, beside)
-    return f"write {Path(name).with_name(near)}" if near else "check the path"
+    while near := nearest(Path(name).name, beside):
+        if _holds_spec(found := Path(name).with_name(near)):
+            return f"write {found}"
+        beside.remove(near)
+    return "check the path"
+
+
+def _holds_spec(path: Path) -> bool:
+    """Whether a file names our kind, or a directory has YAML files."""
+    try:
+        if path.is_dir():
+            return any(map(_is_spec, path.iterdir()))
+        with path.open("rb") as file:
+            return _KIND in file.read(MOST_BYTES)
+    except OSError:
+        return False
 
 
 def _explain_encoding(error: UnicodeDecodeError, name: str) -> Diagnostic:

@@ -43,6 +43,7 @@ def test_field_when_written_as_people_do_then_is_found(written: str, path: str) 
 
 
 WRONG = {
+    "nodes.minSize": ('pools[].nodes has no field "minSize"', "write nodes.autoscaling.min"),
     "replicas": ("2 fields", "pools.sharing.timeSlicing.replicas, pools.sharing.mps.replicas"),
     "colour": ('the spec has no field "colour"', "write one of"),
     "pools.sharing.migs": ('pools[].sharing has no field "migs"', "write one of mig, mps"),

@@ -52,7 +52,7 @@ MISSING = {
 
 @pytest.mark.parametrize(("name", "fix"), MISSING.values(), ids=MISSING)
 def test_file_when_missing_then_the_nearest_name_is_offered(name: str, fix: str, tmp_path: Path) -> None:
-    (tmp_path / "pools.yaml").write_text("a: 1", "utf-8")
+    (tmp_path / "pools.yaml").write_text("kind: GPUNodePools", "utf-8")
     ((), (found,)) = read_sources([str(tmp_path / name)], None)
     assert (found.code, found.fix) == ("file-missing", fix.format(folder=tmp_path))
 
@@ -110,3 +110,10 @@ def grow(folder: Path) -> None:
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("a: 1", "utf-8")
+
+
+def test_file_when_missing_then_only_specs_are_offered(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("kind: Pod", "utf-8")
+    (tmp_path / "pools.yaml").write_text("kind: GPUNodePools", "utf-8")
+    ((), (found,)) = read_sources([str(tmp_path / "pods.yaml")], None)
+    assert found.fix == f"write {tmp_path / 'pools.yaml'}"
