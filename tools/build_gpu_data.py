@@ -70,7 +70,7 @@ NOTES: Final[tuple[tuple[str, str], ...]] = (
     (r"MIG profile names unconfirmed", "its MIG profile names are unconfirmed"),
     (r"MIG unconfirmed", "MIG is unconfirmed"),
     (r"capacity blocks supported", "also sold as capacity blocks"),
-    (r"sold through UltraServer.*", "sold as UltraServers through capacity blocks"),
+    (r"sold through UltraServer.*", "sold as UltraServers through capacity blocks only"),
     (r"no net new capacity.*", "Azure deploys no new capacity for this series"),
     (r"H100 NVL", "H100 NVL"),
     (r"confidential VM", "confidential virtual machine"),

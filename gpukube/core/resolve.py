@@ -17,6 +17,7 @@ from gpukube.gpu.capacity import node_capacity
 from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, require_machine, resolve_machine, warn_reason
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 from gpukube.spec.salvage import is_unknown
+from gpukube.visible import told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -198,7 +199,9 @@ def _model(gpu: Gpu, locator: Locator, sold: frozenset[GpuModel]) -> GpuModel:
         return parse_model(gpu.model, sold)
     except CatalogueError as error:
         where = locator.at("gpu.model")
-        raise _Refused(Diagnostic(error.code, where, error.message, fix=error.fix, why=error.why)) from error
+        raise _Refused(
+            Diagnostic(error.code, where, told_apart(error.message), fix=error.fix, why=error.why)
+        ) from error
 
 
 def _check_gpu_agrees(gpu: Gpu, model: GpuModel, machine: Machine, locator: Locator) -> None:
@@ -224,7 +227,9 @@ def _status_warning(reason: str, path: str, locator: Locator) -> Diagnostic:
 
 
 def _diagnostic(error: CatalogueError, path: str, cluster: ClusterRef, locator: Locator) -> Diagnostic:
-    return Diagnostic(error.code, locator.at(path), f"{error.message} (on {cluster.key})", fix=error.fix, why=error.why)
+    return Diagnostic(
+        error.code, locator.at(path), f"{told_apart(error.message)} (on {cluster.key})", fix=error.fix, why=error.why
+    )
 
 
 def _sharing_path(pool: Pool, code: str) -> str:

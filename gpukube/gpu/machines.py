@@ -16,7 +16,6 @@ from gpukube.gpu.attached import ATTACHED, attach_gpus, find_host, usual_host
 from gpukube.gpu.models import Arch, GpuModel, model_named
 from gpukube.gpu.refusal import CatalogueError, nearest
 from gpukube.gpu.tables import instance_table
-from gpukube.visible import told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -259,7 +258,7 @@ def _unknown(provider: str, name: str) -> CatalogueError:
     if elsewhere := [m for m in machines() if m.name.casefold() == name.casefold() and m.provider != provider]:
         return _of_another_cloud(elsewhere[0], provider, name)
     return CatalogueError(
-        f'"{told_apart(name)}" is no GPU instance type of {provider} in the catalogue of {catalogue_date()}',
+        f'"{name}" is no GPU instance type of {provider} in the catalogue of {catalogue_date()}',
         fix=f"write {choices[0]}, or a near one: {', '.join(choices[1:4])}",
         why="a type that is newer than that is known after gpukube catalog refresh",
         code="instance-type",

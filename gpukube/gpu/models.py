@@ -11,7 +11,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.gpu.refusal import CatalogueError, nearest, one_of
-from gpukube.visible import told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -123,7 +122,7 @@ def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
     words = {word: model.name for model in reversed(MODELS) if model.sold for word in (model.name, model.chip)}
     choices = list(dict.fromkeys(words[word] for word in nearest(text, words)))
     raise CatalogueError(
-        f'"{told_apart(text)}" is no GPU model of the catalogue',
+        f'"{text}" is no GPU model of the catalogue',
         fix=f"write {one_of(choices[:_MOST_NEAR])}; all are in gpukube catalog list",
         code="gpu-model",
     )
