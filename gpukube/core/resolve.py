@@ -16,7 +16,7 @@ from gpukube.errors import Diagnostic
 from gpukube.gpu.capacity import node_capacity
 from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, require_machine, resolve_machine, warn_reason
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
-from gpukube.spec.salvage import is_unknown
+from gpukube.spec.positions import is_unknown
 from gpukube.visible import told_apart
 
 if TYPE_CHECKING:

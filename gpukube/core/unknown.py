@@ -15,7 +15,7 @@ from gpukube.core.values import Capacity, Nodes, Upgrade
 from gpukube.gpu.catalogue import CatalogueError, machines, parse_model
 from gpukube.gpu.mig import profiles as profiles_of
 from gpukube.gpu.sharing import MigCut, Sharing
-from gpukube.spec.salvage import is_unknown
+from gpukube.spec.positions import is_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

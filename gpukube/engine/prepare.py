@@ -17,7 +17,7 @@ from gpukube.engine.silence import Finding, judge
 from gpukube.errors import Diagnostic, SpecError, Where, in_order
 from gpukube.provider import load_provider
 from gpukube.spec.address import address_of, parse_addresses
-from gpukube.spec.salvage import is_unknown
+from gpukube.spec.positions import is_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -27,9 +27,9 @@ from gpukube.spec.model import (
     PoolSettings,
     SpecModel,
 )
-from gpukube.spec.positions import Data, Path, PositionedDict, PositionedList, Positions
+from gpukube.spec.positions import Data, Path, PositionedDict, PositionedList, Positions, is_unknown
 from gpukube.spec.rules import check_pool, check_together
-from gpukube.spec.salvage import is_unknown, salvage
+from gpukube.spec.salvage import salvage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

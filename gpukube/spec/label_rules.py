@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
 from gpukube.spec.kubesyntax import MOST_NAME, MOST_PREFIX, explain_key, explain_value
-from gpukube.spec.salvage import is_unknown
+from gpukube.spec.positions import is_unknown
 from gpukube.spec.wording import quoted
 
 if TYPE_CHECKING:

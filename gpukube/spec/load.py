@@ -17,9 +17,8 @@ from gpukube.errors import Diagnostic, SpecError, Where
 from gpukube.spec.build import build_spec
 from gpukube.spec.environment import substitute
 from gpukube.spec.overrides import apply_sets
-from gpukube.spec.positions import PositionedDict, PositionedList, parse_path
+from gpukube.spec.positions import PositionedDict, PositionedList, is_unknown, parse_path
 from gpukube.spec.rules import check_across
-from gpukube.spec.salvage import is_unknown
 from gpukube.spec.sources import Source, read_sources
 from gpukube.spec.yamldoc import Document, load_documents
 

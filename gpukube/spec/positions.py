@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from gpukube.errors import Where
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 __all__ = [
     "Data",
@@ -28,6 +28,7 @@ __all__ = [
     "PositionedList",
     "Positions",
     "Scalar",
+    "is_unknown",
     "parse_path",
     "render_path",
 ]
@@ -274,3 +275,8 @@ def _steps(path: str | Path) -> Path:
         return parse_path(path)
     except ValueError:
         return ()
+
+
+def is_unknown(path: Path, unknown: Iterable[Path]) -> bool:
+    """Whether a field, one around it or one below it is among the unknown ones."""
+    return any(path[: len(other)] == other or other[: len(path)] == path for other in unknown)

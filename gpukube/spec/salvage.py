@@ -18,11 +18,11 @@ from gpukube.spec.messages import path_of
 from gpukube.spec.model import AksCluster, EksCluster, GkeCluster, Pool, SpecModel
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from gpukube.spec.positions import Path, Positions
 
-__all__ = ["is_unknown", "salvage"]
+__all__ = ["salvage"]
 
 M = TypeVar("M", bound=SpecModel)
 
@@ -49,11 +49,6 @@ _STAND_INS: Final[Mapping[type[SpecModel], Mapping[Path, object]]] = {
     GkeCluster: {("project",): "unknown", ("location",): "us-central1", ("name",): "unknown"},
 }
 """Model -> path without indices -> what a required value is taken for while it is unknown."""
-
-
-def is_unknown(path: Path, unknown: Iterable[Path]) -> bool:
-    """Whether a field, one around it or one below it is among the unknown ones."""
-    return any(path[: len(other)] == other or other[: len(path)] == path for other in unknown)
 
 
 def salvage(model: type[M], data: object, positions: Positions) -> tuple[M | None, frozenset[Path]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpukube.errors import Diagnostic
-from gpukube.spec.salvage import is_unknown
+from gpukube.spec.positions import is_unknown
 from gpukube.spec.wording import quoted
 
 if TYPE_CHECKING:

@@ -79,13 +79,14 @@ _OWN: Pool = {"driver": {"owner": "none"}, "devicePlugin": {"owner": "none"}}
 """Nodes on which gpukube runs nothing, so that NVIDIA's labels are the user's."""
 
 
-def _portable(plain: Pool, size: Mapping[str, UpdateKind], *, scoped: bool = False) -> list[Edit]:
+def _portable(plain: Pool, size: Mapping[str, UpdateKind], *, scoped: bool = False, tag: UpdateKind = I) -> list[Edit]:
     """What is alike on all clouds.
 
     Args:
         plain: A pool of one node.
         size: Classes that differ: of a smaller largest size, and of its end.
         scoped: Whether the cloud tells bounds of the pool from bounds of each zone.
+        tag: Class of a tag that goes.
     """
     scope: dict[str, UpdateKind] = {"nodes.autoscaling.scope": I} if scoped else {}
     two = {**plain, "nodes": {"count": 2}}
@@ -116,8 +117,9 @@ def _portable(plain: Pool, size: Mapping[str, UpdateKind], *, scoped: bool = Fal
         Edit(tainted, {"taints": [_taint("dedicated", "PreferNoSchedule"), _taint("sku")]}, {"taints": I}),
         Edit(plain, {"deletionProtection": True}, {"deletionProtection": I}),
         Edit({**plain, "deletionProtection": True}, {"deletionProtection": None}, {"deletionProtection": I}),
-        # Tags are open to everybody, and so is what the cloud fills in: no longer declared is no change.
-        Edit({**plain, "tags": {"cost": "1", "team": "x"}}, {"tags": {"cost": "1"}}, {}),
+        # A tag that gpukube wrote goes with its declaration. What the cloud fills in is open: no longer declared is no
+        # change.
+        Edit({**plain, "tags": {"cost": "1", "team": "x"}}, {"tags": {"cost": "1"}}, {"tags[team]": tag}),
         Edit({**plain, "disk": {"sizeGiB": 200}}, {"disk": None}, {}),
         # The same in other words.
         Edit(plain, {"capacity": {"type": "on-demand"}, "gpuTaint": True, "sharing": {}}, {}),
@@ -419,7 +421,7 @@ def _ours(name: str) -> Pool:
 
 _GKE = [
     *_to_and_from_zero(_L4),
-    *_portable(_L4, {"shrunk": I, "fixed": D, "ended": I}, scoped=True),
+    *_portable(_L4, {"shrunk": I, "fixed": D, "ended": I}, scoped=True, tag=D),
     Edit(
         {**_L4, "nodes": {"autoscaling": {"min": 0, "max": 3, "scope": "zone"}}},
         {"nodes": {"autoscaling": {"min": 0, "max": 3}}},

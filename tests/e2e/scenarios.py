@@ -149,7 +149,7 @@ REFUSED: Mapping[str, Refusal] = {
         "gke",
         {**SMALL["gke"], "devicePlugin": {"owner": "helm"}},
         "owner",
-        "write devicePlugin.owner: cloud; or run a plugin and a driver of your own and write devicePlugin.owner: none",
+        "write devicePlugin.owner: cloud; or write devicePlugin.owner: operator, whose release keeps GKE's plugin away",
     ),
     "eks: MIG mixed on Bottlerocket": Refusal(
         "eks",

@@ -258,7 +258,14 @@ INTENT: dict[str, Edit] = {
         taints=(GPU_TAINT, replace(OWN, value="research")),
     ),
     "taints, evicting": edit("taints", "disruptive", TAINTS, taints=(GPU_TAINT, EVICTING)),
-    "tags": edit("tags[env]", "disruptive", "config.resourceLabels.env", row="tags[*]", tags={"env": "dev"}),
+    "tags": edit(
+        "tags[env]",
+        "disruptive",
+        "config.resourceLabels.env",
+        "config.resourceLabels.gpukube_tags",  # the record of the names
+        row="tags[*]",
+        tags={"env": "dev"},
+    ),
     "tags, another": edit(
         "tags[env]",
         "disruptive",
