@@ -26,7 +26,9 @@ HEAD = """# The spec, field by field
 One file, several files, a directory (`*.yaml`, `*.yml`), a quoted pattern (`'pools/**/*.yaml'`) or `-` for stdin;
 several documents in a file are several specs. YAML 1.2: `no` is a string, anchors are allowed, tags and merge keys are
 not. `${NAME}` in a value is taken from the environment, `${NAME:-text}` is the text where that is not set, `$${` is a
-literal `${`. `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) overrides. `defaults` is merged under
+literal `${`. `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) overrides. Where a field is a string,
+the text is kept as written (`--set pools[0].kubernetesVersion=1.30`), elsewhere it is read as YAML; a key with dots
+stands in brackets (`--set 'pools.a100mig.labels["example.com/team"]=ml'`). `defaults` is merged under
 every pool: maps are merged, lists replaced, and a pool that chooses another way (autoscaling instead of count, another
 kind of sharing) drops the default one.
 

@@ -195,7 +195,7 @@ class ReleaseKeeper:
     def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> str:
         """See Helm."""
         self._cluster.kube.version()
-        chart = self._chart(plan, self._live(plan.kind))
+        chart = self._chart(plan, self._live(plan.kind) if self._shelf.compares(plan) else None)
         installed = plan.revision > 0 and not plan.pending
         trial = _trial_of(plan)
         try:

@@ -65,11 +65,13 @@ class ChartShelf:
             )
         return path
 
+    def compares(self, plan: ReleasePlan) -> bool:
+        """Whether the digest of a plan's chart is compared with one that the cluster recorded."""
+        return not self._source.location and not _pinned(plan)
+
     def record(self, chart: Path, plan: ReleasePlan) -> dict[str, str]:
         """Return the labels that record a chart whose digest nobody publishes; empty for all others."""
-        if self._source.location or _pinned(plan):
-            return {}
-        return {CHART_LABEL: _mark(plan, chart_digest(chart))}
+        return {CHART_LABEL: _mark(plan, chart_digest(chart))} if self.compares(plan) else {}
 
     def digest(self, plan: ReleasePlan) -> str:
         """Give the digest of a plan's chart, "sha256:..."; "" for a directory.

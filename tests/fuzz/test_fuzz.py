@@ -74,8 +74,11 @@ def test_mangled_specs_when_made_twice_then_are_the_same_and_both_kinds_of_endin
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert [mangled(number) for number in range(20)] == [mangled(number) for number in range(20)]
-    file, codes = tmp_path / "spec.yaml", set()
-    for number in range(60):
+    file = tmp_path / "spec.yaml"
+    codes: set[int] = set()
+    for number in range(ALL):
+        if len(codes) > 1:
+            break
         spec, _ = mangled(number)
         file.write_bytes(spec)
         codes.add(app.run(["validate", "-f", str(file)]))
