@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _ABOUT_THE_SPEC: Final = ("Plan", "Diff", "Create", "Apply")
 """Commands that bring about what the spec says; the others leave out hints, which would be the same each time."""
 
-__all__ = ["Job", "confirm", "open_job"]
+__all__ = ["Job", "confirm", "open_job", "rest_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def open_job(choices: Choices, kind: str, saved: api.SavedPlan | None = None) ->
     told = [found for found in prepared.warnings if kind in _ABOUT_THE_SPEC or found.severity != "hint"]
     out.warn(told, silenced=len(prepared.silenced))
     with progress_on(out.stderr_console()) as listen, logged(choices.events, listen) as listener:
-        run = _run(choices, prepared, listener)
+        run = _run(choices, prepared, listener, saved)
         ending = Ending(run.clock, run.resume)
         sweep()
         with ending.watched():
@@ -98,7 +98,7 @@ def _prepared(choices: Choices, saved: api.SavedPlan | None) -> tuple[tuple[api.
     return specs, api.prepare(specs, filters, strict=choices.strict)
 
 
-def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.Run:
+def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener, saved: api.SavedPlan | None) -> api.Run:
     settings, chart, environ, pace = api.Settings(endpoints=endpoints()), choices.chart, dict(os.environ), api.Pace()
     if choices.sandbox:
         from gpukube.cli import sandbox
@@ -111,7 +111,7 @@ def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.
         settings=settings,
         chart=api.chart_source(chart),
         environ=environ,
-        resume=choices.command,
+        resume=rest_of(saved, choices) if saved else choices.command,
         follow=_following(choices),
         pace=pace.with_timeout(choices.timeout * 60),
         parallelism=choices.parallelism,
@@ -119,6 +119,29 @@ def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener) -> api.
         fail_fast=choices.fail_fast,
         listen=listen,
     )
+
+
+def rest_of(saved: api.SavedPlan, choices: Choices) -> str:
+    """Write the command that does what is left of a saved plan that was cut off.
+
+    The plan itself is stale by then, since part of it is done; so it is the same specs and options, planned afresh.
+    Where a spec came from stdin or was changed by --set, whose values a plan does not keep apart, only the plan can be
+    named: applied again it says what has moved.
+    """
+    names = [record.names for record in saved.record.specs]
+    if any(file == "-" or sets for file, *sets in names):
+        return choices.command
+    files = dict.fromkeys(file for file, *_ in names)
+    words = ["gpukube", *(["--sandbox"] if choices.sandbox else []), "pool", "apply"]
+    for option, values in (
+        *(("-f", files), ("--cluster", choices.clusters), ("--pool", choices.pools)),
+        *(("--adopt-from", choices.adopt_from), ("--replace", [choices.replace] if choices.replace else [])),
+        ("--chart", [choices.chart] if choices.chart else []),
+    ):
+        words += [word for value in values for word in (option, value)]
+    flags = ("adopt", "prune", "allow_disruption", "migrate_release", "adopt_release", "yes")
+    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(choices, name)]
+    return shlex.join(words)
 
 
 def _following(choices: Choices) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 from botocore.session import Session
 
+from gpukube.cli.options import Choices
+from gpukube.cli.stage import rest_of
+from gpukube.engine.saved.file import read_plan
 from gpukube.engine.saved.records import schema
 from gpukube.engine.saved.sightings import digest
 from gpukube.sandbox import daemon
@@ -313,3 +317,17 @@ def test_plan_when_three_clouds_are_in_it_then_one_file_applies_to_all(gpukube: 
 def test_schema_when_published_then_the_one_of_the_files() -> None:
     published = json.loads((ROOT / "docs" / "schemas" / "saved-plan.schema.json").read_text())
     assert published == json.loads(json.dumps(schema()))
+
+
+def test_apply_when_a_saved_plan_is_cut_off_then_the_command_that_resumes_names_specs_and_options(
+    gpukube: Gpukube, plan_file: Path
+) -> None:
+    saved(gpukube, plan_file, "-f", SLICED, "--allow-disruption")
+    plan = read_plan(str(plan_file))
+    line = rest_of(plan, Choices(plan_file=str(plan_file), sandbox=True, allow_disruption=True, yes=True))
+    assert line == f"gpukube --sandbox pool apply -f {SLICED} --allow-disruption --yes"
+    done = gpukube(*shlex.split(line)[2:])
+    assert done.code == 0, done.out + done.err
+    saved(gpukube, plan_file, "-f", SLICED, "--set", "pools[0].nodes.count=3")
+    again = Choices(plan_file=str(plan_file), command=f"gpukube pool apply {plan_file}")
+    assert rest_of(read_plan(str(plan_file)), again) == again.command
