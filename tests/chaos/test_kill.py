@@ -148,16 +148,16 @@ def test_create_when_killed_alone_while_helm_runs_on_then_converges(
     kill_and_repeat(stage, undisturbed, on_kube(nth), "hang", machine=False)
 
 
-def test_create_when_helm_of_a_killed_run_still_works_then_waited_for(stage: Stage, undisturbed: Undisturbed) -> None:
+def test_create_when_a_run_is_killed_alone_then_its_helm_ends_with_it_and_the_next_run_need_not_wait(
+    stage: Stage, undisturbed: Undisturbed
+) -> None:
     nth = helm_call(undisturbed, HELM_CALLS["release record is closed"])
     daemon.add_fault(stage.info, "hang", service="kube", nth=nth)
     first = stage.start_create()
     wait_for(stage.struck)
     first.kill(with_children=False)
-    second = stage.start_create()
-    wait_for(lambda: "waits: another Helm run" in second.said)
     daemon.clear_faults(stage.info)
-    stage.require_converged(second.wait(), undisturbed.objects)
+    stage.require_converged(stage.create(), undisturbed.objects)
 
 
 def test_create_when_a_run_elsewhere_may_still_work_then_said_and_ended_by_an_interrupt(

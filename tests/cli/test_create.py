@@ -177,9 +177,8 @@ def test_create_when_permission_is_missing_in_the_cloud_then_five(gpukube: Gpuku
     assert list(pool_states(gpukube.info)) == ["nodepool1"]
 
 
-@pytest.mark.parametrize("chart", ["nowhere", "nothing.tgz", "http://127.0.0.1:9/charts"])
-def test_create_when_the_chart_cannot_be_had_then_one_before_any_write(chart: str, gpukube: Gpukube) -> None:
-    refused = gpukube("pool", "create", "-f", SINGLE, "--chart", chart)
+def test_create_when_the_chart_cannot_be_had_then_one_before_any_write(gpukube: Gpukube) -> None:
+    refused = gpukube("pool", "create", "-f", SINGLE, "--chart", "http://127.0.0.1:9/charts")
     assert refused.code == 1
     assert "error[" in refused.out
     assert "not-attempted train-aks/a100mig" in refused.out

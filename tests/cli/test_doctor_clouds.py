@@ -194,12 +194,12 @@ FAULTS: dict[str, Fault] = {
         (EKS, "zero"), {"labels": beside(gpukube_io__protect="yes")}, {"protection-mark": "error"}
     ),
     "eks: a group without our marks": Fault(
-        (EKS, "zero"), {"labels": without("gpukube.io/owner", "gpukube.io/pool")}, {"name-taken": "error"}
+        (EKS, "zero"), {"labels": without("gpukube.io/owner", "gpukube.io/pool")}, {"marks-lost": "warning"}
     ),
     "eks: a group with half of our marks": Fault(
         (EKS, "zero"),
         {"labels": without("gpukube.io/owner")},
-        {"name-taken": "error", "marks-half": "warning"},
+        {"marks-lost": "warning"},
     ),
     "eks: two with one mark": Fault(
         (EKS, "zero"),

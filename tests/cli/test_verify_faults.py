@@ -189,7 +189,7 @@ FAULTS = {
         MIG,
         override_strategy,
         "count",
-        "nvidia.com/gpu is 0, not 56; nvidia.com/mig-1g.5gb is 56",
+        "nvidia.com/gpu is 0, not 56; MIG_STRATEGY=mixed is set on DaemonSet gpukube-nvidia-device-plugin",
         lambda c: c.devices("a100mig") == [{"mig-1g.5gb": 56}],
     ),
     "a name of a former sharing": Fault(
