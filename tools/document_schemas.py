@@ -1,6 +1,6 @@
 """Write the JSON Schemas of the documents from their types: `python -m tools.document_schemas`.
 
-They go into the package, where programs find them, and to docs/schemas, where people do. A test compares.
+They lie in the package, where programs find them; the documentation links to them there. A test compares.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
 
-__all__ = ["FOLDERS", "schemas"]
+__all__ = ["FOLDER", "schemas"]
 
 ROOT: Final = Path(__file__).parent.parent
-FOLDERS: Final = (ROOT / "gpukube" / "engine" / "documents" / "schemas", ROOT / "docs" / "schemas")
+FOLDER: Final = ROOT / "gpukube" / "engine" / "documents" / "schemas"
 MODULES: Final[tuple[ModuleType, ...]] = (parts, plan, report, listing, doctor, catalog, mig, explanation)
 DOCUMENTS: Final[Mapping[str, tuple[type, tuple[str, ...]]]] = {
     "plan": (plan.PlanDocument, ("Plan",)),
@@ -94,8 +94,6 @@ def _texts(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    for folder in FOLDERS:
-        folder.mkdir(exist_ok=True)
-        for name, text in schemas().items():
-            (folder / f"{name}.schema.json").write_text(text, "utf-8")
+    for name, text in schemas().items():
+        (FOLDER / f"{name}.schema.json").write_text(text, "utf-8")
     sys.stdout.write(f"wrote {len(DOCUMENTS)} schemas\n")

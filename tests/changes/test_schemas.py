@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
+from gpukube.engine.documents import SCHEMA_NAMES, document_schema
 from gpukube.sandbox import daemon, guard
 from tests.changes.test_state import NOBODY, OTHER_TYPE
 from tests.changes.world import CLOUDS, SMALL, World, address, spec
-from tests.cli.harness import ROOT, Gpukube
+from tests.cli.harness import Gpukube
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 
     from tests.changes.world import Document
 
-SCHEMAS = {
-    path.name.partition(".")[0]: Draft202012Validator(json.loads(path.read_text()))
-    for path in (ROOT / "docs" / "schemas").glob("*.schema.json")
-}
+SCHEMAS = {name: Draft202012Validator(document_schema(name)) for name in set(SCHEMA_NAMES.values())}
 
 
 @pytest.fixture

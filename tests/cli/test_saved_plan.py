@@ -18,7 +18,7 @@ from gpukube.engine.saved.sightings import digest
 from gpukube.sandbox import daemon
 from gpukube.sandbox.eks.identity import access_key
 from gpukube_eks import access
-from tests.cli.harness import EXAMPLES, ROOT, Cluster, Gpukube, edited_spec, pool_states
+from tests.cli.harness import EXAMPLES, Cluster, Gpukube, edited_spec, pool_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -312,11 +312,6 @@ def test_plan_when_three_clouds_are_in_it_then_one_file_applies_to_all(gpukube: 
     changed = gpukube("pool", "apply", plan_file)
     assert changed.code == 0, changed.out + changed.err
     assert gpukube("pool", "plan", "diff", "-f", THREE, "--set", "pools.t4slices.labels.team=vision").code == 0
-
-
-def test_schema_when_published_then_the_one_of_the_files() -> None:
-    published = json.loads((ROOT / "docs" / "schemas" / "saved-plan.schema.json").read_text())
-    assert published == json.loads(json.dumps(schema()))
 
 
 def test_apply_when_a_saved_plan_is_cut_off_then_the_command_that_resumes_names_specs_and_options(

@@ -32,7 +32,7 @@ from gpukube.engine.report import ClusterReport, PoolReport
 from gpukube.errors import CapacityError, CloudError, ClusterError, Diagnostic, SpecError, Where
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER, make_observed, make_target
-from tools.document_schemas import FOLDERS, schemas
+from tools.document_schemas import FOLDER, schemas
 
 PROVIDER = FakeProvider()
 TARGET = make_target(nodes=Nodes(1, 1, 3, autoscaled=True))
@@ -136,10 +136,9 @@ VALIDATORS = {name: Draft202012Validator(document_schema(name)) for name in set(
 
 
 @pytest.mark.parametrize("name", sorted(VALIDATORS))
-def test_schema_when_made_of_the_shapes_then_the_ones_that_are_shipped_and_documented(name: str) -> None:
+def test_schema_when_made_of_the_shapes_then_the_ones_that_are_shipped(name: str) -> None:
     Draft202012Validator.check_schema(document_schema(name))
-    for folder in FOLDERS:
-        assert (folder / f"{name}.schema.json").read_text("utf-8") == schemas()[name], "run tools.document_schemas"
+    assert (FOLDER / f"{name}.schema.json").read_text("utf-8") == schemas()[name], "run tools.document_schemas"
 
 
 @pytest.mark.parametrize("name", sorted(VALIDATORS))

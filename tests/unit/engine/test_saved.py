@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = ROOT / "docs" / "schemas" / "saved-plan.schema.json"
+SCHEMA = ROOT / "gpukube" / "engine" / "documents" / "schemas" / "saved-plan.schema.json"
 WANTED = desire(labels={"team": "vision"})
 UPDATING = World(
     (WANTED,),
