@@ -71,7 +71,6 @@ class Release:
     namespace: str
     chart: str
     chart_version: str
-    app_version: str
     revision: int
     status: str
     values: Mapping[str, object]
@@ -102,7 +101,6 @@ def decode_release(secret: Tree) -> Release | None:
         namespace=text(record, "namespace") or text(secret, "metadata", "namespace"),
         chart=text(metadata, "name"),
         chart_version=text(metadata, "version"),
-        app_version=text(metadata, "appVersion"),
         revision=number(record, "version"),
         status=text(record, "info", "status"),
         values=tree(record, "config"),

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired, Observed, Taint
 
-__all__ = ["ReleasePlan", "ValueChange", "check_settings", "plan_release", "unknown_plan", "value_changes"]
+__all__ = ["ReleasePlan", "ValueChange", "check_settings", "plan_release", "value_changes"]
 
 ReleaseAction = Literal["install", "upgrade", "none", "conflict", "unknown"]
 
@@ -128,11 +128,6 @@ def check_settings(pools: Sequence[Desired]) -> list[Diagnostic]:
             found += check_own_values(served, _VALUES[kind](served, Surroundings()))
     operated = [pool for pool in pools if pool.ownership.advertiser == GPU_OPERATOR.advertiser]
     return [*found, *check_declared_strategies(operated)]
-
-
-def unknown_plan(reason: str) -> ReleasePlan:
-    """Make the plan for a cluster whose API cannot be reached."""
-    return ReleasePlan("unknown", reason, {}, {}, ())
 
 
 def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers name them

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import Placement
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpukube.errors import GpukubeError
     from gpukube.provider import Provider
 
-__all__ = ["READINGS", "Evidence", "PodFacts", "Quota", "Reading"]
+__all__ = ["Evidence", "PodFacts", "Quota", "Reading"]
 
 Reading = Literal[
     "cloud",
@@ -42,7 +42,6 @@ Reading = Literal[
     "rights",
 ]
 """What is read by itself and can fail by itself: the rights of a viewer do not reach Secrets, for instance."""
-READINGS: tuple[Reading, ...] = get_args(Reading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +73,12 @@ class Quota:
 
     Attributes:
         hard, used: Limits and use, "requests.nvidia.com/gpu" -> quantity.
-        priority_classes: Names that it is scoped to; empty when it is not.
     """
 
     namespace: str
     name: str
     hard: Mapping[str, str]
     used: Mapping[str, str]
-    priority_classes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Name it."""

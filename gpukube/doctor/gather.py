@@ -207,14 +207,9 @@ def pod_facts(pod: Tree) -> PodFacts:
 
 def quota_of(quota: Tree) -> Quota:
     """Read a ResourceQuota."""
-    scopes = items(quota, "spec", "scopeSelector", "matchExpressions")
-    classes = [
-        text(value) for item in scopes if text(item, "scopeName") == "PriorityClass" for value in items(item, "values")
-    ]
     return Quota(
         namespace=text(quota, "metadata", "namespace"),
         name=text(quota, "metadata", "name"),
         hard=texts(quota, "spec", "hard"),
         used=texts(quota, "status", "used"),
-        priority_classes=tuple(classes),
     )

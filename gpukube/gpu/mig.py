@@ -85,11 +85,6 @@ class MigProfile:
         return self.slice_width == 1 and self.memory_slices > 1
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is the ordinary profile of its width: no attribute, no double memory."""
-        return not self.is_double_memory and not self.attribute
-
-    @property
     def attribute(self) -> str:
         """What follows the memory in the name: "", "+me", "+gfx", "+me.all" or "-me"."""
         return self.name.partition("gb")[2]

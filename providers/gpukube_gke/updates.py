@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, UpdateKind
 
-__all__ = ["BY_VALUE", "INTENT_ROWS", "NATIVE_ROWS", "UNUSED", "find_row"]
+__all__ = ["BY_VALUE", "INTENT_ROWS", "NATIVE_ROWS", "find_row"]
 
 _UPDATE: Final = "update_node_pool"
 _SIZE: Final = "set_node_pool_size"
@@ -228,36 +228,6 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
     ),
 )
 """Rows of the native fields, one per field of `native.NATIVE`."""
-
-_OLD: Final = "deprecated: the name says it"
-_NO_ROW: Final = "no field of a spec leads to it"
-_REPLACED: Final = "what it does to living nodes is not documented; the pool is replaced"
-UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
-    "UpdateNodePoolRequest": {
-        **dict.fromkeys(("projectId", "zone", "clusterId", "nodePoolId"), _OLD),
-        **dict.fromkeys(("queuedProvisioning", "maxRunDuration", "flexStart"), _REPLACED),
-        **dict.fromkeys(
-            (
-                "image",
-                "imageProject",
-                "linuxNodeConfig",
-                "kubeletConfig",
-                "confidentialNodes",
-                "windowsNodeConfig",
-                "resourceManagerTags",
-                "containerdConfig",
-                "storagePools",
-                "maintenancePolicy",
-            ),
-            _NO_ROW,
-        ),
-        "bootDisk": "the newer twin of diskType and diskSizeGb, which are sent",
-    },
-    "SetNodePoolSizeRequest": dict.fromkeys(("projectId", "zone", "clusterId", "nodePoolId"), _OLD),
-    "SetNodePoolAutoscalingRequest": dict.fromkeys(("projectId", "zone", "clusterId", "nodePoolId"), _OLD),
-    "SetNodePoolManagementRequest": dict.fromkeys(("projectId", "zone", "clusterId", "nodePoolId"), _OLD),
-}
-"""Request of an update -> its fields that gpukube never sends -> why; every other one it sends."""
 
 
 def find_row(change: Change) -> UpdateRow:

@@ -152,7 +152,7 @@ def operating(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> 
 
 def operator_release(values: Mapping[str, object], **changes: object) -> Release:
     kind = GPU_OPERATOR
-    made = Release(kind.name, NAMESPACE, kind.chart, kind.version, kind.version, 1, "deployed", values, "", "")
+    made = Release(kind.name, NAMESPACE, kind.chart, kind.version, 1, "deployed", values, "", "")
     made = replace(made, manifest=yaml.safe_dump_all(operator_objects(values)))
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
@@ -240,7 +240,7 @@ def plugin_pod(node: str = "node-1", **changes: object) -> PodView:
 
 
 def release_of(values: Mapping[str, object], **changes: object) -> Release:
-    made = Release(RELEASE_NAME, NAMESPACE, "nvidia-device-plugin", "0.20.0", "0.20.0", 1, "deployed", values, "", "")
+    made = Release(RELEASE_NAME, NAMESPACE, "nvidia-device-plugin", "0.20.0", 1, "deployed", values, "", "")
     made = replace(made, manifest=yaml.safe_dump_all(chart_objects(values)))
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gpukube.cluster.merging import DEFAULT_KEY, Surroundings
 from gpukube.cluster.names import DEVICE_PLUGIN
 from gpukube.cluster.plugin import chart_values
-from gpukube.cluster.release_plan import plan_release, unknown_plan, value_changes
+from gpukube.cluster.release_plan import plan_release, value_changes
 from gpukube.cluster.scheduling import tolerates
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import placement_of
@@ -410,11 +410,6 @@ def test_plan_when_only_our_own_nfd_runs_then_it_stays_on() -> None:
     seen = installed([CUT])
     plan = plan_release([CUT], replace(seen, daemonsets=(*seen.daemonsets, ours)))
     assert plan.action == "none"
-
-
-def test_unknown_plan_when_the_cluster_is_out_of_reach_then_nothing_is_proposed() -> None:
-    plan = unknown_plan("no answer")
-    assert (plan.action, plan.reason, plan.keys) == ("unknown", "no answer", ())
 
 
 def test_value_changes_when_leaves_differ_then_dotted_and_sorted() -> None:

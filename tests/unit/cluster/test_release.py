@@ -47,7 +47,7 @@ def test_decode_when_it_is_a_release_then_every_field_is_read() -> None:
         3,
         "deployed",
     )
-    assert (release.chart, release.chart_version, release.app_version) == ("nvidia-device-plugin", "0.20.0", "0.20.0")
+    assert (release.chart, release.chart_version) == ("nvidia-device-plugin", "0.20.0")
     assert release.values == {"gfd": {"enabled": True}}
     assert release.manifest.startswith("---")
     assert not release.pending

@@ -47,7 +47,7 @@ MANIFEST = yaml.safe_dump_all(
         },
     ]
 )
-RELEASE = Release("nvdp", "nvidia", DEVICE_PLUGIN.chart, "0.17.4", "0.17.4", 7, "deployed", THEIRS, MANIFEST)
+RELEASE = Release("nvdp", "nvidia", DEVICE_PLUGIN.chart, "0.17.4", 7, "deployed", THEIRS, MANIFEST)
 PLUGIN = daemonset(
     "nvdp-nvidia-device-plugin",
     "nvidia",

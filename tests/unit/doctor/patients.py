@@ -177,7 +177,7 @@ def quota(hard: Mapping[str, str], used: Mapping[str, str], namespace: str = "te
 
 
 def release(**changes: object) -> Release:
-    made = Release("nvdp", NS, "nvidia-device-plugin", "0.20.0", "0.20.0", 3, "deployed", {}, "")
+    made = Release("nvdp", NS, "nvidia-device-plugin", "0.20.0", 3, "deployed", {}, "")
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 

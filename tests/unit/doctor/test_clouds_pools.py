@@ -99,7 +99,7 @@ def toolkit(provider: str, version: str, **env: str) -> Evidence:
 
 
 def make_release(name: str, chart: str, namespace: str = "default") -> Release:
-    return Release(name, namespace, chart, "1", "1", 1, "deployed", {}, "")
+    return Release(name, namespace, chart, "1", 1, "deployed", {}, "")
 
 
 def wanted(**changes: object) -> Desired:

@@ -17,18 +17,13 @@ def test_pod_facts_when_containers_ask_then_the_most_of_one_is_kept_beside_the_s
     assert (str(facts), facts.reason, facts.message) == ("team/a", "UnexpectedAdmissionError", "too large")
 
 
-def test_quota_when_scoped_to_priority_classes_then_they_are_named() -> None:
-    scope = {"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}
+def test_quota_when_read_then_its_limits_and_use_are_named() -> None:
     quota = quota_of(
         {
             "metadata": {"name": "q", "namespace": "gpukube-system"},
-            "spec": {"hard": {"pods": "100"}, "scopeSelector": {"matchExpressions": [scope]}},
+            "spec": {"hard": {"pods": "100"}},
             "status": {"used": {"pods": "7"}},
         }
     )
-    assert (quota.hard, quota.used, quota.priority_classes) == (
-        {"pods": "100"},
-        {"pods": "7"},
-        ("system-node-critical",),
-    )
+    assert (quota.hard, quota.used) == ({"pods": "100"}, {"pods": "7"})
     assert str(quota) == "ResourceQuota gpukube-system/q"

@@ -31,7 +31,7 @@ RTX = model_named("RTXPRO6000-96GB")
 
 
 def plain(model: GpuModel) -> list[str]:
-    return [p.name for p in profiles(model) if p.is_plain or p.is_double_memory]
+    return [p.name for p in profiles(model) if not p.attribute or p.is_double_memory]
 
 
 @cache
@@ -70,23 +70,23 @@ def test_instances_when_another_grid_or_an_attribute_then_as_nvidia_lists(model:
 
 
 @pytest.mark.parametrize(
-    ("name", "media", "double", "is_plain"),
+    ("name", "media", "double", "attribute"),
     [
-        ("1g.24gb", False, False, True),
-        ("1g.24gb+me", True, False, False),
-        ("1g.24gb+me.all", True, False, False),
-        ("1g.24gb-me", False, False, False),
-        ("1g.24gb+gfx", False, False, False),
+        ("1g.24gb", False, False, ""),
+        ("1g.24gb+me", True, False, "+me"),
+        ("1g.24gb+me.all", True, False, "+me.all"),
+        ("1g.24gb-me", False, False, "-me"),
+        ("1g.24gb+gfx", False, False, "+gfx"),
     ],
 )
 def test_profile_when_it_has_an_attribute_then_is_told_apart(
     name: str,
     media: bool,  # noqa: FBT001 - a table column
     double: bool,  # noqa: FBT001 - a table column
-    is_plain: bool,  # noqa: FBT001 - a table column
+    attribute: str,
 ) -> None:
     profile = find_profile(RTX, name)
-    assert (profile.is_media_extension, profile.is_double_memory, profile.is_plain) == (media, double, is_plain)
+    assert (profile.is_media_extension, profile.is_double_memory, profile.attribute) == (media, double, attribute)
 
 
 @pytest.mark.parametrize(

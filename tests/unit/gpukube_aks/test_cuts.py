@@ -29,13 +29,14 @@ INSTANCES = {"MIG1g": 7, "MIG2g": 3, "MIG3g": 2, "MIG4g": 1, "MIG7g": 1}
 def test_cut_when_looked_up_is_the_plain_profile_of_its_width(model: str, value: str) -> None:
     profile = find_profile(parse_model(model), CUTS[model][value])
 
-    assert profile.is_plain
+    assert not profile.attribute
+    assert not profile.is_double_memory
     assert (f"MIG{profile.slice_width}g", profile.max_instances) == (value, INSTANCES[value])
 
 
 @pytest.mark.parametrize("model", CUTS)
 def test_cuts_when_compared_with_the_mig_tables_miss_no_plain_profile(model: str) -> None:
-    plain = {profile.name for profile in profiles(parse_model(model)) if profile.is_plain}
+    plain = {p.name for p in profiles(parse_model(model)) if not p.attribute and not p.is_double_memory}
 
     assert set(CUTS[model].values()) == plain
 

@@ -9,9 +9,9 @@ import pytest
 from botocore.model import ListShape, Shape, StructureShape
 
 from gpukube.core.values import Change
-from gpukube_eks.members import SHAPES
 from gpukube_eks.native import MANAGED, NATIVE, REFUSED, check_native, field_of
 from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from tests.unit.gpukube_eks.members import SHAPES
 from tests.unit.gpukube_eks.samples import eks_target
 
 if TYPE_CHECKING:
