@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from gpukube.core.jsontree import items, tree
 from gpukube.core.values import KubeAccess
 from gpukube.endpoint import is_loopback, not_loopback
 from gpukube.errors import AccessError
@@ -155,7 +156,7 @@ def parse_kubeconfig(text: str, context: str) -> Entry:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise KubeconfigError("the kubeconfig is not YAML") from error
-    root = _mapping(document)
+    root = tree(document)
     contexts = _named(root, "contexts", "context")
     name = context or str(root.get("current-context") or "")
     if name not in contexts:
@@ -177,7 +178,7 @@ def _embed(section: Mapping[str, object], folder: Path) -> dict[str, object]:
     if section.get("tokenFile") and "token" not in section:
         embedded["token"] = _read(folder / str(section["tokenFile"])).strip()
     if isinstance(section.get("exec"), Mapping):
-        embedded["exec"] = _with_whole_path(_mapping(section["exec"]), folder)
+        embedded["exec"] = _with_whole_path(tree(section, "exec"), folder)
     return embedded
 
 
@@ -199,10 +200,5 @@ def _read_bytes(file: Path) -> bytes:
 
 
 def _named(root: Mapping[str, object], plural: str, singular: str) -> dict[str, Mapping[str, object]]:
-    items = root.get(plural)
-    entries = [_mapping(item) for item in items] if isinstance(items, list) else []
-    return {str(entry.get("name")): _mapping(entry.get(singular)) for entry in entries}
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
+    entries = [tree(item) for item in items(root, plural)]
+    return {str(entry.get("name")): tree(entry, singular) for entry in entries}

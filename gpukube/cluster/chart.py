@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from gpukube.cluster.jsontree import text
 from gpukube.cluster.names import DEVICE_PLUGIN, RELEASE_KINDS
+from gpukube.core.jsontree import text
 from gpukube.errors import HelmError
 
 if TYPE_CHECKING:

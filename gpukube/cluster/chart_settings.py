@@ -12,8 +12,8 @@ import copy
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import at, leaves
 from gpukube.cluster.names import DEVICE_PLUGIN
+from gpukube.core.jsontree import at, leaves
 from gpukube.errors import Diagnostic
 
 if TYPE_CHECKING:

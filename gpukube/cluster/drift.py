@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import yaml
 
 from gpukube.cluster.api_types import RELEASE_TYPES
-from gpukube.cluster.jsontree import Tree, text, tree
 from gpukube.cluster.names import NAMESPACE
+from gpukube.core.jsontree import Tree, text, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -14,7 +14,7 @@ from gpukube.cluster.chart import archive_in
 from gpukube.cluster.child import DeadlinePassed, Ended, run_child
 from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm_failures import explain_helm, words_of
-from gpukube.cluster.jsontree import number, text
+from gpukube.core.jsontree import number, text
 from gpukube.errors import HelmError, Where
 
 if TYPE_CHECKING:

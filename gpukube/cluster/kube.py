@@ -25,12 +25,12 @@ from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 from lightkube.types import PatchType
 
 from gpukube.cluster.calling import UNLIMITED
-from gpukube.cluster.jsontree import Tree, items, text, texts
 from gpukube.cluster.kube_calls import FIELD_MANAGER, KubeCalls
 from gpukube.cluster.kube_failures import brief
 from gpukube.cluster.kube_types import prepare_types
 from gpukube.cluster.release import HELM_OWNER, SUPERSEDED
 from gpukube.cluster.views import NodeView, PodView, WorkloadView, is_drained, node_view, pod_view, workload_view
+from gpukube.core.jsontree import Tree, items, text, texts
 from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from lightkube.types import CascadeType, PatchType
 
 from gpukube.cluster.api_types import ApiType
 from gpukube.cluster.calling import UNLIMITED
-from gpukube.cluster.jsontree import Tree, text, tree
 from gpukube.cluster.kube_failures import explain
 from gpukube.cluster.kube_types import prepare_type
+from gpukube.core.jsontree import Tree, text, tree
 from gpukube.errors import AccessError, ClusterError, Where
 from gpukube.patience import require_wanted
 

@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import items, texts, tree
 from gpukube.cluster.scheduling import tolerates
 from gpukube.cluster.views import Toleration, placement_of
+from gpukube.core.jsontree import items, texts, tree
 from gpukube.gpu.plugin_config import KEY_LENGTH, UNSHARED, config_key, plugin_config, render_config
 
 if TYPE_CHECKING:

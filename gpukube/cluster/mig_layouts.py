@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from gpukube.cluster.jsontree import text, tree
 from gpukube.cluster.merging import put
+from gpukube.core.jsontree import text, tree
 from gpukube.gpu.mig_parted import DISABLED, cut_name, layout_entry, standard_entries
 
 if TYPE_CHECKING:

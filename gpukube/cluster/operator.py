@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from gpukube.cluster.chart_settings import asked_values, lay_over
-from gpukube.cluster.jsontree import at, text, texts, tree
 from gpukube.cluster.merging import CONTROL_PLANE, DEFAULT_KEY, GPU_TAINTS, cover_taints, merged_entries, put
 from gpukube.cluster.mig_layouts import put_layouts
 from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.core.jsontree import at, text, texts, tree
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Diagnostic, Where

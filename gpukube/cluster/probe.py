@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.jsontree import items, number, text, tree
 from gpukube.cluster.proof import Finding
+from gpukube.core.jsontree import items, number, text, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.gpu.capacity import shared_name
 from gpukube.gpu.mig import resource_name
@@ -24,8 +24,8 @@ from gpukube.gpu.mig import resource_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.views import NodeView, PodView
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired, Taint
 
 __all__ = [

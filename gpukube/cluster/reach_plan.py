@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import at, tree
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.reach import coming_place, needed_roles, unreached
 from gpukube.cluster.stack import Role, daemonsets_of, title_of
 from gpukube.cluster.views import WorkloadView, placement_of
+from gpukube.core.jsontree import at, tree
 from gpukube.errors import Diagnostic, HelmError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.reach import Place, Reach
     from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
 
 __all__ = ["check_reach", "check_rendered_reach", "planned_daemonsets", "require_reach"]

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.api_types import RELEASE_TYPES
 from gpukube.cluster.drift import find_drift, identity, manifest_objects
-from gpukube.cluster.jsontree import at, items, pointer, text, tree
 from gpukube.cluster.release_objects import live_objects
+from gpukube.core.jsontree import at, items, pointer, text, tree
 from gpukube.errors import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.cluster.drift import Drift
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.release import Release
+    from gpukube.core.jsontree import Tree
 
 __all__ = ["reclaim_objects"]
 

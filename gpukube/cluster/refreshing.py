@@ -14,12 +14,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.api_types import ApiType
-from gpukube.cluster.jsontree import pointer, text, tree
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.core.jsontree import pointer, text, tree
 
 if TYPE_CHECKING:
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
+    from gpukube.core.jsontree import Tree
 
 __all__ = ["refresh_plugin"]
 

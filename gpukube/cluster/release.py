@@ -17,8 +17,8 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from gpukube.cluster.jsontree import Tree, number, text, tree
 from gpukube.cluster.names import CHART_LABEL, RUN_LABEL
+from gpukube.core.jsontree import Tree, number, text, tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

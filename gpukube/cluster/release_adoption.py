@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.drift import manifest_objects
-from gpukube.cluster.jsontree import items, text
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.release import find_releases
 from gpukube.cluster.release_migration import Leaving, is_there
 from gpukube.cluster.scheduling import daemon_misfits
+from gpukube.core.jsontree import items, text
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Diagnostic, Where

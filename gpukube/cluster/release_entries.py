@@ -9,8 +9,8 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.jsontree import tree
 from gpukube.cluster.merging import put
+from gpukube.core.jsontree import tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection

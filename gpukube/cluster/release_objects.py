@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.api_types import RELEASE_TYPES
 from gpukube.cluster.drift import identity, manifest_objects
-from gpukube.cluster.jsontree import text
 from gpukube.cluster.names import NAMESPACE
+from gpukube.core.jsontree import text
 
 if TYPE_CHECKING:
     from gpukube.cluster.api_types import ApiType
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.release import Release
+    from gpukube.core.jsontree import Tree
 
 __all__ = ["live_objects"]
 

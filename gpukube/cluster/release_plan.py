@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.chart_settings import asked_version, check_age, check_agreement, check_own_values, check_served
 from gpukube.cluster.drift import find_drift, manifest_objects, say_drift
-from gpukube.cluster.jsontree import texts, tree
 from gpukube.cluster.merging import Surroundings, put, unneeded_entries
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
 from gpukube.cluster.nfd import find_nfd
@@ -29,6 +28,7 @@ from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.release import DEPLOYED
 from gpukube.cluster.release_adoption import leaving_of, refuse_adoption
 from gpukube.cluster.release_migration import find_leaving, is_there, refuse_change, refuse_stranding, say_leaving
+from gpukube.core.jsontree import texts, tree
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Diagnostic, Where

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import items, text, texts, tree
+from gpukube.core.jsontree import items, text, texts, tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cluster.jsontree import Tree
+    from gpukube.core.jsontree import Tree
 
 __all__ = ["quota_shortage"]
 

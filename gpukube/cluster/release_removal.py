@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.api_types import JOBS
-from gpukube.cluster.jsontree import number, text, texts
 from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.release_migration import is_there
 from gpukube.cluster.scratch import Scratch
+from gpukube.core.jsontree import number, text, texts
 from gpukube.errors import Conflict, HelmError
 
 if TYPE_CHECKING:

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from gpukube.cluster.jsontree import at, items, text, texts, tree
 from gpukube.cluster.names import CLUSTER_POLICY, GPU_OPERATOR, OPERATOR_NAME
 from gpukube.cluster.operator import REBOOT
 from gpukube.cluster.views import placement_of, workload_view
+from gpukube.core.jsontree import at, items, text, texts, tree
 from gpukube.errors import HelmError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.core.jsontree import Tree
 
 __all__ = ["read_manifest", "require_rendered"]
 

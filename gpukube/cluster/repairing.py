@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.api_types import NODES
-from gpukube.cluster.jsontree import items, pointer, text, texts
+from gpukube.core.jsontree import items, pointer, text, texts
 from gpukube.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.nodes_drift import NodeRepair
+    from gpukube.core.jsontree import Tree
 
 __all__ = ["repair_nodes"]
 

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.jsontree import at, items, text, tree
 from gpukube.cluster.views import CORDON, Toleration
+from gpukube.core.jsontree import at, items, text, tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

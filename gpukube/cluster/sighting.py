@@ -16,11 +16,11 @@ from gpukube.cluster.release_objects import live_objects
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release import Release
     from gpukube.cluster.views import NodeView, PodView, WorkloadView
+    from gpukube.core.jsontree import Tree
 
 __all__ = ["Sighting", "has_entry", "look"]
 

@@ -13,14 +13,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.jsontree import text
 from gpukube.cluster.views import workload_view
+from gpukube.core.jsontree import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.views import WorkloadView
+    from gpukube.core.jsontree import Tree
 
 __all__ = ["Role", "daemonsets_of", "publishes_itself", "role_of", "title_of"]
 

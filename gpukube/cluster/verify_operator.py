@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import items, text
 from gpukube.cluster.names import (
     CLUSTER_POLICY,
     DRIVER_NAME,
@@ -23,6 +22,7 @@ from gpukube.cluster.names import (
     OPERATOR_NAME,
 )
 from gpukube.cluster.proof import Finding
+from gpukube.core.jsontree import items, text
 from gpukube.core.owners import MIG_CONFIG_LABEL
 
 if TYPE_CHECKING:

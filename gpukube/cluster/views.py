@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, get_args
 
-from gpukube.cluster.jsontree import Tree, at, items, number, text, texts, tree
+from gpukube.core.jsontree import Tree, at, items, number, text, texts, tree
 from gpukube.core.values import Taint, TaintEffect
 
 if TYPE_CHECKING:

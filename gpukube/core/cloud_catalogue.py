@@ -8,9 +8,7 @@ cloud, and what becomes of the answers (gpukube.catalog).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from gpukube.gpu.machines import Machine
     from gpukube.gpu.refreshed import Offer
 
-__all__ = ["Account", "CloudCatalogue", "Fact", "Findings", "Inquiry", "read_items", "read_mapping", "read_number"]
+__all__ = ["Account", "CloudCatalogue", "Fact", "Findings", "Inquiry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +102,3 @@ class CloudCatalogue:
     def has_region(self, name: str) -> bool:
         """Tell whether a name has the form of this cloud's regions; whether there is such a region it alone knows."""
         return re.fullmatch(self.region_form, name) is not None
-
-
-def read_number(value: object) -> float | None:
-    """Read a number of an answer, which some APIs write as text; None for anything else, and for what is not finite."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if isfinite(number) else None
-
-
-def read_mapping(value: object) -> Mapping[str, object]:
-    """Read an object of an answer; an empty one for anything else."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def read_items(value: object) -> list[Mapping[str, object]]:
-    """Read the objects of a list of an answer; none for anything else."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

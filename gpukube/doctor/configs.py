@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from gpukube.cluster.jsontree import at, items, number, text, tree
 from gpukube.core.ailment import Ailment, Reconcile
+from gpukube.core.jsontree import at, items, number, text, tree
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL
 from gpukube.doctor.check import Check

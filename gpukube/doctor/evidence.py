@@ -15,9 +15,9 @@ from gpukube.cluster.views import Placement
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.release import Release
     from gpukube.cluster.views import NodeView, PodView, WorkloadView
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed
     from gpukube.doctor.rights import Right
     from gpukube.doctor.tools import Tools

@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.cluster.api_types import RELEASE_TYPES, ApiType
-from gpukube.cluster.jsontree import items, text, texts, tree
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.release import newest, release_history
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import devices_of, placement_of, pod_view, workload_view
+from gpukube.core.jsontree import items, text, texts, tree
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
 from gpukube.doctor.rights import ask_rights, rights_for
 from gpukube.doctor.stack import config_maps_of, is_of_stack, parts_of, release_of
@@ -25,10 +25,10 @@ from gpukube.errors import GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.release import Release
     from gpukube.cluster.views import WorkloadView
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
     from gpukube.doctor.evidence import Reading
     from gpukube.doctor.tools import Tools

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.api_types import NODES, RELEASE_TYPES
-from gpukube.cluster.jsontree import pointer, texts, tree
 from gpukube.core.ailment import LabelNode, Reconcile, Restart
+from gpukube.core.jsontree import pointer, texts, tree
 from gpukube.engine.clusters import prepare_cluster
 from gpukube.engine.planning import Scope, plan_clusters
 from gpukube.errors import ClusterError
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.cluster.api_types import ApiType
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.core.ailment import Mend
+    from gpukube.core.jsontree import Tree
     from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session

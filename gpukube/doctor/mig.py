@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import number
 from gpukube.cluster.names import CLUSTER_POLICY
 from gpukube.cluster.views import DEVICE_PREFIX
 from gpukube.core.ailment import Ailment, Restart
+from gpukube.core.jsontree import number
 from gpukube.core.owners import MIG_CONFIG_LABEL, OPERANDS_LABEL
 from gpukube.doctor.check import Check
 from gpukube.doctor.stack import advertisers_on, environment_of, gpu_nodes, lands_on, plugins, workloads_of

@@ -11,12 +11,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.drift import identity, manifest_objects
-from gpukube.cluster.jsontree import at, text
 from gpukube.cluster.names import CLUSTER_POLICY, NAMESPACE
 from gpukube.cluster.release import DEPLOYED
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.views import workload_view
 from gpukube.core.ailment import Ailment, Reconcile
+from gpukube.core.jsontree import at, text
 from gpukube.doctor.check import Check
 from gpukube.doctor.stack import (
     gpu_nodes,
@@ -31,9 +31,9 @@ from gpukube.doctor.stack import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.release import Release
     from gpukube.cluster.views import WorkloadView
+    from gpukube.core.jsontree import Tree
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 __all__ = ["CHECKS", "WITHOUT", "edits_of", "is_part_gone", "patch_back"]

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.jsontree import items, text
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import publishes_itself
 from gpukube.core.ailment import Ailment, LabelNode, Reconcile
+from gpukube.core.jsontree import items, text
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, OPERANDS_LABEL, PRESENT_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.doctor.check import Check

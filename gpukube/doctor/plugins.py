@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import text
 from gpukube.core.ailment import Ailment
+from gpukube.core.jsontree import text
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.doctor.check import Check
 from gpukube.doctor.configs import config_key_of, shares_by_mps

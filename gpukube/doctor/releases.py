@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from gpukube.cluster.jsontree import at, text
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
 from gpukube.core.ailment import Ailment, Reconcile
+from gpukube.core.jsontree import at, text
 from gpukube.doctor.check import Check
 from gpukube.doctor.stack import entries_for, environment_of, gpu_nodes, lands_on, plugins, release_of
 

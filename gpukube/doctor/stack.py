@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.jsontree import items, text, tree
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import role_of
 from gpukube.cluster.views import DEVICE_PREFIX, devices_of
+from gpukube.core.jsontree import items, text, tree
 from gpukube.core.values import OWNER_LABEL
 from gpukube.gpu.catalogue import machines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.stack import Role
     from gpukube.cluster.views import ContainerState, NodeView, WorkloadView
+    from gpukube.core.jsontree import Tree
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 __all__ = [

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.helm import choose_engine
 from gpukube.cluster.names import kind_of
 from gpukube.core.ailment import Ailment
+from gpukube.core.jsontree import at
 from gpukube.doctor.check import Check
 from gpukube.errors import GpukubeError
 from gpukube.kubeconfig import KubeconfigError, read_kubeconfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpukube.core.values import ClusterRef
     from gpukube.doctor.evidence import Evidence
@@ -74,8 +74,7 @@ def access_command(cluster: ClusterRef) -> str:
         user = read_kubeconfig(cluster.kubeconfig, cluster.context).user
     except KubeconfigError:
         return ""
-    plugin = user.get("exec")
-    return str(plugin.get("command", "")) if isinstance(plugin, Mapping) else ""
+    return str(at(user, "exec", "command") or "")
 
 
 def _needs_helm(evidence: Evidence) -> bool:

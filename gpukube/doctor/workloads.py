@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.jsontree import items, number, text, tree
 from gpukube.cluster.scheduling import misfits
 from gpukube.core.ailment import Ailment
+from gpukube.core.jsontree import items, number, text, tree
 from gpukube.doctor.check import Check
 from gpukube.doctor.configs import entry_of
 from gpukube.doctor.stack import gpu_nodes

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.api_types import JOBS, PODS
-from gpukube.cluster.jsontree import text
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.probe import (
     PROBE_IMAGE,
@@ -29,6 +28,7 @@ from gpukube.cluster.probe import (
 )
 from gpukube.cluster.proof import Probe
 from gpukube.cluster.verify import nodes_of
+from gpukube.core.jsontree import text
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.engine.clock import Stopped
 from gpukube.engine.lasting import Lasting
@@ -37,9 +37,9 @@ from gpukube.errors import AccessError, ClusterError, GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.proof import PoolProof
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session

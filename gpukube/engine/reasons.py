@@ -12,6 +12,7 @@ from gpukube.cluster.names import NAMESPACE, RELEASE_KINDS
 from gpukube.cluster.nfd import find_nfd
 from gpukube.cluster.release_plan import plan_release, value_changes
 from gpukube.cluster.sighting import Sighting
+from gpukube.core.jsontree import at
 from gpukube.core.owners import DRIVER_ROWS, PLUGIN_ROWS, RELEASE_ROWS
 from gpukube.core.owners.labels import LABEL_REASONS
 from gpukube.core.owners.solver import cut_of
@@ -169,15 +170,7 @@ def _settings(decision: Decision, desired: Desired, seen: Sighting | None) -> It
 
 def _field(params: Mapping[str, object], path: str) -> object:
     """Find a place in a request; None when it is not there. Lists are indexed by number."""
-    found: object = params
-    for word in path.split("."):
-        if isinstance(found, dict):
-            found = found.get(word)
-        elif isinstance(found, list) and int(word) < len(found):
-            found = found[int(word)]
-        else:
-            return None
-    return found
+    return at(params, *(int(word) if word.isdecimal() else word for word in path.split(".")))
 
 
 def _message(found: Diagnostic, decision: Decision) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.api_types import ApiType
 from gpukube.cluster.helm import choose_engine
-from gpukube.cluster.jsontree import tree
 from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.release import release_history
@@ -16,6 +15,7 @@ from gpukube.cluster.release_entries import dropped_entries, unseen_entries, wit
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.release_quota import quota_shortage
 from gpukube.cluster.sighting import has_entry, look
+from gpukube.core.jsontree import tree
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.errors import AccessError, ClusterError
 

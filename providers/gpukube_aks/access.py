@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ from azure.core.exceptions import AzureError
 from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 
+from gpukube.core.jsontree import tree
 from gpukube.endpoint import is_loopback, require_safe
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import KubeconfigError, parse_kubeconfig
@@ -120,7 +120,7 @@ class EmulatedIdentity:
         address, headers = f"{self._base}/msi/token", {"X-IDENTITY-HEADER": "sandbox"}
         response = self._sdk.send_request(HttpRequest("GET", address, params=query, headers=headers))
         response.raise_for_status()
-        answer = _mapping(response.json())
+        answer = tree(response.json())
         return AccessToken(str(answer.get("access_token", "")), int(str(answer.get("expires_on", 0))))
 
 
@@ -159,7 +159,3 @@ def _token(cluster: ClusterRef, server: str, credential: Credential) -> str:
         return credential.get_token(KUBERNETES_SCOPE).token
     except AzureError as error:
         raise explain(error, cluster.key) from error
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

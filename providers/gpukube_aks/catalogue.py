@@ -13,7 +13,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpukube.core.cloud_catalogue import CloudCatalogue, Fact, read_items, read_number
+from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
+from gpukube.core.jsontree import decimal, trees
 from gpukube.gpu.catalogue import find_machine, refuse_reason
 from gpukube.gpu.refreshed import Offer
 from gpukube.provider import importing_sdk
@@ -66,13 +67,13 @@ def read_sku(item: Mapping[str, object]) -> Offer | None:
     not know has neither.
     """
     name = str(item.get("name"))
-    has = {str(c.get("name")): str(c.get("value")) for c in read_items(item.get("capabilities"))}
-    if str(item.get("resourceType")).lower() != "virtualmachines" or not read_number(has.get("GPUs")):
+    has = {str(c.get("name")): str(c.get("value")) for c in trees(item, "capabilities")}
+    if str(item.get("resourceType")).lower() != "virtualmachines" or not decimal(has, "GPUs"):
         return None
     machine = find_machine("aks", name)
     if machine is None and refuse_reason("aks", name):
         return None
-    vcpus, memory = read_number(has.get("vCPUs")), read_number(has.get("MemoryGB"))
+    vcpus, memory = decimal(has, "vCPUs"), decimal(has, "MemoryGB")
     return Offer(
         name=name,
         model=str(machine.model) if machine else "",
@@ -87,7 +88,7 @@ def read_sku(item: Mapping[str, object]) -> Offer | None:
 def read_price(item: Mapping[str, object]) -> Price | None:
     """Read one retail price; None for Windows, Low Priority, and what is not by the hour."""
     product, meter = str(item.get("productName")), str(item.get("meterName"))
-    usd = read_number(item.get("retailPrice"))
+    usd = decimal(item, "retailPrice")
     if product.endswith(" Windows") or meter.endswith(" Low Priority") or not usd:
         return None
     if str(item.get("unitOfMeasure", "1 Hour")) != "1 Hour" or not item.get("armSkuName"):
@@ -109,7 +110,7 @@ def priced(offers: Iterable[Offer], prices: Iterable[Price]) -> tuple[Offer, ...
 
 def _restriction(item: Mapping[str, object]) -> str:
     """Say why the subscription cannot have the size in the whole region; a zone alone is no such reason."""
-    for restriction in read_items(item.get("restrictions")):
+    for restriction in trees(item, "restrictions"):
         if str(restriction.get("type")) == "Location":
             return str(restriction.get("reasonCode") or "restricted")
     return ""

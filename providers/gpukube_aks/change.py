@@ -13,10 +13,10 @@ labels in it say.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.jsontree import items, tree
 from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Request
 from gpukube_aks.marks import with_copy
@@ -24,7 +24,7 @@ from gpukube_aks.translate import CREATE, etag_guard, pool_path
 from gpukube_aks.updates import ROLLING, find_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from gpukube.core.values import Change, ClusterRef, Desired, Nodes, Observed
 
@@ -93,7 +93,7 @@ def _put(
 ) -> Request:
     """Put the pool, with the copy of its marks; `declared` are the names of the spec's tags, where there is one."""
     sent = copy.deepcopy(properties)
-    labels, read = _mapping(sent.get("nodeLabels")), _mapping(sent.get("tags"))
+    labels, read = tree(sent, "nodeLabels"), tree(sent, "tags")
     tags = with_copy(cluster, observed.name, labels, {key: str(value) for key, value in read.items()}, declared)
     body = {"properties": {**sent, "tags": tags} if tags or "tags" in sent else sent}
     return Request("aks", CREATE, {**pool_path(cluster, observed.name), "body": body, **etag_guard(observed)})
@@ -101,7 +101,7 @@ def _put(
 
 def _as_read(observed: Observed) -> Properties:
     """What goes back as it came; null and absent are one to AKS."""
-    read = _mapping(observed.native.get("properties"))
+    read = tree(observed.native, "properties")
     return {k: copy.deepcopy(v) for k, v in read.items() if k not in NOT_SENT and v is not None}
 
 
@@ -155,15 +155,15 @@ def _protection(properties: Properties, change: Change, _: Mapping[str, object])
 def _tag(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
     """Azure compares names of tags without case, and refuses two that differ in nothing else."""
     key = _key(change.field)
-    read = _mapping(properties.get("tags"))
+    read = tree(properties, "tags")
     properties["tags"] = {k: v for k, v in read.items() if k.casefold() != key.casefold()}
     _set_entry(properties, "tags", key, change.new)
 
 
 def _taints(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
     """Replaced whole too; an empty list, not null, takes the last one away (az: --node-taints "" sends [])."""
-    own = [str(taint) for taint in _items(properties.get("nodeTaints")) if str(taint).startswith(_SYSTEM)]
-    properties["nodeTaints"] = [*_items(change.new), *own]
+    own = [str(taint) for taint in items(properties, "nodeTaints") if str(taint).startswith(_SYSTEM)]
+    properties["nodeTaints"] = [*items(change.new), *own]
 
 
 def _running(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
@@ -180,9 +180,9 @@ def _native(properties: Properties, change: Change, native: Mapping[str, object]
     """Set one leaf, in the spelling of the spec: `Change` compares ARM ids without case and lists as tuples."""
     *parents, leaf = change.field.split(".")[1:]
     for name in parents:
-        inner = dict(_mapping(properties.get(name)))
+        inner = tree(properties, name)
         properties[name] = inner
-        properties, native = inner, _mapping(native.get(name))
+        properties, native = inner, tree(native, name)
     properties[leaf] = copy.deepcopy(native[leaf])
 
 
@@ -210,17 +210,9 @@ def _apply_of(field: str) -> Apply:
 
 
 def _set_entry(properties: Properties, name: str, key: str, value: object) -> None:
-    entries = {k: v for k, v in _mapping(properties.get(name)).items() if k != key}
+    entries = {k: v for k, v in tree(properties, name).items() if k != key}
     properties[name] = entries if value is None else dict(sorted({**entries, key: value}.items()))
 
 
 def _key(field: str) -> str:
     return field.partition("[")[2].removesuffix("]")
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: object) -> list[object]:
-    return list(value) if isinstance(value, list | tuple) else []

@@ -10,7 +10,6 @@ returns the address of its operation, and `poll` looks once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypedDict, cast
 
 from azure.core import AzureClouds, MatchConditions
@@ -23,6 +22,7 @@ from azure.mgmt.containerservice.models import AgentPool
 from azure.mgmt.core.tools import get_arm_endpoints
 
 from gpukube import __version__
+from gpukube.core.jsontree import at, tree
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import Endpoint, choose_endpoint, host_of
 from gpukube.errors import AccessError, CloudError, SpecError
@@ -37,6 +37,8 @@ from gpukube_aks.observe import STATES, observe_pool
 from gpukube_aks.translate import CREATE, DELETE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from azure.core.credentials import TokenCredential
     from azure.core.pipeline import PipelineResponse
     from azure.core.rest import HttpResponse
@@ -203,10 +205,10 @@ class AksCloud:
         """Check subscription and tenant, and that the cluster is there."""
         with explained(self._cluster.key):
             native = self._sdk.managed_clusters.get(*self._path).as_dict()
-        properties = _mapping(native.get("properties"))
-        self._check_place(str(native.get("id", "")), str(_mapping(native.get("identity")).get("tenantId") or ""))
+        properties = tree(native, "properties")
+        self._check_place(str(native.get("id", "")), str(at(native, "identity", "tenantId") or ""))
         state = str(properties.get("provisioningState") or "Unknown")
-        power = str(_mapping(properties.get("powerState")).get("code") or "Running")
+        power = str(at(properties, "powerState", "code") or "Running")
         self._state = read_cluster(native)
         return ClusterFacts(
             location=str(native.get("location", "")),
@@ -291,7 +293,7 @@ class AksCloud:
             self._sdk.agent_pools.begin_create_or_update(
                 *self._path,
                 pool,
-                AgentPool(_mapping(params["body"])),
+                AgentPool(tree(params, "body")),
                 etag=_text(params.get("etag")),
                 match_condition=_CONDITIONS.get(str(params.get("match_condition"))),
                 polling=False,
@@ -334,7 +336,7 @@ class AksCloud:
     def _progress(self, operation: Operation, response: HttpResponse) -> Progress:
         if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own line
             raise HttpResponseError(response=response)
-        document = _mapping(response.json())
+        document = tree(response.json())
         status = str(document.get("status") or "InProgress")
         where = self._where(operation.pool)
         if status == "Canceled":
@@ -353,11 +355,11 @@ class AksCloud:
             native = self._get(operation.pool)
         if native is None:
             return _gone(operation, where)
-        properties = _mapping(native.get("properties"))
+        properties = tree(native, "properties")
         status = str(properties.get("provisioningState") or "Unknown")
         state = STATES.get(status, "busy")
         if state == "failed":
-            error = _mapping(_mapping(properties.get("status")).get("provisioningError"))
+            error = tree(properties, "status", "provisioningError")
             failed = canceled(where) if status == "Canceled" else error_of(read_problem(200, error), where)
             return Progress(done=False, status=status, error=failed)
         return Progress(done=state == "ready" and operation.verb != "delete", status=status)
@@ -391,10 +393,6 @@ def _seconds(text: str | None) -> float | None:
 
 def _text(value: object) -> str | None:
     return str(value) if value else None
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 if TYPE_CHECKING:

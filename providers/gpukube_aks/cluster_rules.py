@@ -6,15 +6,15 @@ what can be known without the cluster (`rules`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpukube.core.jsontree import at, tree
 from gpukube.errors import Diagnostic
 from gpukube_aks.images import check_skew, minor_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpukube.core.values import Target
 
@@ -41,11 +41,11 @@ class ClusterState:
 
 def read_cluster(native: Mapping[str, object]) -> ClusterState:
     """Read a managed cluster in its wire form."""
-    properties = _mapping(native.get("properties"))
+    properties = tree(native, "properties")
     return ClusterState(
         version=str(properties.get("currentKubernetesVersion") or properties.get("kubernetesVersion") or ""),
-        provisions_nodes=_mapping(properties.get("nodeProvisioningProfile")).get("mode") == "Auto",
-        identity=str(_mapping(native.get("identity")).get("type") or ""),
+        provisions_nodes=at(properties, "nodeProvisioningProfile", "mode") == "Auto",
+        identity=str(at(native, "identity", "type") or ""),
     )
 
 
@@ -83,7 +83,3 @@ def _problems(target: Target, state: ClusterState) -> Iterator[Diagnostic]:
             fix="write devicePlugin.owner: auto, or upgrade the cluster",
             why="learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
         )
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

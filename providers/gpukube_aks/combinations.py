@@ -6,10 +6,10 @@ alone asks for (`buying`, `images`, `upgrades`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at
 from gpukube.errors import Diagnostic
 
 if TYPE_CHECKING:
@@ -52,10 +52,7 @@ def check_combinations(target: Target) -> Iterator[Diagnostic]:
 
 
 def _native(target: Target, path: str) -> object:
-    value: object = target.native
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
+    return at(target.native, *path.split("."))
 
 
 def _is_on(path: str) -> Callable[[Target], bool]:

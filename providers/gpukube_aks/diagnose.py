@@ -7,17 +7,19 @@ the cluster tells (gpukube.doctor).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.ailment import Ailment
 from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
+from gpukube.core.jsontree import at, tree
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
 from gpukube.gpu.catalogue import find_machine
 from gpukube_aks.cuts import CUTS, can_cut
 from gpukube_aks.meanings import canceled, error_of, read_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.cloud_check import CloudView
     from gpukube.core.values import Observed
     from gpukube.errors import GpukubeError
@@ -44,7 +46,7 @@ def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
         return canceled(where)
     if pool.state != "failed":
         return None
-    error = _mapping(_mapping(_properties(pool).get("status")).get("provisioningError"))
+    error = tree(_properties(pool), "status", "provisioningError")
     return error_of(read_problem(200, error), where)
 
 
@@ -87,7 +89,7 @@ def _names(view: CloudView, pool: Observed) -> str:
 
 
 def _properties(pool: Observed) -> Mapping[str, object]:
-    return _mapping(pool.native.get("properties"))
+    return tree(pool.native, "properties")
 
 
 def _machine(pool: Observed) -> Machine | None:
@@ -127,7 +129,7 @@ def _managed_autoscaling(view: CloudView, pool: Observed) -> Ailment | None:
 
 
 def _managed_driver(view: CloudView, pool: Observed) -> Ailment | None:
-    driver = _mapping(_properties(pool).get("gpuProfile")).get("driver")
+    driver = at(_properties(pool), "gpuProfile", "driver")
     if not _is_managed(pool) or driver != "None":
         return None
     return Ailment(
@@ -282,10 +284,6 @@ def _without(pool: Observed, keys: list[str]) -> str:
 
 def _is_azures(label: str) -> bool:
     return label.startswith("kubernetes.azure.com/") or label in ("agentpool", "accelerator")
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 _CHECKS: Final = (

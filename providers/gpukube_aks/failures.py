@@ -6,7 +6,6 @@ Lives here: which exception says what. Must not live here: codes and remedies (`
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -85,7 +84,7 @@ def _explain_answer(error: HttpResponseError, where: str) -> GpukubeError:
     status = error.status_code or 0
     if status == 412 and isinstance(error, ResourceExistsError):  # noqa: PLR2004 - If-None-Match: * was not met
         return exists(where)
-    headers = _mapping(getattr(error.response, "headers", None))
+    headers = getattr(error.response, "headers", {})  # not copied: its names are compared without case
     return error_of(read_problem(status, _body(error), str(headers.get("x-ms-request-id", ""))), where)
 
 
@@ -98,7 +97,3 @@ def _body(error: HttpResponseError) -> object:
 
 def _reason(error: AzureError | ValueError) -> str:
     return " ".join(str(error).split())[:200]
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

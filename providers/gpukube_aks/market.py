@@ -9,7 +9,6 @@ the answer, prices a help: without them the sizes still count, and it is said.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from azure.core import PipelineClient
@@ -20,6 +19,7 @@ from azure.core.rest import HttpRequest, HttpResponse
 
 from gpukube import __version__
 from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.jsontree import tree, trees
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_aks.catalogue import price_query, priced, read_price, read_sku, sku_filter
@@ -28,7 +28,7 @@ from gpukube_aks.endpoint import is_same_origin
 from gpukube_aks.failures import explained
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Protocol
 
     from gpukube.core.cloud_catalogue import Inquiry
@@ -127,10 +127,8 @@ def _items(client: Sender, first: HttpRequest, base: str, keys: tuple[str, str])
         response = client.send_request(request)
         if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own line
             raise HttpResponseError(response=response)
-        body: object = response.json()
-        page = body if isinstance(body, Mapping) else {}
-        found = page.get(key)
-        yield from (item for item in (found if isinstance(found, list) else ()) if isinstance(item, Mapping))
+        page = tree(response.json())
+        yield from trees(page, key)
         following = str(page.get(link) or "")
         if not following:
             return

@@ -11,14 +11,14 @@ decides, and the HTTP status only where no code does.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import items, tree
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["LOGIN", "Problem", "canceled", "error_of", "exists", "quote", "read_problem"]
 
@@ -294,7 +294,7 @@ _EARLY_FIGURES = re.compile(
 
 def read_problem(status: int, body: object, request_id: str = "") -> Problem:
     """Read an error body in either shape: AKS's flat one, or ARM's under "error"."""
-    outer = _mapping(_mapping(body).get("error")) or _mapping(body)
+    outer = tree(body, "error") or tree(body)
     causes = list(_causes(outer))
     return Problem(status, tuple(causes), request_id)
 
@@ -325,9 +325,8 @@ def _causes(error: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         yield code, text
     for found in _EMBEDDED.finditer(text.replace('\\"', '"')):
         yield found["code"], found["text"]
-    details = error.get("details")
-    if isinstance(details, list) and details:
-        yield from _causes(_mapping(details[0]))
+    if first := items(error, "details")[:1]:
+        yield from _causes(tree(first, 0))
 
 
 def _meaning(problem: Problem) -> tuple[_Row, str, str]:
@@ -362,7 +361,3 @@ def quote(text: str) -> str:
     """Azure's own words, on one line and of a length that can be read."""
     line = " ".join(text.split()).rstrip(".")
     return f"Azure says: {line[:400]}" if line else ""
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -10,10 +10,10 @@ The count of an autoscaled pool is the autoscaler's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
+from gpukube.core.jsontree import at, integer, strings, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube.gpu.catalogue import machines
 from gpukube_aks.cuts import profile_name
@@ -21,6 +21,8 @@ from gpukube_aks.marks import FORM, live_place
 from gpukube_aks.native import RESERVATION_FIELD, flatten_native
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import PoolState, TaintEffect
     from gpukube.gpu.catalogue import Machine
 
@@ -43,14 +45,14 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
     Args:
         native: The pool in wire names, as `AgentPool.as_dict()` of the SDK gives it.
     """
-    properties = _mapping(native.get("properties"))
-    labels = {key: str(value) for key, value in _mapping(properties.get("nodeLabels")).items()}
+    properties = tree(native, "properties")
+    labels = {key: str(value) for key, value in tree(properties, "nodeLabels").items()}
     status = str(properties.get("provisioningState") or "Unknown")
     state = STATES.get(status, "busy")
-    tags, place = {key: str(value) for key, value in _mapping(properties.get("tags")).items()}, live_place(native)
+    tags, place = {key: str(value) for key, value in tree(properties, "tags").items()}, live_place(native)
     copy = FORM.read(tags, place)
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
-    is_stopped = _mapping(properties.get("powerState")).get("code") == "Stopped"
+    is_stopped = at(properties, "powerState", "code") == "Stopped"
     return Observed(
         name=str(native.get("name", "")),
         owner=owner,
@@ -60,9 +62,9 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         status="Stopped" if is_stopped and state == "ready" else status,
         failure=pool_failure(properties),
         fields=_fields(properties, labels),
-        nodes=_number(properties.get("count")),
+        nodes=integer(properties, "count"),
         labels=labels,
-        effective_taints=tuple(_taint(text) for text in _texts(properties.get("nodeTaints"))),
+        effective_taints=tuple(_taint(text) for text in strings(properties, "nodeTaints")),
         instance_type=str(properties.get("vmSize", "")),
         etag=str(properties.get("eTag") or ""),
         native=native,
@@ -77,10 +79,9 @@ def pool_failure(properties: Mapping[str, object]) -> str:
     The clean text stands in the first detail; the outer one wraps it (Azure/karpenter-provider-azure,
     pkg/fake/aksmachinesapi.go).
     """
-    error = _mapping(_mapping(properties.get("status")).get("provisioningError"))
-    inner = _mapping(error.get("error")) or error
-    details = inner.get("details")
-    first = _mapping(details[0]) if isinstance(details, list) and details else {}
+    error = tree(properties, "status", "provisioningError")
+    inner = tree(error, "error") or error
+    first = tree(inner, "details", 0)
     code, message = (str(first.get(key) or inner.get(key) or "") for key in ("code", "message"))
     return f"{code}: {message}" if code and message else code or message
 
@@ -89,15 +90,15 @@ def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict
     spot = properties.get("scaleSetPriority") == "Spot"
     group = str(properties.get("capacityReservationGroupID") or "").lower()
     price = properties.get("spotMaxPrice")
-    gpu = _mapping(properties.get("gpuProfile"))
-    managed = _mapping(gpu.get("nvidia")).get("managementMode") == "Managed"
-    taints = _texts(properties.get("nodeTaints"))
+    gpu = tree(properties, "gpuProfile")
+    managed = at(gpu, "nvidia", "managementMode") == "Managed"
+    taints = strings(properties, "nodeTaints")
     fields: dict[str, object] = {
         "instanceType": _size(properties),
         "capacity.type": "spot" if spot else "reserved" if group else "on-demand",
         "capacity.maxPrice": price if spot and price != -1 else None,
         RESERVATION_FIELD: group or None,
-        "zones": tuple(sorted(_texts(properties.get("availabilityZones")))) or None,
+        "zones": tuple(sorted(strings(properties, "availabilityZones"))) or None,
         "disk.sizeGiB": properties.get("osDiskSizeGB"),
         "disk.type": properties.get("osDiskType"),
         "sharing.mig.profile": _profile(properties),
@@ -108,7 +109,7 @@ def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict
         "devicePlugin": "cloud" if managed else None,
         **_node_fields(properties),
         **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
-        **{f"tags[{key}]": value for key, value in _mapping(properties.get("tags")).items() if not FORM.is_own(key)},
+        **{f"tags[{key}]": value for key, value in tree(properties, "tags").items() if not FORM.is_own(key)},
         **flatten_native(properties),
     }
     return {name: value for name, value in sorted(fields.items()) if value is not None}
@@ -116,7 +117,7 @@ def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict
 
 def _running(properties: Mapping[str, object]) -> dict[str, object]:
     """What the nodes run, and how they get something newer; where the version asked for is a minor one, the patch."""
-    settings = _mapping(properties.get("upgradeSettings"))
+    settings = tree(properties, "upgradeSettings")
     return {
         "image": properties.get("osSKU"),
         "kubernetesVersion": properties.get("currentOrchestratorVersion") or properties.get("orchestratorVersion"),
@@ -164,15 +165,3 @@ def _taint(text: str) -> Taint:
     key_value, _, effect = text.rpartition(":")
     key, _, value = key_value.partition("=")
     return Taint(key, value, cast("TaintEffect", effect))
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list | tuple) else ()
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None

@@ -9,15 +9,15 @@ hashicorp/terraform-provider-azurerm (its ForceNew and rotation lists).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.core.jsontree import tree
 from gpukube.core.values import UpdateRow
 from gpukube_aks.native import RESERVATION_FIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gpukube.core.values import Change, Observed, UpdateKind
 
@@ -252,8 +252,7 @@ def _stuck_reason(change: Change, live: Observed) -> str:
 
     The GPU image and its name: Azure/AKS#4472, Azure/AgentBaker pkg/agent/datamodel/sig_config.go.
     """
-    properties = live.native.get("properties")
-    read = properties if isinstance(properties, Mapping) else {}
+    read = tree(live.native, "properties")
     image = str(read.get("nodeImageVersion", ""))
     if "gpucontainerd" in image:
         return "the pool runs the retired GPU image (UseGPUDedicatedVHD), whose system AKS does not change"

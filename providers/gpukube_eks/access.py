@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import os
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -31,6 +30,7 @@ from botocore.session import Session
 from botocore.signers import RequestSigner
 
 from gpukube import __version__
+from gpukube.core.jsontree import at
 from gpukube.endpoint import host_of, is_loopback, require_safe
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import Entry
@@ -38,6 +38,8 @@ from gpukube.patience import require_wanted
 from gpukube_eks.failures import explained
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from botocore.credentials import Credentials
 
     from gpukube.core.values import ClusterRef, KubeAccess, Settings
@@ -224,7 +226,7 @@ def cloud_access(cluster: ClusterRef, native: Mapping[str, object], aws: Aws, *,
         CloudError: The cluster has no endpoint yet.
     """
     server = str(native.get("endpoint") or "")
-    authority = str(_mapping(native.get("certificateAuthority")).get("data") or "")
+    authority = str(at(native, "certificateAuthority", "data") or "")
     if not server:
         fix = "wait until the cluster is ACTIVE, or write clusters.*.kubeconfig"
         raise CloudError("the cluster has no Kubernetes endpoint yet", where=cluster.key, fix=fix, code="kube-endpoint")
@@ -325,7 +327,3 @@ def _config(settings: Settings, *, emulated: bool) -> Config:
 def _sts_host(region: str) -> str:
     """The regional host; the cluster calls the one that is in the token (docs: general/latest/gr/sts)."""
     return f"sts.{region}.amazonaws.com" + (".cn" if region.startswith("cn-") else "")
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -15,10 +15,13 @@ import base64
 import json
 import re
 import tomllib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at, tree
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.gpu.models import GpuModel
     from gpukube.gpu.sharing import Sharing
 
@@ -77,15 +80,15 @@ def read_settings(encoded: str) -> dict[str, object]:
         document = tomllib.loads(base64.b64decode(encoded, validate=True).decode())
     except ValueError:  # no base64, no text, or no TOML
         return {}
-    settings = _below(document, *_PATH)
+    settings = tree(document, *_PATH)
     found: dict[str, object] = {}
     if settings.get("device-partitioning-strategy") == "mig":
-        profiles = _below(settings, "mig", "profile")
+        profiles = tree(settings, "mig", "profile")
         found["sharing.mig.profile"] = ", ".join(str(value) for _, value in sorted(profiles.items())) or "none"
     mode = str(settings.get("device-sharing-strategy", "none"))
     if mode in _FIELDS:
-        found |= _slicing_fields(mode, _below(settings, mode))
-    if isinstance(pods := _below(document, *_KUBELET).get(_PODS), int):
+        found |= _slicing_fields(mode, tree(settings, mode))
+    if isinstance(pods := at(document, *_KUBELET, _PODS), int):
         found["maxPodsPerNode"] = pods
     return found
 
@@ -127,9 +130,3 @@ def _quoted(text: str) -> str:
 
 def _flag(*, on: bool) -> str:
     return "true" if on else "false"
-
-
-def _below(value: object, *path: str) -> Mapping[str, object]:
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}

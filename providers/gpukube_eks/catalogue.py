@@ -14,7 +14,8 @@ from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalogue import CloudCatalogue, Fact, read_items, read_mapping, read_number
+from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
+from gpukube.core.jsontree import at, decimal, tree, trees
 from gpukube.gpu.catalogue import CatalogueError
 from gpukube.gpu.mig import profiles
 from gpukube.gpu.models import find_models
@@ -57,21 +58,18 @@ def read_type(item: Mapping[str, object]) -> Offer | None:
     A fraction has Count 0, LogicalGpuCount 1 and a partition size, and its memory is the fraction's
     (aws/karpenter-provider-aws#8324).
     """
-    gpus = read_items(read_mapping(item.get("GpuInfo")).get("Gpus"))
+    gpus = trees(item, "GpuInfo", "Gpus")
     if not gpus or str(gpus[0].get("Manufacturer")).upper() != "NVIDIA":
         return None
     gpu = gpus[0]
-    part = read_number(gpu.get("GpuPartitionSize")) or 1.0
-    count = read_number(gpu.get("Count")) or part * (read_number(gpu.get("LogicalGpuCount")) or 1)
-    read_number(read_mapping(gpu.get("MemoryInfo")).get("SizeInMiB")) or 0
-    memory = read_number(read_mapping(item.get("MemoryInfo")).get("SizeInMiB"))
-    vcpus = read_number(read_mapping(item.get("VCpuInfo")).get("DefaultVCpus"))
-    architectures = read_mapping(item.get("ProcessorInfo")).get("SupportedArchitectures")
+    part = decimal(gpu, "GpuPartitionSize") or 1.0
+    count = decimal(gpu, "Count") or part * (decimal(gpu, "LogicalGpuCount") or 1)
+    memory = decimal(item, "MemoryInfo", "SizeInMiB")
+    vcpus = decimal(item, "VCpuInfo", "DefaultVCpus")
+    architectures = at(item, "ProcessorInfo", "SupportedArchitectures")
     return Offer(
         name=str(item.get("InstanceType")),
-        model=_model(
-            str(gpu.get("Name")), (read_number(read_mapping(gpu.get("MemoryInfo")).get("SizeInMiB")) or 0) / part
-        ),
+        model=_model(str(gpu.get("Name")), (decimal(gpu, "MemoryInfo", "SizeInMiB") or 0) / part),
         gpus=count,
         vcpus=None if vcpus is None else int(vcpus),
         memory_gib=None if memory is None else memory / _MIB,
@@ -83,11 +81,11 @@ def read_type(item: Mapping[str, object]) -> Offer | None:
 def read_price(text: str) -> tuple[str, float] | None:
     """Read one product of GetProducts, JSON in a string: type and US dollars per hour; None without a price."""
     product = _parsed(text)
-    name = read_mapping(read_mapping(product.get("product")).get("attributes")).get("instanceType")
-    terms = read_mapping(read_mapping(product.get("terms")).get("OnDemand"))
+    name = at(product, "product", "attributes", "instanceType")
+    terms = tree(product, "terms", "OnDemand")
     for term in terms.values():
-        for dimension in read_mapping(read_mapping(term).get("priceDimensions")).values():
-            price = read_number(read_mapping(read_mapping(dimension).get("pricePerUnit")).get("USD"))
+        for dimension in tree(term, "priceDimensions").values():
+            price = decimal(dimension, "pricePerUnit", "USD")
             if name and price:
                 return str(name), price
     return None
@@ -97,7 +95,7 @@ def read_spot(items: Iterable[Mapping[str, object]]) -> dict[str, float]:
     """Read DescribeSpotPriceHistory: the lowest price of a type over the zones."""
     found: dict[str, float] = {}
     for item in items:
-        name, price = str(item.get("InstanceType")), read_number(item.get("SpotPrice"))
+        name, price = str(item.get("InstanceType")), decimal(item, "SpotPrice")
         if price:
             found[name] = min(price, found.get(name, price))
     return found
@@ -146,7 +144,7 @@ def _fetch(inquiry: Inquiry) -> Findings:
 
 def _parsed(text: str) -> Mapping[str, object]:
     try:
-        return read_mapping(json.loads(text))
+        return tree(json.loads(text))
     except ValueError:
         return {}
 

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import texts, tree, trees
 from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Request
 from gpukube.errors import SpecError
@@ -71,16 +72,16 @@ def translate_changes(desired: Desired, observed: Observed, changes: Sequence[Ch
     made += _config_requests(desired, observed, changes)
     made += _version_requests(desired, observed, changes)
     names = recorded_tags(desired, observed, changes)
-    tags = _texts(observed.native.get("tags"))
+    tags = texts(observed.native, "tags")
     return _with_copy(made, observed, outdated_copy(desired.target, observed.name, tags, names))
 
 
 def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
     """Make the call that sets the size of a group, or its bounds."""
-    live = _mapping(observed.native.get("scalingConfig"))
+    live = tree(observed.native, "scalingConfig")
     found = _scaling(nodes, live) or {name: live[name] for name in ("minSize", "maxSize") if name in live}
     request = _config(cluster, observed, {"scalingConfig": found}, {"scalingConfig": _sizes_read(found, live)})
-    return _with_copy([request], observed, scaled_copy(cluster, observed, _texts(observed.native.get("tags"))))[0]
+    return _with_copy([request], observed, scaled_copy(cluster, observed, texts(observed.native, "tags")))[0]
 
 
 def _with_copy(made: Sequence[Request], observed: Observed, outdated: Outdated) -> tuple[Request, ...]:
@@ -111,8 +112,8 @@ def require_unmoved(request: Request, group: Json | None, where: str) -> None:
     status = str(group.get("status") or "Unknown")
     if request.operation in (UPDATE_CONFIG, UPDATE_VERSION) and (state := STATES.get(status, "busy")) != "ready":
         raise unchangeable(status, health_of(group), where) if state == "failed" else busy(status, where)
-    scaling = _mapping(_mapping(request.params["nodegroup"]).get("scalingConfig"))
-    parts = _moved_parts(_mapping(request.params["expects"]), group)
+    scaling = tree(request.params, "nodegroup", "scalingConfig")
+    parts = _moved_parts(tree(request.params, "expects"), group)
     if parts or (scaling and _outgrown(scaling, group)):
         raise moved(parts or ("scalingConfig[desiredSize]",), where)
 
@@ -129,7 +130,7 @@ def _moved_parts(expects: Json, group: Json) -> tuple[str, ...]:
 
 def _outgrown(scaling: Json, group: Json) -> bool:
     """Whether new bounds leave the live size outside, which EKS refuses without a new size beside them."""
-    sizes = {**_mapping(group.get("scalingConfig")), **scaling}
+    sizes = {**tree(group, "scalingConfig"), **scaling}
     least, most, desired = (sizes.get(name) for name in _SIZES)
     if not (isinstance(least, int) and isinstance(most, int) and isinstance(desired, int)):
         return False
@@ -145,7 +146,7 @@ def _pairs(part: str, values: object) -> Iterator[tuple[str, object]]:
 
 
 def _read(live: Json, part: str, name: str) -> object:
-    return live.get(part) if name == "" else _mapping(live.get(part)).get(name)
+    return live.get(part) if name == "" else tree(live, part).get(name)
 
 
 # Tags
@@ -155,7 +156,7 @@ def _tag_requests(cluster: ClusterRef, observed: Observed, changes: Sequence[Cha
     wanted = {_tag_of(change.field): change.new for change in changes if _tag_of(change.field)}
     gone = sorted(key for key, value in wanted.items() if value is None)
     given = {key: str(value) for key, value in sorted(wanted.items()) if value is not None}
-    arn, live = str(observed.native.get("nodegroupArn") or ""), _mapping(observed.native.get("tags"))
+    arn, live = str(observed.native.get("nodegroupArn") or ""), tree(observed.native, "tags")
     for operation, keys, members in ((UNTAG, gone, {"tagKeys": gone}), (TAG, [*given], {"tags": given})):
         if keys:
             params = {
@@ -184,7 +185,7 @@ def _config_requests(desired: Desired, observed: Observed, changes: Sequence[Cha
     parts = [_labels(observed, changes)]
     parts += [_taints(desired, observed)] if "taints" in fields else []
     if any(field.startswith("nodes.") and not _tag_of(field) for field in fields):
-        live = _mapping(observed.native.get("scalingConfig"))
+        live = tree(observed.native, "scalingConfig")
         sizes = _scaling(desired.target.nodes, live)
         parts.append(({"scalingConfig": sizes}, {"scalingConfig": _sizes_read(sizes, live)}) if sizes else ({}, {}))
     parts += [_structure(name, desired, observed) for name, held in _PARTS.items() if _has(fields, *held)]
@@ -231,9 +232,8 @@ def _identity(taint: Taint) -> str:
 
 
 def _taints_read(group: Json) -> dict[str, str]:
-    taints = group.get("taints")
-    items = [item for item in taints if isinstance(item, Mapping)] if isinstance(taints, list) else []
-    return {f"{item.get('key')}:{item.get('effect')}": str(item.get("value") or "") for item in items}
+    taints = trees(group, "taints")
+    return {f"{taint.get('key')}:{taint.get('effect')}": str(taint.get("value") or "") for taint in taints}
 
 
 def _wanted_sizes(nodes: Nodes) -> dict[str, object]:
@@ -261,8 +261,8 @@ def _sizes_read(sent: Json, live: Json) -> dict[str, object]:
 
 def _structure(name: str, desired: Desired, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
     target = desired.target
-    given = upgrade_members(target) if name == "updateConfig" else _mapping(target.native.get(name))
-    live = _mapping(observed.native.get(name))
+    given = upgrade_members(target) if name == "updateConfig" else tree(target.native, name)
+    live = tree(observed.native, name)
     shut = {f"{name}.{key}" for key in given}
     excluded = {other for pair in EXCLUSIVE for one, other in (pair, pair[::-1]) if one in shut}
     kept = {key: value for key, value in live.items() if f"{name}.{key}" not in excluded and value is not None}
@@ -283,7 +283,7 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     if not remade and not upgraded and "eks.releaseVersion" not in fields:
         return
     _require_empty_block(desired, observed)
-    native, template = observed.native, _mapping(observed.native.get("launchTemplate"))
+    native, template = observed.native, tree(observed.native, "launchTemplate")
     group: dict[str, object] = dict(_path(desired.target.cluster, observed))
     if native.get("amiType") != _CUSTOM:
         # The live release is one of the live version: another version brings its newest, unless the spec says which.
@@ -307,7 +307,7 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
 
 def _require_empty_block(desired: Desired, observed: Observed) -> None:
     """Nodes of a Capacity Block are not replaced one by one: its size must be 0 (docs: eks/capacity-blocks-mng)."""
-    target, live = desired.target, _mapping(observed.native.get("scalingConfig"))
+    target, live = desired.target, tree(observed.native, "scalingConfig")
     size = {**live, **_scaling(target.nodes, live)}.get("desiredSize")
     if observed.native.get("capacityType") == "CAPACITY_BLOCK" and size:
         raise SpecError(
@@ -325,11 +325,3 @@ def _path(cluster: ClusterRef, observed: Observed) -> dict[str, object]:
 
 def _has(fields: set[str], *prefixes: str) -> bool:
     return any(field.startswith(prefixes) for field in fields)
-
-
-def _texts(value: object) -> dict[str, str]:
-    return {str(key): str(text) for key, text in _mapping(value).items()}
-
-
-def _mapping(value: object) -> Json:
-    return value if isinstance(value, Mapping) else {}

@@ -9,7 +9,6 @@ resumed after a kill. A write returns at once, and `poll` looks once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
+from gpukube.core.jsontree import at, strings, texts, tree, trees
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import AccessError, CloudError
@@ -36,7 +36,7 @@ from gpukube_eks.translate import CREATE, DELETE, group_of, with_place
 from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings, Target
     from gpukube.endpoint import Endpoint
@@ -136,21 +136,21 @@ class EksCloud:
             if target.kubernetes_version:
                 cluster = self._native or self._read_cluster()
                 check_version(target, str(cluster.get("version") or ""), str(same.get("version") or ""))
-            target = self._reserved(target, same, _texts(group.get("subnets")))
+            target = self._reserved(target, same, strings(group, "subnets"))
             if is_placed:
                 return desired
             others = [one for one in groups if one.get("status") != "CREATE_FAILED"]
             role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(target, others)
-            subnets = _texts(group.get("subnets")) or self._kept_subnets(target, same)
+            subnets = strings(group, "subnets") or self._kept_subnets(target, same)
             subnets = subnets or self._choose_subnets(target, [one for one in others if one is not same] or others)
         return with_place(desired, role, subnets)
 
     def send(self, request: Request) -> Operation:
         """Start a change; a delete of a missing group is an operation that `poll` finds done."""
         if request.operation == CREATE:
-            return self._create(_mapping(request.params["launchTemplate"]), _mapping(request.params["nodegroup"]))
+            return self._create(tree(request.params, "launchTemplate"), tree(request.params, "nodegroup"))
         if request.operation == DELETE:
-            return self._delete(str(_mapping(request.params["nodegroup"])["nodegroupName"]))
+            return self._delete(str(tree(request.params, "nodegroup")["nodegroupName"]))
         if request.operation in (UPDATE_CONFIG, UPDATE_VERSION, TAG, UNTAG):
             return self._change(request)
         raise CloudError(f"EKS has no operation {request.operation}", where=self._cluster.key)
@@ -197,7 +197,7 @@ class EksCloud:
 
     def _read_cluster(self) -> Mapping[str, object]:
         with explained(self._cluster.key):
-            self._native = _mapping(self._aws.eks.describe_cluster(name=self._cluster.name).get("cluster"))
+            self._native = tree(self._aws.eks.describe_cluster(name=self._cluster.name), "cluster")
         return self._native
 
     # Reading groups
@@ -205,31 +205,31 @@ class EksCloud:
     def _list_groups(self) -> list[Answer]:
         names: list[str] = []
         answer = self._aws.eks.list_nodegroups(clusterName=self._cluster.name)
-        names += _texts(answer.get("nodegroups"))
+        names += strings(answer, "nodegroups")
         while token := str(answer.get("nextToken") or ""):
             answer = self._aws.eks.list_nodegroups(clusterName=self._cluster.name, nextToken=token)
-            names += _texts(answer.get("nodegroups"))
+            names += strings(answer, "nodegroups")
         return [group for group in self._map(self._find_group, names) if group is not None]
 
     def _find_group(self, name: str) -> Answer | None:
         """Read one group; None where it is not there. A cluster that is not there is told by the list of groups."""
         describe = partial(self._aws.eks.describe_nodegroup, clusterName=self._cluster.name, nodegroupName=name)
         answer = unless(_NO_GROUP, describe)
-        return None if answer is None else _mapping(answer.get("nodegroup"))
+        return None if answer is None else tree(answer, "nodegroup")
 
     # Role, subnets and zones
 
     def _choose_role(self, target: Target, groups: Sequence[Answer]) -> str:
         cluster = self._native or self._read_cluster()
-        forbidden = (str(cluster.get("roleArn") or ""), str(_mapping(cluster.get("computeConfig")).get("nodeRoleArn")))
+        forbidden = (str(cluster.get("roleArn") or ""), str(at(cluster, "computeConfig", "nodeRoleArn")))
         used = {str(group.get("nodeRole") or "") for group in groups}
         documented = () if used - {*forbidden, ""} else self._region.node_roles()
         return choose_role(target, used, documented, forbidden)
 
     def _kept_subnets(self, target: Target, same: Answer) -> tuple[str, ...]:
         """Keep the subnets of a group that is there, unless it is made again where they do not do: () then."""
-        kept, zones = _texts(same.get("subnets")), set(target.zones)
-        stays = target.machine.name in _texts(same.get("instanceTypes")) and same.get("status") != "CREATE_FAILED"
+        kept, zones = strings(same, "subnets"), set(target.zones)
+        stays = target.machine.name in strings(same, "instanceTypes") and same.get("status") != "CREATE_FAILED"
         if not kept or (stays and not zones):
             return kept
         there = set(self._region.zones(kept).values())
@@ -238,8 +238,8 @@ class EksCloud:
         return kept if there <= set(self._region.offering_zones(target.machine.name)) else ()
 
     def _choose_subnets(self, target: Target, groups: Sequence[Answer]) -> tuple[str, ...]:
-        network = _mapping((self._native or self._read_cluster()).get("resourcesVpcConfig"))
-        sets, listed = [_texts(group.get("subnets")) for group in groups], _texts(network.get("subnetIds"))
+        network = tree((self._native or self._read_cluster()), "resourcesVpcConfig")
+        sets, listed = [strings(group, "subnets") for group in groups], strings(network, "subnetIds")
         known = self._region.subnets([*listed, *(name for one in sets for name in one)])
         return choose_subnets(target, sets, listed, known, self._region.offering_zones(target.machine.name))
 
@@ -258,14 +258,14 @@ class EksCloud:
         if not (live := self._region.reservation(reservation.id)):
             return target
         stays = lives and capacity_type(target.capacity) == same.get("capacityType")
-        subnets = native or (_texts(same.get("subnets")) if stays else ())
+        subnets = native or (strings(same, "subnets") if stays else ())
         return replace(target, zones=(reserved_zone(target, live, set(self._region.zones(subnets).values())),))
 
     def _capacity_of(self, group: Answer) -> dict[str, object]:
         return read_capacity(group.get("capacityType"), self._templates.data_of(group))
 
     def _zones_of(self, groups: Iterable[Answer]) -> dict[str, str]:
-        return self._region.zones(name for group in groups for name in _texts(group.get("subnets")))
+        return self._region.zones(name for group in groups for name in strings(group, "subnets"))
 
     # Writing
 
@@ -287,7 +287,7 @@ class EksCloud:
             # Tags in a creation need a permission of their own (aws/karpenter-provider-aws#4434).
             if code_of(error) not in _DENIED or _TAG_ACTION not in str(error):
                 raise
-            tags = {key: value for key, value in _mapping(group.get("tags")).items() if not FORM.is_own(key)}
+            tags = {key: value for key, value in tree(group, "tags").items() if not FORM.is_own(key)}
             bare = {key: value for key, value in group.items() if key != "tags"} | ({"tags": tags} if tags else {})
             self._aws.eks.create_nodegroup(**bare)
             return _untagged(error)
@@ -295,7 +295,7 @@ class EksCloud:
 
     def _change(self, request: Request) -> Operation:
         """Change a group that is as the request was made from, looking just before: EKS has no etag to guard it."""
-        body = dict(_mapping(request.params["nodegroup"]))
+        body = tree(request.params, "nodegroup")
         pool = str(body["nodegroupName"])
         where = self._where(pool)
         with explained(where):
@@ -303,11 +303,11 @@ class EksCloud:
             require_unmoved(request, group, where)
             if request.operation in (TAG, UNTAG):
                 call = self._aws.eks.tag_resource if request.operation == TAG else self._aws.eks.untag_resource
-                call(**_mapping(request.params["resource"]))
+                call(**tree(request.params, "resource"))
                 return Operation(pool, "update", warning=self._write_copy(request, group))
             # Before the labels: of a pool that is adopted, labels and copy must never name two owners.
             warning = self._write_copy(request, group)
-            if (template := _mapping(request.params.get("launchTemplate"))) != {}:
+            if (template := tree(request.params, "launchTemplate")) != {}:
                 own = {"id": template.get("LaunchTemplateId"), "version": self._templates.follow(template, where)}
                 body["launchTemplate"] = own
             config, version = self._aws.eks.update_nodegroup_config, self._aws.eks.update_nodegroup_version
@@ -317,18 +317,18 @@ class EksCloud:
                 if group and group.get("status") == "DEGRADED" and code_of(error) == "ResourceInUseException":
                     raise unchangeable("DEGRADED", health_of(group), where) from error
                 raise
-        return Operation(pool, "update", str(_mapping(answer.get("update")).get("id") or ""), warning)
+        return Operation(pool, "update", str(at(answer, "update", "id") or ""), warning)
 
     def _write_copy(self, request: Request, group: Answer | None) -> str:
         """Write the copy of the marks that goes along with a change; where tags are refused, that is a warning.
 
         Not so where the live copy names another owner: whoever replaced the labels would make the pool theirs again.
         """
-        copy = _mapping(request.params.get("copy"))
+        copy = tree(request.params, "copy")
         if not copy or group is None:
             return ""
-        tags, gone = _named(copy.get("tags")), copy.get("tagKeys")
-        live = FORM.read(_named(group.get("tags")), live_place(group))
+        tags, gone = texts(copy, "tags"), copy.get("tagKeys")
+        live = FORM.read(texts(group, "tags"), live_place(group))
         try:
             if tags:
                 self._aws.eks.tag_resource(resourceArn=copy["resourceArn"], tags=tags)
@@ -357,10 +357,10 @@ class EksCloud:
         answer = self._aws.eks.describe_update(
             name=self._cluster.name, nodegroupName=operation.pool, updateId=operation.handle
         )
-        update = _mapping(answer.get("update"))
+        update = tree(answer, "update")
         status = str(update.get("status") or "InProgress")
         if status in ("Failed", "Cancelled"):
-            errors = [(str(e.get("errorCode")), str(e.get("errorMessage"))) for e in _items(update.get("errors"))]
+            errors = [(str(e.get("errorCode")), str(e.get("errorMessage"))) for e in trees(update, "errors")]
             return Progress(done=False, status=status, error=update_error(status, errors, where))
         return Progress(done=status == "Successful", status=status)
 
@@ -393,22 +393,6 @@ def _progress(operation: Operation, native: Answer | None, where: str) -> Progre
 def _untagged(error: ClientError) -> str:
     reason = quote(str(error.response.get("Error", {}).get("Message", "")))
     return f"EKS refused the tags that hold the copy of the marks; without them, lost labels cannot be mended: {reason}"
-
-
-def _named(value: object) -> dict[str, str]:
-    return {str(key): str(text) for key, text in _mapping(value).items()}
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list | tuple) else ()
 
 
 if TYPE_CHECKING:

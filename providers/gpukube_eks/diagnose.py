@@ -6,11 +6,11 @@ of the cluster tells (gpukube.doctor).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.ailment import Ailment
 from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
+from gpukube.core.jsontree import at, strings
 from gpukube.core.live import live_machine
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
 from gpukube.gpu.catalogue import find_machine
@@ -21,6 +21,8 @@ from gpukube_eks.template import template_name
 from gpukube_eks.translate import ACCELERATOR_LABEL, LEFTOVER, RESOURCE_FIELD, RESOURCE_TAG, accelerator_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.cloud_check import CloudView
     from gpukube.core.values import Observed
     from gpukube.errors import GpukubeError
@@ -171,8 +173,8 @@ def _taint_without_value(view: CloudView, pool: Observed) -> Ailment | None:
 
 
 def _unlike_types(view: CloudView, pool: Observed) -> Ailment | None:
-    names = pool.native.get("instanceTypes")
-    machines = [find_machine("eks", str(name)) for name in names] if isinstance(names, list) else []
+    names = strings(pool.native, "instanceTypes")
+    machines = [find_machine("eks", name) for name in names]
     kinds = sorted({f"{m.devices} x {m.model}" if m else "no known GPU" for m in machines})
     if len(kinds) < 2 or not any(machines):  # noqa: PLR2004 - two kinds are one too many
         return None
@@ -180,7 +182,7 @@ def _unlike_types(view: CloudView, pool: Observed) -> Ailment | None:
         view.name_of(pool),
         f"its instance types have different GPUs: {'; '.join(kinds)}",
         f"make one node group for each kind, then {_remove(view, pool)}",
-        evidence=(f"instanceTypes={','.join(map(str, names if isinstance(names, list) else ()))}",),
+        evidence=(f"instanceTypes={','.join(names)}",),
         severity="warning",
     )
 
@@ -213,8 +215,7 @@ def _small_disk(view: CloudView, pool: Observed) -> Ailment | None:
 
 
 def _surge(view: CloudView, pool: Observed) -> Ailment | None:
-    machine, update = live_machine("eks", pool), pool.native.get("updateConfig")
-    strategy = update.get("updateStrategy") if isinstance(update, Mapping) else None
+    machine, strategy = live_machine("eks", pool), at(pool.native, "updateConfig", "updateStrategy")
     if machine is None or machine.gpus < _SCARCE or strategy != "DEFAULT":
         return None
     return Ailment(

@@ -7,11 +7,11 @@ Types are the answer; prices are a help. An identity that may not read prices st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.jsontree import strings, trees
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError
 from gpukube_eks.access import connect_region
@@ -19,7 +19,7 @@ from gpukube_eks.catalogue import TYPE_FILTER, price_filters, priced, read_price
 from gpukube_eks.failures import explained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.core.cloud_catalogue import Inquiry
     from gpukube_eks.sdk import Answer, Ec2Types, PricingSdk
@@ -77,8 +77,7 @@ def _prices(pricing: PricingSdk, inquiry: Inquiry) -> dict[str, float]:
                     ServiceCode="AmazonEC2", Filters=filters, MaxResults=_PAGE, **more
                 )
             ):
-                texts = page.get("PriceList")
-                read = (read_price(str(text)) for text in (texts if isinstance(texts, list) else ()))
+                read = (read_price(text) for text in strings(page, "PriceList"))
                 found |= dict(price for price in read if price)
     return found
 
@@ -115,5 +114,4 @@ def _pages(call: Callable[..., Answer]) -> Iterator[Answer]:
 
 def _listed(pages: Iterator[Answer], key: str) -> Iterator[Mapping[str, object]]:
     for page in pages:
-        found = page.get(key)
-        yield from (item for item in (found if isinstance(found, list) else ()) if isinstance(item, Mapping))
+        yield from trees(page, key)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import base64
 import email
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import yaml
+
+from gpukube.core.jsontree import at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ def max_pods_data(pods: int) -> str:
 
 def read_max_pods(encoded: str) -> int | None:
     """Read the most pods of a node; the last part that says something counts. None where none does."""
-    found = [text for config in _configs(encoded) if (text := str(_below(config))).isdecimal()]
+    found = [text for config in _configs(encoded) if (text := str(at(config, *_PATH))).isdecimal()]
     return int(found[-1]) if found else None
 
 
@@ -63,9 +64,3 @@ def _configs(encoded: str) -> Iterator[object]:
         if part.get_content_type() == _KIND and isinstance(content, bytes):
             with suppress(yaml.YAMLError, UnicodeDecodeError, RecursionError):
                 yield from list(yaml.load_all(content, yaml.BaseLoader))
-
-
-def _below(value: object) -> object:
-    for key in _PATH:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value

@@ -9,9 +9,9 @@ autoscaler's. With a launch template EKS does not repeat disk and user data, so 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
+from gpukube.core.jsontree import integer, strings, texts, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube_eks.marks import FORM, live_place
 from gpukube_eks.native import flatten_native
@@ -21,6 +21,8 @@ from gpukube_eks.translate import EFFECTS, LEFTOVER, size_fields, tag_fields
 from gpukube_eks.upgrades import upgrade_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import PoolState, TaintEffect
 
 __all__ = ["STATES", "health_of", "instance_type_of", "is_ours", "observe_group", "observe_leftover"]
@@ -50,10 +52,10 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
         data: LaunchTemplateData of its template's version; empty without a template.
         zones: Subnet id -> Availability Zone; those that are not known are left out.
     """  # fmt: skip
-    labels, status = _texts(native.get("labels")), str(native.get("status") or "Unknown")
+    labels, status = texts(native, "labels"), str(native.get("status") or "Unknown")
     state = STATES.get(status, "busy")
-    sizes = _mapping(native.get("scalingConfig"))
-    tags, place = _texts(native.get("tags")), live_place(native)
+    sizes = tree(native, "scalingConfig")
+    tags, place = texts(native, "tags"), live_place(native)
     copy = FORM.read(tags, place)
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
     return Observed(
@@ -65,9 +67,9 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
         status=status,
         failure="; ".join(f"{code}: {text}" if text else code for code, text in health_of(native)),
         fields=_fields(native, data, zones, labels),
-        nodes=_number(sizes.get("desiredSize")) if state != "failed" else None,
+        nodes=integer(sizes, "desiredSize") if state != "failed" else None,
         labels=labels,
-        effective_taints=tuple(_taint(taint) for taint in _items(native.get("taints"))),
+        effective_taints=tuple(_taint(taint) for taint in trees(native, "taints")),
         instance_type=instance_type_of(native, data),
         etag="",
         native={**native, TEMPLATE_DATA: data} if data else native,
@@ -103,38 +105,38 @@ def observe_leftover(template: Mapping[str, object]) -> Observed:
 
 def health_of(native: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     """List the health issues of a group as (code, message)."""
-    issues = _items(_mapping(native.get("health")).get("issues"))
+    issues = trees(native, "health", "issues")
     return tuple((str(issue.get("code") or "Unknown"), str(issue.get("message") or "")) for issue in issues)
 
 
 def instance_type_of(native: Mapping[str, object], data: Mapping[str, object]) -> str:
     """Name the first instance type: the group's own, else its template's."""
-    types = native.get("instanceTypes")
-    return str(types[0]) if isinstance(types, list) and types else str(data.get("InstanceType") or "")
+    types = strings(native, "instanceTypes")
+    return types[0] if types else str(data.get("InstanceType") or "")
 
 
 def is_ours(native: Mapping[str, object]) -> bool:
     """Say whether a group carries the mark of any owner."""
-    return OWNER_LABEL in _mapping(native.get("labels"))
+    return OWNER_LABEL in tree(native, "labels")
 
 
 def _fields(
     native: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str], labels: Mapping[str, str]
 ) -> dict[str, object]:
-    sizes, ami_type = _mapping(native.get("scalingConfig")), str(native.get("amiType") or "")
-    least, most = _number(sizes.get("minSize")), _number(sizes.get("maxSize"))
+    sizes, ami_type = tree(native, "scalingConfig"), str(native.get("amiType") or "")
+    least, most = integer(sizes, "minSize"), integer(sizes, "maxSize")
     fields: dict[str, object] = {
         "instanceType": instance_type_of(native, data) or None,
         "image": ami_type or None,
         **read_capacity(native.get("capacityType"), data),
         "kubernetesVersion": native.get("version"),
         "zones": _zones(native.get("subnets"), zones),
-        "taints": tuple(sorted(str(_taint(taint)) for taint in _items(native.get("taints")))),
+        "taints": tuple(sorted(str(_taint(taint)) for taint in trees(native, "taints"))),
         "deletionProtection": labels.get(PROTECT_LABEL) == "true",
         **template_fields(data, ami_type),
         **(size_fields(least, most) if least is not None and most is not None else {}),
         **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
-        **tag_fields({key: text for key, text in _texts(native.get("tags")).items() if not _is_system_tag(key)}),
+        **tag_fields({key: text for key, text in texts(native, "tags").items() if not _is_system_tag(key)}),
         **upgrade_fields(native.get("updateConfig")),
         **flatten_native(native),
     }
@@ -144,8 +146,7 @@ def _fields(
 
 
 def _zones(subnets: object, zones: Mapping[str, str]) -> tuple[str, ...] | None:
-    names = [str(name) for name in subnets] if isinstance(subnets, list | tuple) else []
-    return tuple(sorted({zones[name] for name in names if name in zones})) or None
+    return tuple(sorted({zones[name] for name in strings(subnets) if name in zones})) or None
 
 
 def _is_system(label: str) -> bool:
@@ -160,19 +161,3 @@ def _taint(native: Mapping[str, object]) -> Taint:
     effect = str(native.get("effect"))
     value = str(native.get("value") or "")
     return Taint(str(native.get("key", "")), value, cast("TaintEffect", _EFFECTS.get(effect, effect)))
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _texts(value: object) -> dict[str, str]:
-    return {str(key): str(text) for key, text in _mapping(value).items()}
-
-
-def _items(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None

@@ -10,10 +10,13 @@ any open reservation that fits, which is the default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import tree
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Capacity, Reservation, Target
 
 __all__ = ["BLOCK", "RESERVATION", "bought_data", "capacity_fields", "capacity_type", "is_block", "read_capacity"]
@@ -69,7 +72,7 @@ def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[str, 
         native_type: Its capacityType.
         data: Data of its launch template; empty without one.
     """
-    target = _mapping(_mapping(data.get(_SPECIFICATION)).get("CapacityReservationTarget"))
+    target = tree(data, _SPECIFICATION, "CapacityReservationTarget")
     identity = target.get(_ID) or target.get(_GROUP)
     if native_type == "CAPACITY_BLOCK":
         return {"capacity.type": "reserved", f"{_FIELD}{BLOCK}": identity}
@@ -80,7 +83,3 @@ def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[str, 
 
 def _target(reservation: Reservation) -> dict[str, str]:
     return {_GROUP if reservation.id.startswith("arn:") else _ID: reservation.id}
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -6,10 +6,10 @@ templates (`templates`), node groups (`client`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import trees
 from gpukube_eks.failures import unless
 from gpukube_eks.places import Subnet, documented_roles
 
@@ -40,10 +40,10 @@ class Region:
     def node_roles(self) -> tuple[str, ...]:
         """ARNs of roles that are named as node roles are; none where we may not list them."""
         answer = unless(_NOT_ALLOWED, self._aws.iam.list_roles)
-        found = _items(answer.get("Roles")) if answer else []
+        found = trees(answer, "Roles") if answer else []
         while answer and answer.get("IsTruncated"):
             answer = self._aws.iam.list_roles(Marker=answer.get("Marker"))
-            found += _items(answer.get("Roles"))
+            found += trees(answer, "Roles")
         return documented_roles(found)
 
     def offering_zones(self, instance_type: str) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Region:
             answer = self._aws.ec2.describe_instance_type_offerings(
                 LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
             )
-            found = _items(answer.get("InstanceTypeOfferings"))
+            found = trees(answer, "InstanceTypeOfferings")
             self._offers[instance_type] = tuple(str(item.get("Location")) for item in found)
         return self._offers[instance_type]
 
@@ -61,7 +61,7 @@ class Region:
         if identity not in self._reservations:
             describe = partial(self._aws.ec2.describe_capacity_reservations, CapacityReservationIds=[identity])
             answer = unless(_NOT_ALLOWED, describe)
-            found = _items(answer.get("CapacityReservations")) if answer else []
+            found = trees(answer, "CapacityReservations") if answer else []
             self._reservations[identity] = found[0] if found else {}
         return self._reservations[identity]
 
@@ -73,7 +73,7 @@ class Region:
         wanted = set(names)
         if unknown := sorted(wanted - self._subnets.keys()):
             answer = self._aws.ec2.describe_subnets(Filters=[{"Name": "subnet-id", "Values": unknown}])
-            for item in _items(answer.get("Subnets")):
+            for item in trees(answer, "Subnets"):
                 name, zone = str(item.get("SubnetId")), str(item.get("AvailabilityZone"))
                 self._subnets[name] = Subnet(name, zone, bool(item.get("MapPublicIpOnLaunch")))
         return {name: subnet for name, subnet in self._subnets.copy().items() if name in wanted}
@@ -81,7 +81,3 @@ class Region:
     def zones(self, names: Iterable[str]) -> dict[str, str]:
         """Subnet id -> Availability Zone."""
         return {name: subnet.zone for name, subnet in self.subnets(names).items()}
-
-
-def _items(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -10,6 +10,7 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at, items
 from gpukube.errors import Diagnostic
 from gpukube.visible import told_apart
 from gpukube_eks.capacity_rules import CAPACITY_CHECKS
@@ -99,8 +100,7 @@ def _zones(target: Target) -> Iterator[Diagnostic]:
 
 
 def _subnets(target: Target) -> Iterator[Diagnostic]:
-    written = target.native.get("subnets")
-    subnets: list[object] = written if isinstance(written, list) else []
+    subnets = items(target.native, "subnets")
     for index, subnet in enumerate(subnets):
         if subnet in subnets[:index]:
             where, says = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets names {subnet} a second time"
@@ -145,8 +145,7 @@ def _node_role(target: Target) -> Iterator[Diagnostic]:
 
 
 def _repair(target: Target) -> Iterator[Diagnostic]:
-    config = target.native.get("nodeRepairConfig")
-    if isinstance(config, dict) and config.get("enabled") is True:
+    if at(target.native, "nodeRepairConfig", "enabled") is True:
         yield Diagnostic(
             "eks-repair-agent",
             target.locator.at("eks.nodeRepairConfig.enabled"),

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at, integer, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube_eks.ami import is_bottlerocket
 from gpukube_eks.bottlerocket import UNSHARED, read_settings, user_data
@@ -88,20 +89,18 @@ def changed_data(target: Target, observed: Observed, fields: Collection[str]) ->
         observed: The live group, with the data of its template.
         fields: Names of the changed fields.
     """
-    live = _mapping(observed.native.get(TEMPLATE_DATA))
+    live = tree(observed.native, TEMPLATE_DATA)
     rocket = is_bottlerocket(str(observed.native.get("amiType")))
     data: dict[str, object] = {}
     if any(field.startswith("disk.") for field in fields):
         data["BlockDeviceMappings"] = _resized(target, live, rocket)
     if any(field.startswith(("sharing.", "maxPodsPerNode")) for field in fields):
-        pods = target.max_pods or _number(observed.fields.get("maxPodsPerNode"))
+        pods = target.max_pods or integer(observed.fields, "maxPodsPerNode")
         data["UserData"] = _user_data(target, pods, bottlerocket=rocket) or UNSHARED
     if any(field.startswith("capacity.") for field in fields):
         data |= bought_data(target, afresh=False)
     if target.tags:
-        ours = observed.native.get("launchTemplate")
-        name = str(ours.get("name")) if isinstance(ours, Mapping) else ""
-        is_own = name == template_name(target.cluster.name, observed.name)
+        is_own = at(observed.native, "launchTemplate", "name") == template_name(target.cluster.name, observed.name)
         data["TagSpecifications"] = _retagged(target.tags, {} if is_own else live)
     return data
 
@@ -109,9 +108,9 @@ def changed_data(target: Target, observed: Observed, fields: Collection[str]) ->
 def template_fields(data: Mapping[str, object], ami_type: str) -> dict[str, object]:
     """Read the comparable fields of a live template's data; those that it leaves open are None."""
     disk: Mapping[str, object] = {}
-    for device in _items(data.get("BlockDeviceMappings")):
+    for device in trees(data, "BlockDeviceMappings"):
         if device.get("DeviceName") == _device(bottlerocket=is_bottlerocket(ami_type)):
-            disk = _mapping(device.get("Ebs"))
+            disk = tree(device, "Ebs")
     text = str(data.get("UserData") or "")
     said = read_settings(text) if is_bottlerocket(ami_type) else _node_fields(text)
     return {"disk.sizeGiB": disk.get("VolumeSize"), "disk.type": disk.get("VolumeType"), **said}
@@ -124,7 +123,7 @@ def _node_fields(text: str) -> dict[str, object]:
 
 def tags_of(template: Mapping[str, object]) -> dict[str, str]:
     """Read the tags of a template as EC2 answers them."""
-    return {str(tag.get("Key")): str(tag.get("Value") or "") for tag in _items(template.get("Tags"))}
+    return {str(tag.get("Key")): str(tag.get("Value") or "") for tag in trees(template, "Tags")}
 
 
 def contains(live: object, wanted: object) -> bool:
@@ -170,9 +169,9 @@ def _user_data(target: Target, pods: int | None, *, bottlerocket: bool) -> str:
 
 def _resized(target: Target, live: Mapping[str, object], bottlerocket: bool) -> list[dict[str, object]]:  # noqa: FBT001
     """The live disks with ours changed; throughput and IOPS are of the old type, and go with it."""
-    name, devices = _device(bottlerocket=bottlerocket), _items(live.get("BlockDeviceMappings"))
+    name, devices = _device(bottlerocket=bottlerocket), trees(live, "BlockDeviceMappings")
     mine = next((device for device in devices if device.get("DeviceName") == name), {})
-    disk = dict(_mapping(mine.get("Ebs"))) or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
+    disk = tree(mine, "Ebs") or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
     if target.disk.type and target.disk.type != disk.get("VolumeType"):
         disk = {key: value for key, value in disk.items() if key not in ("Iops", "Throughput")}
         disk["VolumeType"] = target.disk.type
@@ -183,7 +182,7 @@ def _resized(target: Target, live: Mapping[str, object], bottlerocket: bool) -> 
 
 def _retagged(tags: Mapping[str, str], live: Mapping[str, object]) -> list[dict[str, object]]:
     """The tags of machines and disks: the declared ones, and those of a template that somebody else made."""
-    found = {str(one.get("ResourceType")): tags_of(one) for one in _items(live.get("TagSpecifications"))}
+    found = {str(one.get("ResourceType")): tags_of(one) for one in trees(live, "TagSpecifications")}
     found |= {kind: {**found.get(kind, {}), **tags} for kind in ("instance", "volume")}
     return [_tag(kind, given) for kind, given in sorted(found.items())]
 
@@ -195,15 +194,3 @@ def _device(*, bottlerocket: bool) -> str:
 
 def _tag(kind: str, tags: Mapping[str, str]) -> dict[str, object]:
     return {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in sorted(tags.items())]}
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None
-
-
-def _items(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -7,16 +7,18 @@ Lives here: the calls to EC2 about templates. Must not live here: what stands in
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at, tree, trees
 from gpukube.errors import CloudError, Conflict
 from gpukube_eks.failures import unless
 from gpukube_eks.observe import is_ours, observe_leftover
 from gpukube_eks.template import CLUSTER_TAG, contains, tags_of, template_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Observed
     from gpukube_eks.sdk import Answer, Aws
 
@@ -50,10 +52,10 @@ class LaunchTemplates:
         """Templates that carry our mark for this cluster."""
         wanted = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]}]
         answer = self._aws.ec2.describe_launch_templates(Filters=wanted)
-        found: list[Answer] = [*_items(answer.get("LaunchTemplates"))]
+        found: list[Answer] = [*trees(answer, "LaunchTemplates")]
         while token := str(answer.get("NextToken") or ""):
             answer = self._aws.ec2.describe_launch_templates(Filters=wanted, NextToken=token)
-            found += _items(answer.get("LaunchTemplates"))
+            found += trees(answer, "LaunchTemplates")
         return found
 
     def leftover(self, template: Answer) -> Observed | None:
@@ -68,14 +70,14 @@ class LaunchTemplates:
 
     def data_of(self, group: Answer) -> Mapping[str, object]:
         """Data of a group's template version; read only where the group itself does not say all of ours."""
-        template = _mapping(group.get("launchTemplate"))
+        template = tree(group, "launchTemplate")
         identity, version = str(template.get("id") or ""), str(template.get("version") or "")
         if not identity or not (is_ours(group) or not group.get("instanceTypes")):
             return {}
         key = (identity, version)
         if key not in self._read:
             found = self._versions(LaunchTemplateId=identity, Versions=[version])
-            self._read[key] = _mapping(found[0].get("LaunchTemplateData")) if found else {}
+            self._read[key] = tree(found[0], "LaunchTemplateData") if found else {}
         return self._read[key]
 
     def ensure(self, wanted: Mapping[str, object], where: str) -> str:
@@ -109,7 +111,7 @@ class LaunchTemplates:
         """
         identity, source = wanted.get("LaunchTemplateId"), wanted.get("SourceVersion")
         versions = self._versions(LaunchTemplateId=identity) if identity else []
-        numbered = {str(one.get("VersionNumber")): _mapping(one.get("LaunchTemplateData")) for one in versions}
+        numbered = {str(one.get("VersionNumber")): tree(one, "LaunchTemplateData") for one in versions}
         if str(source) not in numbered:
             raise CloudError(
                 "the node group has no launch template whose next version could say otherwise",
@@ -118,7 +120,7 @@ class LaunchTemplates:
                 why="a group that was made without a launch template can never get one",
                 code="launch-template",
             )
-        target = {**numbered[str(source)], **_mapping(wanted.get("LaunchTemplateData"))}
+        target = {**numbered[str(source)], **tree(wanted, "LaunchTemplateData")}
         same = [number for number, data in numbered.items() if data.keys() == target.keys() and contains(data, target)]
         return max(same, key=int) if same else self._add_version(wanted)
 
@@ -130,7 +132,7 @@ class LaunchTemplates:
 
     def _reuse(self, wanted: Mapping[str, object], where: str) -> str:
         name = str(wanted["LaunchTemplateName"])
-        marks = tags_of({"Tags": _items(wanted.get("TagSpecifications"))[0].get("Tags")})
+        marks = tags_of({"Tags": trees(wanted, "TagSpecifications")[0].get("Tags")})
         if not self._is_ours(name, marks):
             raise Conflict(
                 f'a launch template named "{name}" is there and does not carry the marks of this pool',
@@ -146,25 +148,17 @@ class LaunchTemplates:
 
     def _add_version(self, wanted: Mapping[str, object]) -> str:
         answer = self._aws.ec2.create_launch_template_version(**wanted, ClientToken=uuid.uuid4().hex)
-        return str(_mapping(answer.get("LaunchTemplateVersion")).get("VersionNumber"))
+        return str(at(answer, "LaunchTemplateVersion", "VersionNumber"))
 
-    def _versions(self, **which: object) -> list[Mapping[str, object]]:
+    def _versions(self, **which: object) -> list[dict[str, object]]:
         answer = unless(_GONE, partial(self._aws.ec2.describe_launch_template_versions, **which))
-        found = _items(answer.get("LaunchTemplateVersions")) if answer else []
+        found = trees(answer, "LaunchTemplateVersions") if answer else []
         while token := str((answer or {}).get("NextToken") or ""):
             answer = self._aws.ec2.describe_launch_template_versions(**which, NextToken=token)
-            found += _items(answer.get("LaunchTemplateVersions"))
+            found += trees(answer, "LaunchTemplateVersions")
         return found
 
     def _is_ours(self, name: str, marks: Mapping[str, str]) -> bool:
         found = [one for one in self.listed() if one.get("LaunchTemplateName") == name]
         ours = {key: value for key, value in marks.items() if key.startswith("gpukube.io/")}
         return bool(found) and ours.items() <= tags_of(found[0]).items()
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: object) -> list[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -12,10 +12,10 @@ open, the live cluster knows (`places`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_eks.ami import is_bottlerocket, require_image
 from gpukube_eks.bottlerocket import sharing_fields
@@ -26,6 +26,8 @@ from gpukube_eks.template import make_template, template_name
 from gpukube_eks.upgrades import update_config, upgrade_fields, upgrade_members
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Taint, Target
     from gpukube.gpu.catalogue import Machine
 
@@ -122,8 +124,7 @@ def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
 
 def group_of(desired: Desired) -> Mapping[str, object]:
     """Give the arguments of CreateNodegroup."""
-    group = desired.create.params["nodegroup"]
-    return group if isinstance(group, Mapping) else {}
+    return tree(desired.create.params, "nodegroup")
 
 
 def with_place(desired: Desired, role: str, subnets: Sequence[str]) -> Desired:

@@ -10,10 +10,13 @@ unavailable (botocore eks NodegroupUpdateConfig; docs: eks/managed-node-update-b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at, tree
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Target, Upgrade
 
 __all__ = ["SURGE", "has_surge", "is_asked", "update_config", "upgrade_fields", "upgrade_members"]
@@ -39,8 +42,7 @@ def has_surge(target: Target) -> bool:
 
 def upgrade_members(target: Target) -> dict[str, object]:
     """Write the members of updateConfig that a spec asks for, natively or not."""
-    native, upgrade = target.native.get("updateConfig"), target.upgrade
-    found: dict[str, object] = dict(native) if isinstance(native, Mapping) else {}
+    found, upgrade = tree(target.native, "updateConfig"), target.upgrade
     if (share := upgrade.max_unavailable) is not None:
         found[_SHARE if share.endswith("%") else _COUNT] = int(share.rstrip("%"))
     if upgrade.max_surge is not None:
@@ -57,9 +59,8 @@ def update_config(target: Target) -> dict[str, object]:
 
 def upgrade_fields(config: object) -> dict[str, object]:
     """Name the comparable fields of an updateConfig: of a live group, or of what is asked for."""
-    given = config if isinstance(config, Mapping) else {}
-    count, share = given.get(_COUNT), given.get(_SHARE)
+    count, share = at(config, _COUNT), at(config, _SHARE)
     unavailable = f"{share}%" if share is not None else None if count is None else str(count)
-    surge = {"DEFAULT": SURGE, "MINIMAL": _NO_SURGE}.get(str(given.get(_STRATEGY)))
+    surge = {"DEFAULT": SURGE, "MINIMAL": _NO_SURGE}.get(str(at(config, _STRATEGY)))
     found = {"upgrade.maxSurge": surge, "upgrade.maxUnavailable": unavailable}
     return {name: value for name, value in found.items() if value is not None}

@@ -9,7 +9,6 @@ No cloud command line tool is run, and neither is gke-gcloud-auth-plugin: its to
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
@@ -18,12 +17,15 @@ import requests
 from google.auth import impersonated_credentials
 from google.auth.transport.requests import Request
 
+from gpukube.core.jsontree import at, tree
 from gpukube.endpoint import is_loopback
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import Entry
 from gpukube_gke.failures import explained
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from google.auth.credentials import Credentials
 
     from gpukube.core.values import ClusterRef, KubeAccess
@@ -96,7 +98,7 @@ class EmulatedIdentity:
             session.trust_env = False
             answer = session.post(f"{self._base}/token", data={"assertion": "sandbox"}, timeout=self._timeout_s)
             answer.raise_for_status()
-            return str(_mapping(answer.json()).get("access_token", ""))
+            return str(tree(answer.json()).get("access_token", ""))
 
 
 def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Identity) -> KubeAccess:
@@ -124,10 +126,10 @@ def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Id
 
 def _server(cluster: ClusterRef, native: Mapping[str, object]) -> dict[str, object]:
     """Choose as gcloud does: the IP endpoint with its CA, else the DNS endpoint, whose certificate is a public one."""
-    endpoints = _mapping(native.get("controlPlaneEndpointsConfig"))
-    by_ip, by_dns = _mapping(endpoints.get("ipEndpointsConfig")), _mapping(endpoints.get("dnsEndpointConfig"))
+    endpoints = tree(native, "controlPlaneEndpointsConfig")
+    by_ip, by_dns = tree(endpoints, "ipEndpointsConfig"), tree(endpoints, "dnsEndpointConfig")
     address = str(native.get("endpoint") or "")
-    ca = str(_mapping(native.get("masterAuth")).get("clusterCaCertificate") or "")
+    ca = str(at(native, "masterAuth", "clusterCaCertificate") or "")
     if address and by_ip.get("enabled", True):
         return {"server": f"https://{address}", "certificate-authority-data": ca}
     if by_dns.get("endpoint") and by_dns.get("allowExternalTraffic"):
@@ -138,7 +140,3 @@ def _server(cluster: ClusterRef, native: Mapping[str, object]) -> dict[str, obje
         fix="turn its IP endpoint or the DNS endpoint with external traffic on, or write clusters.*.kubeconfig",
         code="kube-endpoint",
     )
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -11,10 +11,13 @@ GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at, tree
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Target
 
 __all__ = [
@@ -101,8 +104,8 @@ def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> 
         pool: In the JSON form of google.container.v1.
         config: Its node config.
     """
-    affinity = _mapping(config.get("reservationAffinity"))
-    if _mapping(pool.get("queuedProvisioning")).get("enabled"):
+    affinity = tree(config, "reservationAffinity")
+    if at(pool, "queuedProvisioning", "enabled"):
         return _short_lived("flexStartQueued" if config.get("flexStart") else "queued", config)
     if config.get("flexStart"):
         return _short_lived("flexStart", config)
@@ -130,7 +133,3 @@ def _full_name(target: Target, name: str) -> str:
 
 def _shown(form: str, name: str) -> str:
     return f"{form} {name}" if name else form
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalogue import CloudCatalogue, Fact, read_items, read_mapping, read_number
+from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
+from gpukube.core.jsontree import at, decimal, tree, trees
 from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.catalogue import machines
 from gpukube.gpu.refreshed import Offer
@@ -56,7 +57,7 @@ def bundled_ssds(pages: Iterable[Mapping[str, object]], region: str) -> dict[str
     """Read the local SSDs that come with each machine."""
     found: dict[str, int] = {}
     for item in _scoped(pages, region, "machineTypes"):
-        count = read_number(read_mapping(item.get("bundledLocalSsds")).get("partitionCount"))
+        count = decimal(item, "bundledLocalSsds", "partitionCount")
         found[str(item.get("name"))] = int(count or 0)
     return found
 
@@ -68,23 +69,23 @@ def read_accelerators(pages: Iterable[Mapping[str, object]], region: str) -> tup
     """
     most: dict[str, float] = {}
     for item in _scoped(pages, region, "acceleratorTypes"):
-        name, cards = str(item.get("name")), read_number(item.get("maximumCardsPerInstance")) or 0
+        name, cards = str(item.get("name")), decimal(item, "maximumCardsPerInstance") or 0
         most[name] = max(cards, most.get(name, 0))
     parts = [m for m in machines("gke") if m.name == ATTACHED and m.gpus <= most.get(m.accelerator, 0)]
     return tuple(Offer(ATTACHED, str(m.model), m.gpus, accelerator=m.accelerator) for m in parts)
 
 
 def _machine(item: Mapping[str, object]) -> Offer | None:
-    accelerators = read_items(item.get("accelerators"))
+    accelerators = trees(item, "accelerators")
     kind = str(accelerators[0].get("guestAcceleratorType")) if accelerators else ""
     if not kind.startswith("nvidia-"):
         return None
-    vcpus, memory = read_number(item.get("guestCpus")), read_number(item.get("memoryMb"))
-    state = str(read_mapping(item.get("deprecated")).get("state") or "")
+    vcpus, memory = decimal(item, "guestCpus"), decimal(item, "memoryMb")
+    state = str(at(item, "deprecated", "state") or "")
     return Offer(
         name=str(item.get("name")),
         model=kind,
-        gpus=read_number(accelerators[0].get("guestAcceleratorCount")),
+        gpus=decimal(accelerators[0], "guestAcceleratorCount"),
         vcpus=None if vcpus is None else int(vcpus),
         memory_gib=None if memory is None else memory / _MIB,
         arch="arm64" if str(item.get("architecture")).upper() == "ARM64" else "amd64",
@@ -95,9 +96,9 @@ def _machine(item: Mapping[str, object]) -> Offer | None:
 
 def _scoped(pages: Iterable[Mapping[str, object]], region: str, key: str) -> Iterator[Mapping[str, object]]:
     for page in pages:
-        for scope, found in read_mapping(page.get("items")).items():
+        for scope, found in tree(page, "items").items():
             if in_region(str(scope), region):
-                yield from read_items(read_mapping(found).get(key))
+                yield from trees(found, key)
 
 
 def _profiles(machine: Machine) -> tuple[str, ...]:

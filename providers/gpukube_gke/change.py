@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import texts, tree
 from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
 from gpukube_gke.marks import recorded
@@ -128,9 +129,8 @@ def _tag(edit: _Edit) -> list[Request]:
 
     The copy of our marks stays as creation wrote it; only its record of the spec's tags follows them.
     """
-    live = edit.config.get("resourceLabels")
-    found = live if isinstance(live, Mapping) else {}
-    tags = {key: str(value) for key, value in found.items() if not key.startswith(_SERVICE_TAGS)}
+    live = texts(edit.config, "resourceLabels")
+    tags = {key: value for key, value in live.items() if not key.startswith(_SERVICE_TAGS)}
     for name, change in edit.changes.items():
         if name.startswith("tags["):
             _put(tags, name[len("tags[") : -1], change.new)
@@ -147,23 +147,13 @@ def _put(labels: dict[str, str], key: str, value: object) -> None:
 
 def _accelerate(edit: _Edit) -> list[Request]:
     """The live accelerator, type and count as they are (others are refused), with what changes in it."""
-    live, wanted = _accelerator(edit.config), _accelerator(_declared(edit.desired))
+    live = tree(edit.config, "accelerators", 0)
+    wanted = tree(edit.desired.create.params, "nodePool", "config", "accelerators", 0)
     if edit.has("sharing."):
         live = _with(live, "gpuSharingConfig", wanted)
     if edit.has("driver"):
         live = _with(live, "gpuDriverInstallationConfig", wanted)
     return [edit.update(accelerators=[live])]
-
-
-def _accelerator(config: Mapping[str, object]) -> dict[str, object]:
-    found = config.get("accelerators")
-    return dict(found[0]) if isinstance(found, list) and found and isinstance(found[0], Mapping) else {}
-
-
-def _declared(desired: Desired) -> Mapping[str, object]:
-    pool = desired.create.params["nodePool"]
-    config = pool.get("config") if isinstance(pool, Mapping) else None
-    return config if isinstance(config, Mapping) else {}
 
 
 def _with(live: Mapping[str, object], part: str, wanted: Mapping[str, object]) -> dict[str, object]:
@@ -252,13 +242,11 @@ def _whole(prefix: str, field: str, *parents: str) -> Callable[[_Edit], list[Req
     """A message that is replaced as a whole: the live one with what changes in it."""
 
     def build(edit: _Edit) -> list[Request]:
-        live: object = edit.observed.native
-        for name in (*parents, field):
-            live = live.get(name) if isinstance(live, Mapping) else None
+        live = tree(edit.observed.native, *parents, field)
         changed: dict[str, object] = {}
         for path, value in _native(edit, prefix).items():
             changed = merge_native(changed, _nested(path, value))
-        return [edit.update(**{field: merge_native(live if isinstance(live, Mapping) else {}, changed)})]
+        return [edit.update(**{field: merge_native(live, changed)})]
 
     return build
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, cast
 
@@ -28,6 +27,7 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
 from gpukube import __version__
+from gpukube.core.jsontree import at, tree
 from gpukube.core.values import ClusterFacts, Operation
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import file_access
@@ -47,6 +47,8 @@ from gpukube_gke.versions import is_picky, require_version
 from gpukube_gke.zones import choose_zone
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from google.auth.credentials import Credentials
 
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Progress, Request, Settings
@@ -166,7 +168,7 @@ class GkeCloud:
         """Check the project, and that the cluster is there and takes pools."""
         native = self._read_cluster()
         self._check_project(native)
-        if _mapping(native.get("autopilot")).get("enabled"):
+        if at(native, "autopilot", "enabled"):
             raise CloudError(
                 "the cluster is an Autopilot cluster: its nodes are Google's, and it takes no pools",
                 where=self._cluster.key,
@@ -344,7 +346,7 @@ _UNGUARDED: Final = frozenset({RESIZE, AUTOSCALE, MANAGE})
 
 def _subject(params: Mapping[str, object]) -> str:
     """The pool that a request is about."""
-    pool = _mapping(params.get("nodePool"))
+    pool = tree(params, "nodePool")
     return str(pool.get("name", "")) if pool else str(params.get("name", "")).rpartition("/")[2]
 
 
@@ -352,10 +354,6 @@ def _json(message: object) -> Mapping[str, object]:
     """The JSON form of a message of the SDK: camelCase, enums by name, nothing that is not set."""
     found: Mapping[str, object] = MessageToDict(type(message).pb(message))  # type: ignore[attr-defined]  # proto-plus
     return found
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ the cluster tells (gpukube.doctor).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.ailment import Ailment
 from gpukube.core.cloud_check import CloudCheck, Diagnosis, each_pool
+from gpukube.core.jsontree import at, strings, tree
 from gpukube.core.resolve import GPU_TAINT
 from gpukube_gke.meanings import Problem, error_of
 from gpukube_gke.observe import condition_of
@@ -19,6 +19,8 @@ from gpukube_gke.partitions import PARTITIONS
 from gpukube_gke.translate import NO_DRIVER, OPT_OUT_LABEL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.cloud_check import CloudView
     from gpukube.core.values import Observed
     from gpukube.errors import GpukubeError
@@ -76,22 +78,21 @@ def _names(view: CloudView, pool: Observed) -> str:
 
 
 def _config(pool: Observed) -> Mapping[str, object]:
-    return _mapping(pool.native.get("config"))
+    return tree(pool.native, "config")
 
 
 def _accelerator(pool: Observed) -> Mapping[str, object]:
-    found = _config(pool).get("accelerators")
-    return _mapping(found[0]) if isinstance(found, list) and found else {}
+    return tree(_config(pool), "accelerators", 0)
 
 
 def _driver(pool: Observed) -> str:
     """The driver version as GKE has it; "" when it was never said."""
-    found = str(_mapping(_accelerator(pool).get("gpuDriverInstallationConfig")).get("gpuDriverVersion") or "")
+    found = str(at(_accelerator(pool), "gpuDriverInstallationConfig", "gpuDriverVersion") or "")
     return "" if found == "GPU_DRIVER_VERSION_UNSPECIFIED" else found
 
 
 def _sharing(pool: Observed) -> Mapping[str, object]:
-    return _mapping(_accelerator(pool).get("gpuSharingConfig"))
+    return tree(_accelerator(pool), "gpuSharingConfig")
 
 
 def _opts_out(pool: Observed) -> bool:
@@ -155,8 +156,7 @@ def _taint(view: CloudView, pool: Observed) -> Ailment | None:
 
 
 def _scopes(view: CloudView, pool: Observed) -> Ailment | None:
-    found = _config(pool).get("oauthScopes")
-    scopes = [str(scope).rpartition("/")[2] for scope in found] if isinstance(found, list) else []
+    scopes = [scope.rpartition("/")[2] for scope in strings(_config(pool), "oauthScopes")]
     if not _accelerator(pool) or any(scope in _SCOPES for scope in scopes) or _driver(pool) == NO_DRIVER:
         return None
     return Ailment(
@@ -194,7 +194,7 @@ def _mps_version(view: CloudView, pool: Observed) -> Ailment | None:
 
 
 def _autoprovisioned(view: CloudView, pool: Observed) -> Ailment | None:
-    if not pool.owner or not _mapping(pool.native.get("autoscaling")).get("autoprovisioned"):
+    if not pool.owner or not at(pool.native, "autoscaling", "autoprovisioned"):
         return None
     return Ailment(
         view.name_of(pool),
@@ -222,10 +222,6 @@ def _kept(pool: Observed) -> str:
     """The labels without the one that keeps GKE's plugin away: an update replaces them all."""
     kept = (f"{key}={value}" for key, value in sorted(pool.labels.items()) if key != OPT_OUT_LABEL)
     return ",".join(kept) or '""'
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 _CHECKS: Final = (

@@ -6,7 +6,6 @@ Lives here: which exception says what, and which of them pass by themselves. Mus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -22,11 +21,12 @@ from google.api_core.exceptions import (
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
 from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]  # ships no types
 
+from gpukube.core.jsontree import tree
 from gpukube.errors import AccessError, CloudError
 from gpukube_gke.meanings import LOGIN, Problem, error_of, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpukube.errors import GpukubeError
 
@@ -107,11 +107,9 @@ def _body(error: GoogleAPICallError) -> Mapping[str, object]:
     if not isinstance(response, requests.Response):
         return {}
     try:
-        document = response.json()
+        return tree(response.json(), "error")
     except ValueError:
         return {}
-    found = document.get("error") if isinstance(document, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
 
 
 def _reason(error: Exception) -> str:

@@ -9,7 +9,6 @@ without them the machines still count, and it is said.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 import google.auth
@@ -19,7 +18,8 @@ from google.auth.transport.requests import AuthorizedSession
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from gpukube.core.cloud_catalogue import Findings, read_items
+from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.jsontree import tree, trees
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_gke.access import SCOPE, EmulatedIdentity
 from gpukube_gke.catalogue import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
@@ -28,7 +28,7 @@ from gpukube_gke.failures import explained
 from gpukube_gke.prices import COMPUTE_ENGINE, price_offers, read_skus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpukube.core.cloud_catalogue import Inquiry
     from gpukube.gpu.refreshed import Offer
@@ -107,7 +107,7 @@ def ask(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]
     try:
         with explained(inquiry.where):
             skus = _pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
-            book = read_skus((item for page in skus for item in read_items(page.get("skus"))), inquiry.region)
+            book = read_skus((item for page in skus for item in trees(page, "skus")), inquiry.region)
     except GpukubeError as error:
         note = f"prices could not be read and stay as they were: {error}"
         return Findings(offers, priced=False, notes=(note,))
@@ -129,8 +129,7 @@ def _pages(session: Session, url: str, params: Mapping[str, str], inquiry: Inqui
         response = session.get(url, params=asked, timeout=inquiry.settings.request_timeout_s)
         if not response.ok:
             raise from_http_response(response)  # type: ignore[no-untyped-call]  # google-api-core has no types there
-        body: object = response.json()
-        page = body if isinstance(body, Mapping) else {}
+        page = tree(response.json())
         yield page
         token = str(page.get("nextPageToken") or "")
         if not token:

@@ -10,9 +10,9 @@ either. The count of an autoscaled pool is the autoscaler's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
+from gpukube.core.jsontree import at, number, strings, tree, trees
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube_gke.buying import observe_buying
@@ -21,6 +21,8 @@ from gpukube_gke.native import flatten_native
 from gpukube_gke.translate import ARM_TAINT, EFFECTS, LATEST, NO_DRIVER, OPT_OUT_LABEL, QUEUED_TAINT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import ClusterRef, PoolState, TaintEffect
 
 __all__ = ["STATES", "SYSTEM_TAINTS", "condition_of", "observe_pool", "zones_of"]
@@ -49,14 +51,14 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         native: The pool in the JSON form of google.container.v1, enums by name.
         cluster: Where it is; without it no copy of marks counts as this pool's.
     """
-    config = _mapping(native.get("config"))
-    tags = {key: str(value) for key, value in _mapping(config.get("resourceLabels")).items()}
+    config = tree(native, "config")
+    tags = {key: str(value) for key, value in tree(config, "resourceLabels").items()}
     place = place_of(cluster, str(native.get("name", ""))) if cluster else ""
     copy = FORM.read(tags, place)
-    labels = {key: str(value) for key, value in _mapping(config.get("labels")).items()}
+    labels = {key: str(value) for key, value in tree(config, "labels").items()}
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
     status = str(native.get("status") or "STATUS_UNSPECIFIED")
-    scaled = bool(_mapping(native.get("autoscaling")).get("enabled"))
+    scaled = bool(at(native, "autoscaling", "enabled"))
     return Observed(
         name=str(native.get("name", "")),
         owner=owner,
@@ -79,14 +81,12 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
 
 def zones_of(native: Mapping[str, object]) -> tuple[str, ...]:
     """Give the zones of a pool or cluster."""
-    found = native.get("locations")
-    return tuple(str(zone) for zone in found) if isinstance(found, list | tuple) else ()
+    return strings(native, "locations")
 
 
 def condition_of(native: Mapping[str, object]) -> Mapping[str, object]:
     """Give the first condition of a pool, {code, message}; empty when there is none."""
-    conditions = native.get("conditions")
-    return _mapping(conditions[0]) if isinstance(conditions, list) and conditions else {}
+    return tree(native, "conditions", 0)
 
 
 def _failure(native: Mapping[str, object]) -> str:
@@ -97,7 +97,7 @@ def _failure(native: Mapping[str, object]) -> str:
 
 def _fields(native: Mapping[str, object], config: Mapping[str, object], labels: Mapping[str, str]) -> dict[str, object]:
     taints = (taint for taint in _taints(config) if taint != GPU_TAINT and taint.key not in SYSTEM_TAINTS)
-    tags = _mapping(config.get("resourceLabels"))
+    tags = tree(config, "resourceLabels")
     fields: dict[str, object] = {
         "instanceType": config.get("machineType"),
         **observe_buying(native, config),
@@ -106,7 +106,7 @@ def _fields(native: Mapping[str, object], config: Mapping[str, object], labels: 
         "disk.type": config.get("diskType"),
         "image": str(config.get("imageType") or "").upper() or None,
         "kubernetesVersion": native.get("version"),
-        "maxPodsPerNode": _number(_mapping(native.get("maxPodsConstraint")).get("maxPodsPerNode")) or None,
+        "maxPodsPerNode": number(native, "maxPodsConstraint", "maxPodsPerNode") or None,
         **_upgrade_fields(native),
         "taints": tuple(sorted(str(taint) for taint in taints)),
         "deletionProtection": labels.get(PROTECT_LABEL) == "true",
@@ -122,32 +122,31 @@ def _fields(native: Mapping[str, object], config: Mapping[str, object], labels: 
 
 def _upgrade_fields(native: Mapping[str, object]) -> dict[str, object]:
     """proto3 leaves zeros out."""
-    settings = _mapping(native.get("upgradeSettings"))
-    return {f"upgrade.{name}": _number(settings.get(name)) for name in ("maxSurge", "maxUnavailable")}
+    settings = tree(native, "upgradeSettings")
+    return {f"upgrade.{name}": number(settings, name) for name in ("maxSurge", "maxUnavailable")}
 
 
 def _gpu_fields(config: Mapping[str, object]) -> dict[str, object]:
-    found = config.get("accelerators")
-    accelerator = _mapping(found[0]) if isinstance(found, list) and found else {}
-    driver = _mapping(accelerator.get("gpuDriverInstallationConfig")).get("gpuDriverVersion")
+    accelerator = tree(config, "accelerators", 0)
+    driver = at(accelerator, "gpuDriverInstallationConfig", "gpuDriverVersion")
     fields: dict[str, object] = {
-        "gpu": f"{_number(accelerator.get('acceleratorCount'))} x {accelerator.get('acceleratorType', 'no GPU')}",
+        "gpu": f"{number(accelerator, 'acceleratorCount')} x {accelerator.get('acceleratorType', 'no GPU')}",
         "sharing.mig.profile": accelerator.get("gpuPartitionSize") or None,
         "driver": "none" if driver == NO_DRIVER else "cloud",
         "driver.version": LATEST if driver == "LATEST" else None,
     }
-    sharing = _mapping(accelerator.get("gpuSharingConfig"))
+    sharing = tree(accelerator, "gpuSharingConfig")
     field = _STRATEGIES.get(str(sharing.get("gpuSharingStrategy")))
-    return {**fields, **({field: _number(sharing.get("maxSharedClientsPerGpu"))} if field else {})}
+    return {**fields, **({field: number(sharing, "maxSharedClientsPerGpu")} if field else {})}
 
 
 def _node_fields(native: Mapping[str, object]) -> dict[str, object]:
     """Pool totals, and whether the autoscaler keeps them for the pool or for each zone."""
-    scaling = _mapping(native.get("autoscaling"))
+    scaling = tree(native, "autoscaling")
     if not scaling.get("enabled"):
         return {"nodes.count": _total(native, native.get("initialNodeCount"))}
     if scaling.get("totalMaxNodeCount"):
-        low, high = _number(scaling.get("totalMinNodeCount")), _number(scaling.get("totalMaxNodeCount"))
+        low, high = number(scaling, "totalMinNodeCount"), number(scaling, "totalMaxNodeCount")
         scope = "pool"
     else:
         low, high = _total(native, scaling.get("minNodeCount")), _total(native, scaling.get("maxNodeCount"))
@@ -156,26 +155,15 @@ def _node_fields(native: Mapping[str, object]) -> dict[str, object]:
 
 
 def _total(native: Mapping[str, object], count: object) -> int:
-    return _number(count) * max(1, len(zones_of(native)))
+    return number(count) * max(1, len(zones_of(native)))
 
 
 def _taints(config: Mapping[str, object]) -> tuple[Taint, ...]:
-    found = config.get("taints")
-    items = [_mapping(item) for item in found] if isinstance(found, list) else []
     return tuple(
         Taint(
             str(item.get("key", "")),
             str(item.get("value", "")),
             cast("TaintEffect", _EFFECTS.get(str(item.get("effect")), "NoSchedule")),
         )
-        for item in items
+        for item in trees(config, "taints")
     )
-
-
-def _number(value: object) -> int:
-    """Read a number; proto3 leaves 0 out, and 64-bit ones are text."""
-    return int(value) if isinstance(value, int | str) and value != "" else 0
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

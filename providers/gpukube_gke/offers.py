@@ -7,14 +7,16 @@ Source: compute.acceleratorTypes.aggregatedList (docs: compute/docs/reference/re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from google.auth.transport.requests import AuthorizedSession
 
+from gpukube.core.jsontree import at, tree
 from gpukube_gke.failures import PASSING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube_gke.access import GoogleIdentity
 
 __all__ = ["Session", "ask_zones", "offered_zones"]
@@ -56,11 +58,5 @@ def ask_zones(session: Session, project: str, accelerator: str, timeout_s: float
     """Ask over a session that is signed in; ValueError when the answer is no JSON."""
     params = {"filter": f"name = {accelerator}", "returnPartialSuccess": "true"}
     answer = session.get(_URL.format(project=project), params=params, timeout=timeout_s)
-    body = answer.json() if answer.ok else None
-    items = body.get("items") if isinstance(body, Mapping) else None
-    scopes = items if isinstance(items, Mapping) else {}
-    return frozenset(
-        str(scope).removeprefix("zones/")
-        for scope, found in scopes.items()
-        if isinstance(found, Mapping) and found.get("acceleratorTypes")
-    )
+    scopes = tree(answer.json() if answer.ok else None, "items")
+    return frozenset(scope.removeprefix("zones/") for scope, found in scopes.items() if at(found, "acceleratorTypes"))

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalogue import read_items, read_mapping, read_number
+from gpukube.core.jsontree import decimal, tree, trees
 from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.catalogue import find_machine
 
@@ -72,7 +72,7 @@ def read_skus(items: Iterable[Mapping[str, object]], region: str) -> PriceBook:
     """Read the SKUs that count: of the region, on demand or spot, of no other deal. The first of several wins."""
     found: dict[tuple[str, bool], float] = {}
     for item in items:
-        text, category = str(item.get("description")), read_mapping(item.get("category"))
+        text, category = str(item.get("description")), tree(item, "category")
         regions, usage = item.get("serviceRegions"), category.get("usageType")
         if not isinstance(regions, list) or region not in regions or _OTHER_DEALS.search(text):
             continue
@@ -115,14 +115,6 @@ def _is_share(offer: Offer) -> bool:
 
 
 def _unit_price(item: Mapping[str, object]) -> float:
-    info = _first(item.get("pricingInfo"))
-    price = read_mapping(_last(read_mapping(info.get("pricingExpression")).get("tieredRates")).get("unitPrice"))
-    return (read_number(price.get("units")) or 0.0) + (read_number(price.get("nanos")) or 0.0) / 1e9
-
-
-def _first(value: object) -> Mapping[str, object]:
-    return next(iter(read_items(value)), {})
-
-
-def _last(value: object) -> Mapping[str, object]:
-    return next(reversed(read_items(value)), {})
+    rates = trees(item, "pricingInfo", 0, "pricingExpression", "tieredRates")
+    price = tree(rates[-1:], 0, "unitPrice")
+    return (decimal(price, "units") or 0.0) + (decimal(price, "nanos") or 0.0) / 1e9

@@ -6,15 +6,17 @@ mean (`meanings`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import tree
 from gpukube.core.values import Progress
 from gpukube.errors import CloudError
 from gpukube_gke.meanings import Problem, error_of
 from gpukube_gke.observe import STATES, condition_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Operation
     from gpukube.errors import GpukubeError
 
@@ -72,12 +74,11 @@ def pool_progress(operation: Operation, native: Mapping[str, object] | None, whe
 
 
 def _problem_of(native: Mapping[str, object]) -> Problem | None:
-    error, text = _mapping(native.get("error")), str(native.get("statusMessage") or "")
+    error, text = tree(native, "error"), str(native.get("statusMessage") or "")
     number = int(str(error.get("code") or 0))
     if not number and not text:
         return None
-    conditions = native.get("nodepoolConditions") or native.get("clusterConditions")
-    first = _mapping(conditions[0]) if isinstance(conditions, list) and conditions else {}
+    first = tree(native.get("nodepoolConditions") or native.get("clusterConditions"), 0)
     code = _CANONICAL[number] if 0 < number < len(_CANONICAL) else ""
     return Problem(code, str(error.get("message") or text), str(first.get("code") or ""), is_late=True)
 
@@ -94,7 +95,3 @@ def _gone(operation: Operation, where: str) -> Progress:
     fix = "run the same command again: it looks first"
     error = CloudError("the pool is gone", where=where, fix=fix, code="pool-gone")
     return Progress(done=False, status="NOT_FOUND", error=error)
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

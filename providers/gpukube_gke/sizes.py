@@ -11,9 +11,9 @@ never sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import tree
 from gpukube.core.values import Request
 from gpukube.errors import SpecError
 from gpukube_gke.counts import MOST_PER_ZONE, autoscaling_bounds
@@ -21,6 +21,8 @@ from gpukube_gke.observe import zones_of
 from gpukube_gke.places import pool_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import ClusterRef, Nodes, Observed
 
 __all__ = ["AUTOSCALE", "RESIZE", "autoscale_request", "is_autoscaled", "live_message", "resize_request", "size_of"]
@@ -37,8 +39,7 @@ def is_autoscaled(observed: Observed) -> bool:
 
 def live_message(observed: Observed, name: str) -> Mapping[str, object]:
     """Give a message of a pool as read, "management"; empty where it is not there."""
-    found = observed.native.get(name)
-    return found if isinstance(found, Mapping) else {}
+    return tree(observed.native, name)
 
 
 def size_of(observed: Observed) -> int:

@@ -14,10 +14,10 @@ GKE did not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at, tree
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
 from gpukube.gpu.sharing import Sharing
@@ -28,6 +28,8 @@ from gpukube_gke.native import flatten_native, merge_native
 from gpukube_gke.places import cluster_name, is_zone, pool_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
 
 __all__ = [
@@ -184,8 +186,7 @@ def accelerator_of(target: Target) -> str:
 
 
 def _pool_of(desired: Desired) -> Mapping[str, object]:
-    pool = desired.create.params["nodePool"]
-    return pool if isinstance(pool, Mapping) else {}
+    return tree(desired.create.params, "nodePool")
 
 
 def _body(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
@@ -232,8 +233,7 @@ def _only_zone(target: Target) -> list[str]:
 
 def _config(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
     taints = [wire_taint(taint) for taint in sorted(own_taints(target))]
-    native = target.native.get("config")
-    has_account = isinstance(native, Mapping) and bool(native.get("serviceAccount"))
+    has_account = bool(at(target.native, "config", "serviceAccount"))
     return {
         "machineType": target.machine.name,
         "accelerators": [_accelerator(target)],

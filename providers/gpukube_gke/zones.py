@@ -10,15 +10,15 @@ cluster, that Compute Engine says has the GPU; where it does not say, the first 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from gpukube.core.jsontree import trees
 from gpukube.errors import SpecError
 from gpukube_gke.observe import observe_pool, zones_of
 from gpukube_gke.places import region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gpukube.core.values import Desired
 
@@ -40,8 +40,7 @@ def choose_zone(
         SpecError: The cluster has no zone with the GPU.
     """
     target = desired.target
-    found = cluster.get("nodePools")
-    pools = [pool for pool in found if isinstance(pool, Mapping)] if isinstance(found, list) else []
+    pools = trees(cluster, "nodePools")
     own = next((pool for pool in pools if pool.get("name") == target.name), {})
     if zones_of(own) and _accelerator(own) in ("", target.machine.accelerator):
         return zones_of(own)[:1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.catalog.seam import catalogue_of, catalogues, cuts_of
-from gpukube.core.cloud_catalogue import read_number
+from gpukube.core.jsontree import decimal
 from gpukube.gpu.machines import Machine, machines
 from gpukube.gpu.mig import profiles
 
@@ -101,4 +101,4 @@ def test_package_when_only_facts_are_asked_then_no_sdk_is_loaded(name: str) -> N
     ],
 )  # fmt: skip
 def test_number_when_read_from_an_answer_then_finite_or_none(value: object, number: float | None) -> None:
-    assert read_number(value) == number
+    assert decimal(value) == number

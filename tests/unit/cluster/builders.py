@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from gpukube.cluster.jsontree import texts
 from gpukube.cluster.merging import Surroundings
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
 from gpukube.cluster.operator import operator_values
@@ -26,6 +25,7 @@ from gpukube.cluster.views import (
     WorkloadView,
     placement_of,
 )
+from gpukube.core.jsontree import texts
 from gpukube.core.owners import solve_ownership
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Nodes, NodeStack, Ownership, Taint

@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.cluster.jsontree import at, items, number, texts
 from gpukube.cluster.merging import DEFAULT_KEY, Surroundings
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
 from gpukube.cluster.operator import (
@@ -24,6 +23,7 @@ from gpukube.cluster.plugin import chart_values
 from gpukube.cluster.scheduling import tolerates
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import placement_of
+from gpukube.core.jsontree import at, items, number, texts
 from gpukube.core.values import Taint
 from gpukube.errors import Where
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.jsontree import at, items, text, texts
 from gpukube.cluster.probe import (
     PROBE_IMAGE,
     PROBE_LABEL,
@@ -23,6 +22,7 @@ from gpukube.cluster.probe import (
 )
 from gpukube.cluster.scheduling import misfits
 from gpukube.cluster.views import placement_of
+from gpukube.core.jsontree import at, items, text, texts
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Promise, Taint
 from gpukube.gpu.catalogue import parse_model
 from gpukube.gpu.sharing import MigCut, Sharing

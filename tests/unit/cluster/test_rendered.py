@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.cluster.jsontree import items, texts, tree
 from gpukube.cluster.merging import DEFAULT_KEY
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.rendered import read_manifest, require_rendered
 from gpukube.cluster.sighting import Sighting
+from gpukube.core.jsontree import items, texts, tree
 from gpukube.errors import HelmError
 from tests.unit.cluster.builders import CONFIG_MAP_NAME, PLUGIN_NAME, SINGLE, VISION_TAINT, desire, operated
 

@@ -21,9 +21,9 @@ from tests.builders import CLUSTER
 
 if TYPE_CHECKING:
     from gpukube.cluster.api_types import ApiType
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.core.ailment import Mend
+    from gpukube.core.jsontree import Tree
 
 NODE = {"metadata": {"name": "gpu-1", "labels": {"team": "vision"}}}
 BARE = {"metadata": {"name": "plugin"}, "spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}

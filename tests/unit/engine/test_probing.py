@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from gpukube.cluster.api_types import JOBS
-from gpukube.cluster.jsontree import text, texts
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.verify import prove_pool
+from gpukube.core.jsontree import text, texts
 from gpukube.core.values import Nodes
 from gpukube.engine.clock import Stopped
 from gpukube.engine.probing import Probing, probe_pool
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from gpukube.cluster.api_types import ApiType
-    from gpukube.cluster.jsontree import Tree
     from gpukube.cluster.kube import Kube
     from gpukube.cluster.proof import PoolProof
     from gpukube.cluster.views import NodeView, PodView
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
 
 GPU = "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.api_types import NODES
-from gpukube.cluster.jsontree import pointer
 from gpukube.cluster.keeper import apply_release
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting, look
 from gpukube.cluster.views import pod_view
+from gpukube.core.jsontree import pointer
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
 from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
 from tests.unit.cluster.builders import SLICED, desire, operated

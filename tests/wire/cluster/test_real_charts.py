@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.api_types import NODES, RELEASE_TYPES
-from gpukube.cluster.jsontree import items, pointer, tree
 from gpukube.cluster.keeper import Clock, Cluster, ReleaseKeeper, apply_release
 from gpukube.cluster.kube import connect_kube
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import look
+from gpukube.core.jsontree import items, pointer, tree
 from gpukube.core.values import KubeAccess
 from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.cluster import KubeCluster

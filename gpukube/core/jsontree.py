@@ -1,0 +1,114 @@
+"""Reading trees of JSON that somebody else wrote, without trusting their shape.
+
+Lives here: accessors that answer "empty" where the tree is not as expected. Must not live here: what a tree means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import TypeAlias
+
+__all__ = [
+    "Tree",
+    "at",
+    "decimal",
+    "integer",
+    "items",
+    "leaves",
+    "number",
+    "pointer",
+    "strings",
+    "text",
+    "texts",
+    "tree",
+    "trees",
+]
+
+Tree: TypeAlias = Mapping[str, object]
+"""A JSON object of unknown content."""
+
+
+def at(value: object, *path: str | int) -> object:
+    """Walk down a path of keys, and positions in lists; None as soon as something is missing."""
+    for step in path:
+        if isinstance(step, str) and isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(step, int) and isinstance(value, list | tuple) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def tree(value: object, *path: str | int) -> dict[str, object]:
+    """Return a copy of the object at a path, {} when there is none."""
+    found = at(value, *path)
+    return {str(key): item for key, item in found.items()} if isinstance(found, Mapping) else {}
+
+
+def items(value: object, *path: str | int) -> list[object]:
+    """Return the list at a path, [] when there is none."""
+    found = at(value, *path)
+    return list(found) if isinstance(found, list | tuple) else []
+
+
+def trees(value: object, *path: str | int) -> list[dict[str, object]]:
+    """Return the objects in the list at a path; what is no object is left out."""
+    return [tree(item) for item in items(value, *path) if isinstance(item, Mapping)]
+
+
+def strings(value: object, *path: str | int) -> tuple[str, ...]:
+    """Return the list at a path as strings: zones, subnets, taints."""
+    return tuple(map(str, items(value, *path)))
+
+
+def leaves(value: Tree, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield every leaf of an object with its path; lists and empty objects are leaves."""
+    for key, below in value.items():
+        if isinstance(below, Mapping) and below:
+            yield from leaves(below, (*above, key))
+        else:
+            yield (*above, key), below
+
+
+def text(value: object, *path: str | int) -> str:
+    """Return the string at a path, "" when there is none; numbers and booleans are written out."""
+    found = at(value, *path)
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return str(found) if isinstance(found, str | int | float) else ""
+
+
+def texts(value: object, *path: str | int) -> dict[str, str]:
+    """Return the object at a path as strings: labels, selectors, quantities."""
+    return {key: text(item) for key, item in tree(value, *path).items()}
+
+
+def number(value: object, *path: str | int) -> int:
+    """Return the whole number at a path, also when it is written as a string; 0 when there is none."""
+    found = text(value, *path)
+    return int(found) if found.removeprefix("-").isdecimal() else 0
+
+
+def integer(value: object, *path: str | int) -> int | None:
+    """Return the number at a path that is written as a whole number; None when there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def decimal(value: object, *path: str | int) -> float | None:
+    """Return the number at a path, which some APIs write as a string; None for anything else, and for infinities."""
+    found = at(value, *path)
+    if isinstance(found, bool) or not isinstance(found, int | float | str):
+        return None
+    try:
+        read = float(found)
+    except (ValueError, OverflowError):
+        return None
+    return read if isfinite(read) else None
+
+
+def pointer(*path: str | int) -> str:
+    """Write a path as a JSON pointer (RFC 6901): "/metadata/labels/nvidia.com~1gpu.present"."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
