@@ -15,6 +15,7 @@ The tree::
     ├── CloudError          1   any other answer of a cloud's API
     ├── ClusterError        1   the Kubernetes API of a cluster
     ├── HelmError           1   the chart or the release
+    │   └── ChartNotFound   4   its repository has no such version
     ├── StalePlan           1   a saved plan that the world has moved away from
     └── MissingExtra        1   a library that is not installed
 
@@ -37,6 +38,7 @@ __all__ = [
     "SEVERITIES",
     "AccessError",
     "CapacityError",
+    "ChartNotFound",
     "CloudError",
     "ClusterError",
     "Conflict",
@@ -252,6 +254,13 @@ class HelmError(GpukubeError):
     """The chart could not be had or rendered, or the release could not be changed."""
 
     default_code = "helm"
+
+
+class ChartNotFound(HelmError):
+    """The repository has answered, and has no such version of the chart: the spec or the command line must change."""
+
+    exit_code = ExitCode.BAD_INPUT
+    default_code = "no-chart-version"
 
 
 class StalePlan(GpukubeError):

@@ -99,6 +99,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "operator-strategy": "GPK321",
     "sharing-isolation": "GPK322",
     "chart-version": "GPK323",
+    "cluster-unused": "GPK324",
     # EKS: gpukube_eks.codes.
     "eks-name": "GPK401",
     "eks-node-count": "GPK402",
@@ -147,6 +148,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "eks-resource-tag": "GPK445",
     "eks-autoscaler-version": "GPK446",
     "eks-block-only": "GPK447",
+    "eks-untainted": "GPK448",
     # AKS: gpukube_aks.codes.
     "aks-name": "GPK501",
     "aks-name-length": "GPK502",
@@ -206,6 +208,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "aks-own-driver": "GPK556",
     "aks-ultra-zones": "GPK557",
     "aks-spot-mark": "GPK558",
+    "aks-series-frozen": "GPK559",
     # GKE: gpukube_gke.codes.
     "gke-name": "GPK601",
     "gke-zone": "GPK602",

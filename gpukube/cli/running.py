@@ -49,7 +49,7 @@ def plan(choices: Choices) -> None:
 def diff(choices: Choices) -> None:
     """Show the differences; 0 none, 2 some."""
     with open_job(choices, "Diff") as job:
-        plans = api.plan(job.prepared, job.run, api.Scope(skip_cluster=choices.skip_cluster))
+        plans = api.plan(job.prepared, job.run, api.Scope(skip_cluster=choices.skip_cluster, check_chart=True))
     document = api.plan_document(
         plans,
         job.prepared.warnings,
@@ -164,6 +164,7 @@ def _scope(choices: Choices) -> api.Scope:
         migrate_release=choices.migrate_release,
         adopt_release=choices.adopt_release,
         pin=bool(choices.out or choices.plan_file),
+        check_chart=True,
     )
 
 

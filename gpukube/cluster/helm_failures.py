@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE, RELEASE_KINDS
-from gpukube.errors import AccessError, ClusterError, Conflict, GpukubeError, HelmError, Where
+from gpukube.errors import AccessError, ChartNotFound, ClusterError, Conflict, GpukubeError, HelmError, Where
 
 __all__ = ["explain_helm", "words_of"]
 
@@ -87,6 +87,13 @@ _ROWS: Final[tuple[_Row, ...]] = (
         "cluster-unreachable",
         "Helm cannot reach the Kubernetes API",
         "check that the cluster runs and that its address can be reached from here; then run again",
+    ),
+    _Row(
+        r"chart \S+ version \S+ not found|no chart version found",
+        ChartNotFound,
+        "no-chart-version",
+        "the chart's repository has no such version",
+        "write another version; helm show chart {chart} --repo {repo} shows the newest",
     ),
     _Row(
         r"chart \S+ (version \S+ )?not found|not a valid chart repository|cannot be reached|failed to download"

@@ -23,7 +23,7 @@ from gpukube.engine.fanout import run_all
 from gpukube.engine.losses import with_costs
 from gpukube.engine.owners import carries_operator, has_operator
 from gpukube.engine.release import pin_chart
-from gpukube.errors import CloudError, GpukubeError, HelmError, MissingExtra
+from gpukube.errors import ChartNotFound, CloudError, GpukubeError, HelmError, MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,6 +53,7 @@ class Scope:
         migrate_release: Our other release may be taken away where the pools need this one.
         adopt_release: A release of the plugin's chart that the user made may be taken over.
         pin: Fetch the chart that would be installed, and hold the plan to its digest.
+        check_chart: Fetch it where its version is not the tested one, since such a version may not exist.
     """
 
     skip_cluster: bool = False
@@ -63,6 +64,7 @@ class Scope:
     migrate_release: bool = False
     adopt_release: bool = False
     pin: bool = False
+    check_chart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,8 @@ def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run
         adopt=adoptable_releases(kube, seen) if scope.adopt_release else (),
     )
     release = plan_it(retire=scope.retire)
-    release, unpinned = _pinned(release, run) if scope.pin else (release, ())
+    untested = scope.check_chart and release.version != release.kind.version
+    release, unpinned = _pinned(release, run) if scope.pin or untested else (release, ())
     first = replace(plan_it(retire=False), digest=release.digest)
     staying = _without_leaving(seen, pools)
     found = (
@@ -217,9 +220,15 @@ def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run
 
 
 def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Diagnostic, ...]]:
-    """Hold the plan to its chart; where that cannot be had from here, warn: apply fetches it anyway."""
+    """Hold the plan to its chart; where it cannot be fetched from here, warn: apply fetches it anyway.
+
+    Raises:
+        ChartNotFound: There is no such version, so that apply cannot succeed.
+    """
     try:
         return pin_chart(release, run), ()
+    except ChartNotFound:
+        raise
     except (HelmError, MissingExtra) as error:
         return release, tuple(replace(found, severity="warning") for found in error.diagnostics)
 

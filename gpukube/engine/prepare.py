@@ -136,7 +136,9 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         strict: Take warnings for errors.
     """
     wanted = _want(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
-    judged = judge(wanted.findings, reading.specs)
+    broken = any(one.severity == "error" for one in (*reading.problems, *(found.diagnostic for found in wanted.findings)))
+    unused = () if broken else _unused(wanted)
+    judged = judge([*wanted.findings, *unused], reading.specs)
     found = dict.fromkeys((*reading.problems, *judged.told))
     return Validation(
         clusters=len(wanted.clusters),
@@ -145,6 +147,15 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         silenced=judged.silenced,
         fields=reading.fields_at(one.where for one in (*found, *(silenced.diagnostic for silenced in judged.silenced))),
     )
+
+
+def _unused(wanted: _Wanted) -> Iterable[Finding]:
+    """Find clusters without a pool; of a spec with errors nobody knows, since a pool may have been left out."""
+    for key, cluster in wanted.clusters.items():
+        if not wanted.desired[key]:
+            fix = "add it to the clusters of a pool, or take it out"
+            message = f'no pool is on cluster "{key}"'
+            yield Finding(None, Diagnostic("cluster-unused", cluster.where, message, fix=fix, severity="hint"))
 
 
 def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict: bool = False) -> Prepared:

@@ -16,13 +16,29 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["check_reservation", "check_spot"]
+__all__ = ["check_reservation", "check_series", "check_spot"]
 
 _PRICE_DECIMALS: Final = 5  # docs: aks/spot-node-pool
 _DEEPEST_DISCOUNT: Final = 0.9  # docs: virtual-machines/spot-vms, "up to 90 %"
 _UNRESERVABLE: Final = re.compile(r"Standard_(ND|NC\d+a(ds|dis)_H100)")
 """Series for which Azure makes no capacity reservations (docs: virtual-machines/capacity-reservation-overview, of
 2026-02-17: "ND-series, NCads H100 v5-series")."""
+
+_FROZEN: Final = re.compile(r"Standard_NC\d+ads_A100_v4")
+"""Series that Azure builds no more capacity for (docs: virtual-machines/sizes/gpu-accelerated/nca100v4-series)."""
+
+
+def check_series(target: Target) -> Iterator[Diagnostic]:
+    """Find series whose machines get scarcer."""
+    if _FROZEN.fullmatch(target.machine.name):
+        yield Diagnostic(
+            "aks-series-frozen",
+            target.locator.at("instanceType"),
+            f"Azure deploys no new capacity for the series of {target.machine.name}: machines may be hard to get",
+            fix="take an NCads_H100_v5 size where the pool is new, or reserve capacity; gpukube catalog find lists both",
+            why="learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nca100v4-series",
+            severity="hint",
+        )
 
 
 def check_spot(target: Target) -> Iterator[Diagnostic]:

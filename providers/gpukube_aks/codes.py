@@ -62,6 +62,7 @@ CODES: Final[dict[str, str]] = {
     "aks-tag-limit": "Azure refuses a tag.",
     "aks-tag-twice": "Two tags differ in upper and lower case only.",
     "aks-disk-ephemeral": "The machine has too little room of its own for the ephemeral disk.",
+    "aks-series-frozen": "Azure adds no machines of this series.",
     "aks-untainted": "No taint keeps pods without GPUs away from the nodes.",
     "aks-native-combination": "Two native properties do not go together.",
     "aks-native-managed": "A native property is one that gpukube sets from the spec.",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gpukube.errors import Diagnostic, Where
 from gpukube.gpu.capacity import node_capacity
 from gpukube.visible import told_apart
-from gpukube_aks.buying import check_reservation, check_spot
+from gpukube_aks.buying import check_reservation, check_series, check_spot
 from gpukube_aks.cluster_rules import MANAGED_FROM
 from gpukube_aks.combinations import check_combinations
 from gpukube_aks.cuts import CUTS, can_cut, cut_value
@@ -313,6 +313,7 @@ _CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
     _mig,
     _autoscaling,
     _unready,
+    check_series,
     check_spot,
     check_reservation,
     check_upgrade,

@@ -53,6 +53,7 @@ CODES: Final[dict[str, str]] = {
     "eks-resource-tag": "A tag tells the autoscaler of devices that the nodes do not show.",
     "eks-autoscaler-version": "The autoscaler is too old for what the pool tells it.",
     "eks-block-only": "The machine type is sold in Capacity Blocks only.",
+    "eks-untainted": "No taint keeps pods without GPUs away from the nodes.",
     "eks-native-managed": "A native member is one that gpukube sets from the spec.",
     "eks-native-refused": "A native member cannot be set.",
     "eks-native-unknown": "A node group has no such member.",

@@ -99,7 +99,19 @@ def _key_reason(key: str, *, label: bool = True) -> str:
     return ""
 
 
+_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
+
+
 def _taints(target: Target) -> Iterator[Diagnostic]:
+    if not any(taint.effect in _KEEPS_AWAY for taint in target.taints):
+        yield Diagnostic(
+            "eks-untainted",
+            target.locator.at("gpuTaint"),
+            "no taint keeps pods without GPUs away: they fill the nodes, and keep the autoscaler from removing them",
+            fix="leave gpuTaint out, or add a taint with effect NoSchedule",
+            why="EKS puts no taint on GPU nodes (docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups)",
+            severity="hint",
+        )
     for index, taint in enumerate(target.taints):
         # The GPU taint is first and never wrong by itself, so what is written begins one further on.
         where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")

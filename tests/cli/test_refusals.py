@@ -237,3 +237,19 @@ def test_pool_when_the_plugin_is_left_to_others_then_nothing_is_promised(
     assert gpukube("pool", "verify", "-f", spec, "-o", "json").pools()[0]["proof"]["status"] == "unmanaged"
     cluster.delete_nodes("t4shared")
     assert gpukube("pool", "verify", "-f", spec, "--timeout", "0").code == 1
+
+
+@pytest.mark.parametrize("words", [("pool", "plan"), ("pool", "plan", "diff"), ("pool", "create")], ids=" ".join)
+def test_command_when_the_spec_names_a_chart_version_that_does_not_exist_then_bad_input(
+    words: tuple[str, ...], gpukube: Gpukube
+) -> None:
+    refused = gpukube(*words, "-f", SINGLE, "--set", "pools.a100mig.devicePlugin.version=0.19.2")
+    assert (refused.code, gpukube.writes()) == (4, []), refused.out + refused.err
+    assert "error[no-chart-version]" in refused.out + refused.err
+    assert "the chart's repository has no such version" in refused.out + refused.err
+    assert "helm show chart nvidia-device-plugin" in refused.out + refused.err
+
+
+def test_list_when_the_spec_names_a_chart_version_that_does_not_exist_then_pools_are_listed(gpukube: Gpukube) -> None:
+    listed = gpukube("pool", "list", "-f", SINGLE, "--set", "pools.a100mig.devicePlugin.version=0.19.2")
+    assert listed.code == 0, listed.out + listed.err

@@ -32,6 +32,8 @@ def validate(given: Arguments) -> str:
     """Say what the user is told: all findings of a spec with errors, else its warnings and hints."""
     loads = given.get("loads", [given.get("paths", [])])
     sets, environ = given.get("sets", []), given.get("environ", {})
+    if not given.keys() & {"loads", "clusters", "pools"}:
+        return render_diagnostics(api.validate(given.get("paths", []), sets=sets, environ=environ).findings)
     filters = api.Filters(tuple(given.get("clusters", [])), tuple(given.get("pools", [])))
     try:
         specs = [spec for paths in loads for spec in api.load(paths, sets=sets, environ=environ)]

@@ -6,7 +6,7 @@ import pytest
 
 from gpukube.cluster.helm_failures import explain_helm, words_of
 from gpukube.cluster.names import RELEASE_KINDS, ReleaseKind
-from gpukube.errors import AccessError, ClusterError, Conflict, GpukubeError, HelmError, Where
+from gpukube.errors import AccessError, ChartNotFound, ClusterError, Conflict, GpukubeError, HelmError, Where
 
 WORDS = {"namespace": "ns", "name": "rel", "chart": "c", "version": "1", "repo": "https://repo"}
 
@@ -54,8 +54,8 @@ SAID: dict[str, tuple[str, type[GpukubeError], str]] = {
     ),
     "no such version": (
         'Error: chart "nvidia-device-plugin" version "9.9" not found in https://repo repository',
-        HelmError,
-        "chart-not-found",
+        ChartNotFound,
+        "no-chart-version",
     ),
     "no repository": (
         'looks like "http://127.0.0.1:1/x" is not a valid chart repository or cannot be reached: connection refused',

@@ -27,7 +27,7 @@ from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.release import release_history, secret_name
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting, look
-from gpukube.errors import AccessError, ClusterError, Conflict, HelmError
+from gpukube.errors import AccessError, ChartNotFound, ClusterError, Conflict, HelmError
 from gpukube.sandbox import charts as chart_sources
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
 from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
@@ -249,9 +249,9 @@ def test_dry_run_when_the_chart_cannot_be_had_then_said_so(
 
 
 def test_dry_run_when_the_version_does_not_exist_then_said_so(keeper: ReleaseKeeper) -> None:
-    with pytest.raises(HelmError) as caught:
+    with pytest.raises(ChartNotFound) as caught:
         keeper.dry_run(replace(FRESH, version="9.9.9"))
-    assert caught.value.diagnostics[0].code == "chart-not-found"
+    assert caught.value.diagnostics[0].code == "no-chart-version"
 
 
 def test_dry_run_when_the_chart_refuses_a_value_then_said_so(keeper: ReleaseKeeper) -> None:
