@@ -136,7 +136,9 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         strict: Take warnings for errors.
     """
     wanted = _want(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
-    broken = any(one.severity == "error" for one in (*reading.problems, *(found.diagnostic for found in wanted.findings)))
+    broken = any(
+        one.severity == "error" for one in (*reading.problems, *(found.diagnostic for found in wanted.findings))
+    )
     unused = () if broken else _unused(wanted)
     judged = judge([*wanted.findings, *unused], reading.specs)
     found = dict.fromkeys((*reading.problems, *judged.told))

@@ -35,7 +35,7 @@ def check_series(target: Target) -> Iterator[Diagnostic]:
             "aks-series-frozen",
             target.locator.at("instanceType"),
             f"Azure deploys no new capacity for the series of {target.machine.name}: machines may be hard to get",
-            fix="take an NCads_H100_v5 size where the pool is new, or reserve capacity; gpukube catalog find lists both",
+            fix="take an NCads_H100_v5 size for a new pool, or reserve capacity",
             why="learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nca100v4-series",
             severity="hint",
         )

@@ -109,7 +109,7 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
             target.locator.at("gpuTaint"),
             "no taint keeps pods without GPUs away: they fill the nodes, and keep the autoscaler from removing them",
             fix="leave gpuTaint out, or add a taint with effect NoSchedule",
-            why="EKS puts no taint on GPU nodes (docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups)",
+            why="EKS taints no GPU nodes (docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups)",
             severity="hint",
         )
     for index, taint in enumerate(target.taints):
