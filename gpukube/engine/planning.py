@@ -135,7 +135,10 @@ def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) 
         return _plan_inside(outside, session, prepared, run, scope)
     except GpukubeError as error:
         pools = with_costs(outside.pools, None, None)
-        return replace(outside, pools=pools, unknown=str(error), unreachable=error)
+        # The user's own mistake is a finding of the plan, with its fix; that a cluster is out of reach is its state.
+        found = error.diagnostics if isinstance(error, ChartNotFound) else ()
+        diagnostics = (*outside.diagnostics, *found)
+        return replace(outside, pools=pools, unknown=str(error), unreachable=error, diagnostics=diagnostics)
 
 
 def _plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:

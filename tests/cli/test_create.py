@@ -214,3 +214,27 @@ def test_create_when_helm_is_answered_late_then_asked_again_with_all_it_needs(
 
     monkeypatch.setattr(HelmSdk, "upgrade", first_late)
     gpukube.made("-f", CUSTOM)
+
+
+DENIED_TAGS = "User: arn:aws:iam::111122223333:user/ci is not authorized to perform: eks:TagResource on resource: *"
+
+
+def test_create_when_the_identity_may_not_tag_then_the_pool_is_made_without_the_copy_and_said_so(
+    gpukube: Gpukube,
+) -> None:
+    daemon.add_fault(
+        gpukube.info, "status", service="aws", method="POST", path="/node-groups", status=403,
+        code="AccessDeniedException", message=DENIED_TAGS,
+    )  # fmt: skip
+    daemon.add_fault(
+        gpukube.info, "status", service="aws", path="/tags/", status=403, times=0,
+        code="AccessDeniedException", message=DENIED_TAGS,
+    )  # fmt: skip
+    spec = EXAMPLES / "eks-timeslicing.yaml"
+    made = gpukube("pool", "create", "-f", spec)
+    assert made.code == 0, made.out + made.err
+    assert "EKS refused the tags that hold the copy of the marks" in made.out + made.err
+    assert gpukube("pool", "plan", "diff", "-f", spec).code == 0
+    relabelled = gpukube("pool", "apply", "-f", spec, "--yes", "--set", "pools.t4shared.labels.team=audio")
+    assert relabelled.code == 0, relabelled.out + relabelled.err
+    assert "EKS refused the tags that hold the copy of the marks" in relabelled.out + relabelled.err
