@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.chart import ChartSource, chart_digest
-from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob, choose_engine
+from gpukube.cluster.helm import DEADLINE_S, HelmAnswer, HelmJob
+from gpukube.cluster.helm_choice import choose_engine
 from gpukube.cluster.helm_reach import ask_reached
 from gpukube.cluster.merging import put
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS, RUN_LABEL

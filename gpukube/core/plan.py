@@ -7,7 +7,7 @@ second copy, then by its cloud name; what is not ours is never changed.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.marks import has_lost_marks, names_another
@@ -17,13 +17,28 @@ from gpukube.errors import Diagnostic, SpecError, Where
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from gpukube.core.values import Action, Change, ClusterRef, Desired, Observed, Request
-    from gpukube.provider import Provider
+    from gpukube.core.values import Action, Change, ClusterRef, Desired, Observed, Request, UpdateRow
 
-__all__ = ["adopting_changes", "find_changes", "match_live", "plan_pool", "plan_removal", "spare_living"]
+__all__ = ["PoolCalls", "adopting_changes", "find_changes", "match_live", "plan_pool", "plan_removal", "spare_living"]
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
 _PROTECTION = "deletionProtection"
+
+
+class PoolCalls(Protocol):
+    """What a plan takes of a cloud: these members of `gpukube.provider.Provider`, which is above this room."""
+
+    def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
+        """As Provider.update_row."""
+
+    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+        """As Provider.update_requests."""
+
+    def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
+        """As Provider.recreate_request."""
+
+    def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
+        """As Provider.delete_request."""
 
 
 def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ...]:
@@ -41,7 +56,7 @@ def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ..
 
 
 def plan_pool(
-    provider: Provider,
+    provider: PoolCalls,
     desired: Desired,
     live: Sequence[Observed],
     *,
@@ -72,7 +87,7 @@ def plan_pool(
     return _ours(provider, desired, observed, changes)
 
 
-def _ours(provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
+def _ours(provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
     if observed.state == "deleting":
         why = f"is being deleted ({observed.status}); made again once it is gone"
         return _plan(desired, observed, "create", why, requests=(desired.create,))
@@ -85,7 +100,7 @@ def _ours(provider: Provider, desired: Desired, observed: Observed, changes: tup
     return _plan(desired, observed, "no-op", "matches the spec", diagnostics=tuple(_ails(desired, observed)))
 
 
-def _lost(provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
+def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
     """Give a pool of ours its marks back, whose labels were replaced by somebody.
 
     Until it has them it is neither deleted nor replaced: what needs that is left for a later plan.
@@ -133,7 +148,7 @@ def _ails(desired: Desired, observed: Observed) -> list[Diagnostic]:
     return [Diagnostic("pool-ails", desired.target.where, message, fix=fix, severity="warning")]
 
 
-def plan_removal(provider: Provider, cluster: ClusterRef, observed: Observed) -> PoolPlan:
+def plan_removal(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -> PoolPlan:
     """Plan the deletion of a live pool that the spec no longer declares."""
     where = Where(f"{cluster.key}/{observed.pool or observed.name}")
     problems = (_protected(where, "deleted"),) if observed.protected else ()
@@ -144,7 +159,7 @@ def plan_removal(provider: Provider, cluster: ClusterRef, observed: Observed) ->
     return PoolPlan(cluster, name, observed.name, "delete", why, None, observed, (), requests, problems)
 
 
-def spare_living(provider: Provider, plan: PoolPlan) -> PoolPlan:
+def spare_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
     """Take back the plan to make a failed pool again: it has nodes, so it worked once, and its pods may still run.
 
     Where the cloud repairs a failed pool without deleting it, the plan stays.
@@ -194,13 +209,13 @@ def find_changes(desired: Desired, observed: Observed) -> tuple[Change, ...]:
     return diff_fields(desired.fields, fields, () if names_another(desired, observed) else observed.written)
 
 
-def _classified(provider: Provider, desired: Desired, observed: Observed) -> tuple[ClassifiedChange, ...]:
+def _classified(provider: PoolCalls, desired: Desired, observed: Observed) -> tuple[ClassifiedChange, ...]:
     changes = find_changes(desired, observed)
     return tuple(ClassifiedChange(change, provider.update_row(change, changes, observed)) for change in changes)
 
 
 def _remade(
-    provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
+    provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> PoolPlan:
     """Make a pool again that the cloud keeps but cannot use."""
     repair = provider.recreate_request(desired, observed)
@@ -210,7 +225,7 @@ def _remade(
 
 
 def _changed(
-    provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
+    provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> PoolPlan:
     kinds = {c.row.kind for c in changes}
     problems = [_refused(desired.target.where, c) for c in changes if c.row.kind == "refused"]
@@ -233,7 +248,7 @@ def _changed(
 
 
 def _updates(
-    provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
+    provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> tuple[Request, ...]:
     return provider.update_requests(desired, observed, tuple(c.change for c in changes))
 
@@ -270,7 +285,7 @@ def _refused_adoption(
 
 
 def _adopted(
-    provider: Provider, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
+    provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> PoolPlan:
     """Adopt a pool that nobody owns, or whose owner was named."""
     target = desired.target

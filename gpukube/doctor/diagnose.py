@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from gpukube.doctor.check import Examination, examine
 from gpukube.doctor.clouds import cloud_checks
 from gpukube.doctor.gather import gather
+from gpukube.doctor.local_tools import look_at_tools
 from gpukube.doctor.mending import mend
 from gpukube.doctor.registry import CHECKS
-from gpukube.doctor.tools import look_at_tools
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
 from gpukube.engine.owners import has_operator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.core.ailment import Mend
-    from gpukube.doctor.tools import Tools
+    from gpukube.doctor.local_tools import Tools
     from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView, PodView, WorkloadView
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed
+    from gpukube.doctor.local_tools import Tools
     from gpukube.doctor.rights import Right
-    from gpukube.doctor.tools import Tools
     from gpukube.errors import GpukubeError
     from gpukube.provider import Provider
 

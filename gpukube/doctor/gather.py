@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
     from gpukube.doctor.evidence import Reading
-    from gpukube.doctor.tools import Tools
+    from gpukube.doctor.local_tools import Tools
     from gpukube.engine.session import Session
 
 __all__ = ["gather", "pod_facts", "quota_of"]

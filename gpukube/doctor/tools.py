@@ -1,31 +1,27 @@
-"""The tools of this machine: Helm, and what a kubeconfig runs to get in.
+"""Checks of this machine's tools: Helm, and what a kubeconfig runs to get in.
 
-Lives here: looking at them, and the checks of what was seen. Must not live here: running Helm for a release
-(cluster.helm).
+Lives here: the checks. Must not live here: looking at the tools (local_tools).
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.helm import choose_engine
 from gpukube.cluster.names import kind_of
 from gpukube.core.ailment import Ailment
 from gpukube.core.jsontree import at
 from gpukube.doctor.check import Check
-from gpukube.errors import GpukubeError
 from gpukube.kubeconfig import KubeconfigError, read_kubeconfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from gpukube.core.values import ClusterRef
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS", "Tools", "access_command", "look_at_tools"]
+__all__ = ["CHECKS", "access_command"]
 
 _FLOOR: Final = (3, 6)
 """The oldest that our command lines are tried with."""
@@ -33,37 +29,6 @@ _LABELS: Final = (3, 13)
 """From here on helm upgrade knows --labels, by which a run whose answer was lost finds its own revision."""
 _OWN_DRIVERS: Final = ("", "secret", "secrets")
 """Values of HELM_DRIVER that keep releases where everybody looks (helm.sh: helm env)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What this machine has.
-
-    Attributes:
-        helm: The Helm that would be used, "helm v3.17.0 on PATH"; "" when there is none.
-        program: Path of a command called helm; "" when there is none.
-        trouble: Why no Helm can be used; None when one can.
-        driver: HELM_DRIVER of the environment.
-        path: PATH, where other commands are looked for.
-    """
-
-    helm: str = ""
-    program: str = ""
-    trouble: GpukubeError | None = None
-    driver: str = ""
-    path: str = ""
-
-
-def look_at_tools(environ: Mapping[str, str]) -> Tools:
-    """Look once per run: one start of the helm command, where there is one."""
-    path = environ.get("PATH", "")
-    program = shutil.which("helm", path=path) or ""
-    trouble: GpukubeError | None = None
-    try:
-        helm = choose_engine(environ).version()
-    except GpukubeError as error:
-        helm, trouble = "", error
-    return Tools(helm, program, trouble, environ.get("HELM_DRIVER", ""), path)
 
 
 def access_command(cluster: ClusterRef) -> str:

@@ -5,16 +5,19 @@ Nothing is changed here. Clusters are looked at in parallel; one that fails does
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.helm_choice import choose_engine
 from gpukube.cluster.names import GPU_OPERATOR, kind_of
 from gpukube.cluster.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.nodes_drift import node_repairs, nodes_of_pool
 from gpukube.cluster.reach_plan import check_reach
 from gpukube.cluster.release_adoption import adoptable_releases, still_foreign
+from gpukube.cluster.release_chart import ChartShelf
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import look
 from gpukube.core.owners import check_kubernetes
@@ -22,7 +25,6 @@ from gpukube.core.plan import plan_pool, plan_removal, spare_living
 from gpukube.engine.fanout import run_all
 from gpukube.engine.losses import with_costs
 from gpukube.engine.owners import carries_operator, has_operator
-from gpukube.engine.release import pin_chart
 from gpukube.errors import ChartNotFound, CloudError, GpukubeError, HelmError, MissingExtra
 
 if TYPE_CHECKING:
@@ -223,13 +225,17 @@ def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run
 
 
 def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Diagnostic, ...]]:
-    """Hold the plan to its chart; where it cannot be fetched from here, warn: apply fetches it anyway.
+    """Hold the plan to the digest of its chart; where it cannot be fetched from here, warn: apply fetches it anyway.
 
     Raises:
         ChartNotFound: There is no such version, so that apply cannot succeed.
     """
+    if release.action not in ("install", "upgrade"):
+        return release, ()
     try:
-        return pin_chart(release, run), ()
+        engine = choose_engine(run.environ, stopped=lambda: run.is_over)
+        with closing(ChartShelf(engine, run.chart)) as shelf:
+            return replace(release, digest=shelf.digest(release)), ()
     except ChartNotFound:
         raise
     except (HelmError, MissingExtra) as error:

@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.api_types import ApiType
-from gpukube.cluster.helm import choose_engine
 from gpukube.cluster.keeper import Clock, Cluster, apply_release, connect_helm
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.release import release_history
-from gpukube.cluster.release_chart import ChartShelf
 from gpukube.cluster.release_entries import dropped_entries, unseen_entries, with_entries
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.release_quota import quota_shortage
@@ -36,7 +34,6 @@ __all__ = [
     "cut_off",
     "ensure_release",
     "entries_left",
-    "pin_chart",
     "restore_entry",
     "retire_entries",
 ]
@@ -104,21 +101,6 @@ def _helm_clock(run: Run) -> Clock:
     wait = run.wait(run.resume, lambda _message: None)
     pause: Callable[[float], None] = lambda seconds: wait.pause(seconds, "Helm was at work on the release")  # noqa: E731
     return Clock(pause=pause, stopped=lambda: run.is_over)
-
-
-def pin_chart(release: ReleasePlan, run: Run) -> ReleasePlan:
-    """Fetch the chart of a plan that would install one, and hold the plan to its digest.
-
-    Raises:
-        HelmError, MissingExtra: It cannot be had.
-    """
-    if release.action not in ("install", "upgrade"):
-        return release
-    shelf = ChartShelf(choose_engine(run.environ, stopped=_helm_clock(run).stopped), run.chart)
-    try:
-        return replace(release, digest=shelf.digest(release))
-    finally:
-        shelf.close()
 
 
 def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Collection[str] = ()) -> str:

@@ -7,24 +7,26 @@ choosing a machine for a model (selection.py) and what one cloud's API wants to 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import isclose
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from gpukube.gpu.attached import ATTACHED, attach_gpus, find_host, usual_host
+from gpukube.gpu.attached import ATTACHED, MOST_VCPUS, find_host, usual_host
 from gpukube.gpu.models import Arch, GpuModel, model_named
-from gpukube.gpu.refusal import CatalogueError, nearest
+from gpukube.gpu.refusal import CatalogueError, nearest, one_of
 from gpukube.gpu.tables import instance_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from gpukube.gpu.attached import Host
     from gpukube.gpu.tables import MachineRow
 
 __all__ = [
     "Machine",
     "Status",
+    "attach_gpus",
     "catalogue_date",
     "find_machine",
     "lack_reason",
@@ -190,6 +192,51 @@ def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None
     if reason := refuse_reason(provider, name) or lack_reason(provider, name):
         raise _refusal(provider, name, reason, gpu)
     raise _unknown(provider, name)
+
+
+def attach_gpus(host: Host, parts: Sequence[Machine], gpu: tuple[GpuModel, float] | None) -> Machine:
+    """Put GPUs on a machine.
+
+    Args:
+        host: The machine.
+        parts: The catalogue's attachable GPUs, one row per model and count.
+        gpu: Model and count that are asked for.
+
+    Raises:
+        CatalogueError: instance-type; no GPU is named, it cannot be attached, or the machine is too large for it.
+    """
+    if gpu is None:
+        raise CatalogueError(
+            f'"{host.name}" has no GPU of its own',
+            fix="write gpu: {model: T4, count: 1} beside it",
+            why="GPUs are attached to N1 machines, in any of several numbers",
+            code="instance-type",
+        )
+    model, count = gpu
+    part = next((part for part in parts if part.model == model and part.has_gpus(count)), None)
+    if part is None:
+        raise _not_attachable(host, parts, model, count)
+    most = MOST_VCPUS[model.name][part.devices]
+    if host.vcpus > most:
+        raise CatalogueError(
+            f'"{host.name}" has {host.vcpus} vCPUs, too many for {count:g} x {model}',
+            fix=f"write a machine with at most {most} vCPUs, or more GPUs",
+            code="instance-type",
+        )
+    return replace(part, name=host.name, vcpus=host.vcpus, memory_gib=host.memory_gib)
+
+
+def _not_attachable(host: Host, parts: Sequence[Machine], model: GpuModel, count: float) -> CatalogueError:
+    counts = sorted({part.devices for part in parts if part.model == model})
+    if counts:
+        fix = f"write count {one_of(str(number) for number in counts)}"
+        return CatalogueError(f'"{host.name}" cannot have {count:g} x {model}', fix=fix, code="instance-type")
+    models = sorted({part.model.name for part in parts if part.status == "current"})
+    return CatalogueError(
+        f'{model} cannot be attached to "{host.name}"',
+        fix=f"drop instanceType, or write model {one_of(models)}",
+        code="instance-type",
+    )
 
 
 def _without_case(size: str) -> str:

@@ -15,8 +15,8 @@ from functools import cache
 from math import log2
 from typing import TYPE_CHECKING, Final
 
-from gpukube.gpu.attached import ATTACHED, attach_gpus, usual_host
-from gpukube.gpu.machines import Machine, Status, catalogue_date, machines
+from gpukube.gpu.attached import ATTACHED, usual_host
+from gpukube.gpu.machines import Machine, Status, attach_gpus, catalogue_date, machines
 from gpukube.gpu.refusal import CatalogueError, one_of
 
 if TYPE_CHECKING:

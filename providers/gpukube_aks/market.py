@@ -1,6 +1,6 @@
 """The live half of AKS's part in the catalogue: sizes from ARM's Resource SKUs, prices from Azure's retail prices.
 
-Lives here: the calls. Must not live here: what answers mean (`catalogue`).
+Lives here: the calls. Must not live here: what answers mean (`listings`).
 
 Retail prices are public: no credentials are sent there. They hold for the public cloud only. Sizes are
 the answer, prices a help: without them the sizes still count, and it is said.
@@ -22,10 +22,10 @@ from gpukube.core.cloud_catalogue import Findings
 from gpukube.core.jsontree import tree, trees
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
-from gpukube_aks.catalogue import price_query, priced, read_price, read_sku, sku_filter
 from gpukube_aks.client import PUBLIC_URL, connect_subscription
 from gpukube_aks.endpoint import is_same_origin
 from gpukube_aks.failures import explained
+from gpukube_aks.listings import price_query, priced, read_price, read_sku, sku_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalogue import Inquiry
     from gpukube.endpoint import Endpoint
-    from gpukube_aks.catalogue import Price
+    from gpukube_aks.listings import Price
 
     class Sender(Protocol):
         """As much of a client as is used; raises for no status."""

@@ -1,120 +1,27 @@
 """What EKS contributes to the catalogue.
 
-Lives here: MIG profiles, images and drivers per machine, and reading what EC2 and AWS's price list say. Must not live
-here: calls (`market`).
+Lives here: MIG profiles, images and drivers per machine. Must not live here: calls (`market`), and what their answers
+mean (`listings`).
 
-Sources: EC2 DescribeInstanceTypes and DescribeSpotPriceHistory, AWS Price List GetProducts (botocore 1.44.5);
-docs: eks/ml-eks-optimized-ami.
+Source: docs: eks/ml-eks-optimized-ami.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from math import log
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
-from gpukube.core.jsontree import at, decimal, tree, trees
-from gpukube.gpu.catalogue import CatalogueError
 from gpukube.gpu.mig import profiles
-from gpukube.gpu.models import find_models
-from gpukube.gpu.refreshed import Offer
 from gpukube.provider import importing_sdk
 from gpukube_eks.ami import SYSTEMS, family_of, find_image
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
 
-__all__ = ["CATALOGUE", "TYPE_FILTER", "price_filters", "priced", "read_price", "read_spot", "read_type"]
-
-TYPE_FILTER: Final = [{"Name": "instance-type", "Values": ["p*", "g*"]}]
-"""GPU types are of the families p and g; GpuInfo itself cannot be filtered by."""
+__all__ = ["CATALOGUE"]
 
 _IMAGES: Final = "docs: eks/ml-eks-optimized-ami"
-_MIB: Final = 1024
-
-
-def price_filters(region: str, *, bare_metal: bool) -> list[dict[str, str]]:
-    """Make the filters of GetProducts: Linux without licences, on demand, as used; bare metal is sold as dedicated."""
-    terms = {
-        "regionCode": region,
-        "operatingSystem": "Linux",
-        "preInstalledSw": "NA",
-        "capacitystatus": "Used",
-        "marketoption": "OnDemand",
-        "tenancy": "Dedicated" if bare_metal else "Shared",
-        "productFamily": "Compute Instance (bare metal)" if bare_metal else "Compute Instance",
-    }
-    return [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in terms.items()]
-
-
-def read_type(item: Mapping[str, object]) -> Offer | None:
-    """Read one type of DescribeInstanceTypes; None for one without GPUs of NVIDIA.
-
-    A fraction has Count 0, LogicalGpuCount 1 and a partition size, and its memory is the fraction's
-    (aws/karpenter-provider-aws#8324).
-    """
-    gpus = trees(item, "GpuInfo", "Gpus")
-    if not gpus or str(gpus[0].get("Manufacturer")).upper() != "NVIDIA":
-        return None
-    gpu = gpus[0]
-    part = decimal(gpu, "GpuPartitionSize") or 1.0
-    count = decimal(gpu, "Count") or part * (decimal(gpu, "LogicalGpuCount") or 1)
-    memory = decimal(item, "MemoryInfo", "SizeInMiB")
-    vcpus = decimal(item, "VCpuInfo", "DefaultVCpus")
-    architectures = at(item, "ProcessorInfo", "SupportedArchitectures")
-    return Offer(
-        name=str(item.get("InstanceType")),
-        model=_model(str(gpu.get("Name")), (decimal(gpu, "MemoryInfo", "SizeInMiB") or 0) / part),
-        gpus=count,
-        vcpus=None if vcpus is None else int(vcpus),
-        memory_gib=None if memory is None else memory / _MIB,
-        arch="arm64" if isinstance(architectures, list) and "arm64" in architectures else "amd64",
-        status="current" if item.get("CurrentGeneration", True) else "legacy",
-    )
-
-
-def read_price(text: str) -> tuple[str, float] | None:
-    """Read one product of GetProducts, JSON in a string: type and US dollars per hour; None without a price."""
-    product = _parsed(text)
-    name = at(product, "product", "attributes", "instanceType")
-    terms = tree(product, "terms", "OnDemand")
-    for term in terms.values():
-        for dimension in tree(term, "priceDimensions").values():
-            price = decimal(dimension, "pricePerUnit", "USD")
-            if name and price:
-                return str(name), price
-    return None
-
-
-def read_spot(items: Iterable[Mapping[str, object]]) -> dict[str, float]:
-    """Read DescribeSpotPriceHistory: the lowest price of a type over the zones."""
-    found: dict[str, float] = {}
-    for item in items:
-        name, price = str(item.get("InstanceType")), decimal(item, "SpotPrice")
-        if price:
-            found[name] = min(price, found.get(name, price))
-    return found
-
-
-def priced(offers: Iterable[Offer], prices: Mapping[str, float], spot: Mapping[str, float]) -> tuple[Offer, ...]:
-    """Put prices to types."""
-    return tuple(replace(o, price_usd_h=prices.get(o.name), spot_usd_h=spot.get(o.name)) for o in offers)
-
-
-def _model(name: str, mib: float) -> str:
-    """Name the model by chip and memory: "A100" is two of them; what EC2 calls it where that is none of ours."""
-    try:
-        sizes = find_models(name)
-    except CatalogueError:
-        return name
-    if mib <= 0:
-        return name
-    return str(min(sizes, key=lambda model: abs(log(model.memory_gb * _MIB / mib))))
 
 
 def _profiles(machine: Machine) -> tuple[str, ...]:
@@ -140,13 +47,6 @@ def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("boto3", ("boto3", "botocore"), "eks", inquiry.where):
         from gpukube_eks.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
     return fetch(inquiry)
-
-
-def _parsed(text: str) -> Mapping[str, object]:
-    try:
-        return tree(json.loads(text))
-    except ValueError:
-        return {}
 
 
 CATALOGUE: Final = CloudCatalogue(

@@ -1,6 +1,6 @@
 """The live half of EKS's part in the catalogue: types from EC2, prices from AWS's price list.
 
-Lives here: the calls. Must not live here: what answers mean (`catalogue`).
+Lives here: the calls. Must not live here: what answers mean (`listings`).
 
 Types are the answer; prices are a help. An identity that may not read prices still gets types, and is told.
 """
@@ -15,8 +15,8 @@ from gpukube.core.jsontree import strings, trees
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError
 from gpukube_eks.access import connect_region
-from gpukube_eks.catalogue import TYPE_FILTER, price_filters, priced, read_price, read_spot, read_type
 from gpukube_eks.failures import explained
+from gpukube_eks.listings import TYPE_FILTER, price_filters, priced, read_price, read_spot, read_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

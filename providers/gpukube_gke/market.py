@@ -1,6 +1,6 @@
 """The live half of GKE's part in the catalogue: machines from Compute Engine, prices from the Cloud Billing Catalog.
 
-Lives here: the calls. Must not live here: what answers mean (`catalogue`, `prices`).
+Lives here: the calls. Must not live here: what answers mean (`listings`, `prices`).
 
 Both APIs are plain REST with an access token; GKE's own SDK knows neither. Machines are the answer, prices a help:
 without them the machines still count, and it is said.
@@ -22,9 +22,9 @@ from gpukube.core.cloud_catalogue import Findings
 from gpukube.core.jsontree import tree, trees
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_gke.access import SCOPE, EmulatedIdentity
-from gpukube_gke.catalogue import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
 from gpukube_gke.endpoint import choose_endpoint
 from gpukube_gke.failures import explained
+from gpukube_gke.listings import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
 from gpukube_gke.prices import COMPUTE_ENGINE, price_offers, read_skus
 
 if TYPE_CHECKING:

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster import helm
-from gpukube.cluster.helm import choose_engine
+from gpukube.cluster import helm_choice
+from gpukube.cluster.helm_choice import choose_engine
 from gpukube.cluster.helm_cli import HelmCli, cli_environ
 from gpukube.cluster.helm_sdk import HelmSdk, embedded_environ
 from gpukube.errors import MissingExtra
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gpukube.cluster.helm import EngineChoice
 
 
 def put_helm(directory: Path, says: str) -> dict[str, str]:
@@ -41,22 +43,22 @@ NOT_HELM = {
 def test_choose_when_something_else_has_the_name_then_the_embedded_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    monkeypatch.setattr(helm, "find_spec", lambda _name: object())
+    monkeypatch.setattr(helm_choice, "find_spec", lambda _name: object())
     assert isinstance(choose_engine(put_helm(tmp_path, NOT_HELM[case])), HelmSdk)
 
 
 def test_choose_when_the_embedded_one_is_asked_for_then_path_is_not_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(helm, "find_spec", lambda _name: object())
+    monkeypatch.setattr(helm_choice, "find_spec", lambda _name: object())
     assert isinstance(choose_engine(put_helm(tmp_path, "printf v3.6.2"), "embedded"), HelmSdk)
 
 
 @pytest.mark.parametrize("choice", ["auto", "embedded", "cli"])
 def test_choose_when_there_is_none_then_both_ways_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: helm.EngineChoice
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: EngineChoice
 ) -> None:
-    monkeypatch.setattr(helm, "find_spec", lambda _name: None)
+    monkeypatch.setattr(helm_choice, "find_spec", lambda _name: None)
     with pytest.raises(MissingExtra) as caught:
         choose_engine({"PATH": str(tmp_path)}, choice)
     (diagnostic,) = caught.value.diagnostics
@@ -66,7 +68,7 @@ def test_choose_when_there_is_none_then_both_ways_are_named(
 
 
 def test_choose_when_an_unfit_helm_is_on_path_then_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helm, "find_spec", lambda _name: None)
+    monkeypatch.setattr(helm_choice, "find_spec", lambda _name: None)
     with pytest.raises(MissingExtra) as caught:
         choose_engine(put_helm(tmp_path, "printf v2.17.0"))
     assert f"{tmp_path}/helm is not Helm 3 or 4" in caught.value.diagnostics[0].why

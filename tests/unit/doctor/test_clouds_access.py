@@ -13,8 +13,9 @@ import yaml
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
 from gpukube.doctor import access, tools
 from gpukube.doctor.check import examine
+from gpukube.doctor.local_tools import Tools, look_at_tools
 from gpukube.doctor.rights import Right, ask_rights, rights_for
-from gpukube.doctor.tools import Tools, access_command, look_at_tools
+from gpukube.doctor.tools import access_command
 from gpukube.engine.release import NEEDED, NEEDED_BESIDES
 from gpukube.errors import AccessError, CloudError, ClusterError, GpukubeError, MissingExtra
 from gpukube.gpu.sharing import MigCut, Sharing

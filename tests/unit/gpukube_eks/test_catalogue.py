@@ -17,7 +17,8 @@ from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError
 from gpukube.gpu.machines import find_machine, machines
 from gpukube.gpu.models import parse_model
-from gpukube_eks.catalogue import CATALOGUE, price_filters, read_price, read_spot, read_type
+from gpukube_eks.catalogue import CATALOGUE
+from gpukube_eks.listings import price_filters, read_price, read_spot, read_type
 from gpukube_eks.market import ask, fetch
 
 if TYPE_CHECKING:

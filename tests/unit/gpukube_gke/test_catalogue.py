@@ -11,7 +11,7 @@ from gpukube.core.cloud_catalogue import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.gpu.refreshed import Offer
-from gpukube_gke.catalogue import bundled_ssds, in_region, read_accelerators, read_machines
+from gpukube_gke.listings import bundled_ssds, in_region, read_accelerators, read_machines
 from gpukube_gke.market import ask, fetch
 from gpukube_gke.prices import price_offers, read_skus
 

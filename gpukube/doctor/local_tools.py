@@ -1,0 +1,50 @@
+"""The tools that this machine has, read once per run.
+
+Lives here: looking at them. Must not live here: the checks of what was seen (tools), running Helm for a release
+(cluster.helm).
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.helm_choice import choose_engine
+from gpukube.errors import GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Tools", "look_at_tools"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What this machine has.
+
+    Attributes:
+        helm: The Helm that would be used, "helm v3.17.0 on PATH"; "" when there is none.
+        program: Path of a command called helm; "" when there is none.
+        trouble: Why no Helm can be used; None when one can.
+        driver: HELM_DRIVER of the environment.
+        path: PATH, where other commands are looked for.
+    """
+
+    helm: str = ""
+    program: str = ""
+    trouble: GpukubeError | None = None
+    driver: str = ""
+    path: str = ""
+
+
+def look_at_tools(environ: Mapping[str, str]) -> Tools:
+    """Look once per run: one start of the helm command, where there is one."""
+    path = environ.get("PATH", "")
+    program = shutil.which("helm", path=path) or ""
+    trouble: GpukubeError | None = None
+    try:
+        helm = choose_engine(environ).version()
+    except GpukubeError as error:
+        helm, trouble = "", error
+    return Tools(helm, program, trouble, environ.get("HELM_DRIVER", ""), path)

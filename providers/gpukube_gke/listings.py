@@ -1,0 +1,92 @@
+"""What Compute Engine lists of machine and accelerator types, as offers of GPU machines.
+
+Lives here: the filter of those lists, and reading their items. Must not live here: prices (`prices`), calls (`market`).
+
+Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import at, decimal, tree, trees
+from gpukube.gpu.attached import ATTACHED
+from gpukube.gpu.catalogue import machines
+from gpukube.gpu.refreshed import Offer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from gpukube.gpu.machines import Status
+
+__all__ = ["TYPE_FILTER", "bundled_ssds", "in_region", "read_accelerators", "read_machines"]
+
+TYPE_FILTER: Final = 'name eq "[ag][0-9].*"'
+"""Machines that GPUs are built into are of the families a2, a3, ... and g2, g4, ...; the word is a regular expression
+that has to match the whole name."""
+
+_MIB: Final = 1024
+_STATUSES: Final[Mapping[str, Status]] = {"DEPRECATED": "legacy", "OBSOLETE": "retired", "DELETED": "retired"}
+
+
+def in_region(scope: str, region: str) -> bool:
+    """Tell whether the scope of an aggregated list, zones/us-central1-a, is a zone of a region."""
+    return scope.removeprefix("zones/").rpartition("-")[0] == region
+
+
+def read_machines(pages: Iterable[Mapping[str, object]], region: str) -> tuple[Offer, ...]:
+    """Read machineTypes.aggregatedList: machines with GPUs of NVIDIA in any zone of the region."""
+    found: dict[str, Offer] = {}
+    for item in _scoped(pages, region, "machineTypes"):
+        offer = _machine(item)
+        if offer is not None:
+            found.setdefault(offer.name, offer)
+    return tuple(found.values())
+
+
+def bundled_ssds(pages: Iterable[Mapping[str, object]], region: str) -> dict[str, int]:
+    """Read the local SSDs that come with each machine."""
+    found: dict[str, int] = {}
+    for item in _scoped(pages, region, "machineTypes"):
+        count = decimal(item, "bundledLocalSsds", "partitionCount")
+        found[str(item.get("name"))] = int(count or 0)
+    return found
+
+
+def read_accelerators(pages: Iterable[Mapping[str, object]], region: str) -> tuple[Offer, ...]:
+    """Read acceleratorTypes.aggregatedList: GPUs of the region that are attached to N1 machines, in each number.
+
+    Which GPUs those are is the catalogue's own: the API lists built-in ones too.
+    """
+    most: dict[str, float] = {}
+    for item in _scoped(pages, region, "acceleratorTypes"):
+        name, cards = str(item.get("name")), decimal(item, "maximumCardsPerInstance") or 0
+        most[name] = max(cards, most.get(name, 0))
+    parts = [m for m in machines("gke") if m.name == ATTACHED and m.gpus <= most.get(m.accelerator, 0)]
+    return tuple(Offer(ATTACHED, str(m.model), m.gpus, accelerator=m.accelerator) for m in parts)
+
+
+def _machine(item: Mapping[str, object]) -> Offer | None:
+    accelerators = trees(item, "accelerators")
+    kind = str(accelerators[0].get("guestAcceleratorType")) if accelerators else ""
+    if not kind.startswith("nvidia-"):
+        return None
+    vcpus, memory = decimal(item, "guestCpus"), decimal(item, "memoryMb")
+    state = str(at(item, "deprecated", "state") or "")
+    return Offer(
+        name=str(item.get("name")),
+        model=kind,
+        gpus=decimal(accelerators[0], "guestAcceleratorCount"),
+        vcpus=None if vcpus is None else int(vcpus),
+        memory_gib=None if memory is None else memory / _MIB,
+        arch="arm64" if str(item.get("architecture")).upper() == "ARM64" else "amd64",
+        accelerator=kind,
+        status=_STATUSES.get(state, ""),
+    )
+
+
+def _scoped(pages: Iterable[Mapping[str, object]], region: str, key: str) -> Iterator[Mapping[str, object]]:
+    for page in pages:
+        for scope, found in tree(page, "items").items():
+            if in_region(str(scope), region):
+                yield from trees(found, key)
