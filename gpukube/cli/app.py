@@ -19,7 +19,6 @@ from gpukube import __version__
 from gpukube.cli import catalog, doctor, explain, init, pool, schema, spec
 from gpukube.cli import sandbox as sandbox_commands
 from gpukube.cli.advice import meant
-from gpukube.cli.options import Common
 from gpukube.cli.stderr import tell
 from gpukube.errors import ExitCode, GpukubeError
 
@@ -57,7 +56,6 @@ def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback form
 
 @app.callback()
 def _top(
-    context: typer.Context,
     *,
     sandbox: Annotated[
         bool, typer.Option("--sandbox", envvar="GPUKUBE_SANDBOX", help="Run against the emulated clouds on loopback.")
@@ -67,8 +65,7 @@ def _top(
         bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    line = context.obj if isinstance(context.obj, str) else "gpukube"
-    context.obj = Common(sandbox=sandbox, verbose=verbose, command=line)
+    pass  # the commands read these values from the context, together with their own (options)
 
 
 def run(arguments: Sequence[str]) -> int:

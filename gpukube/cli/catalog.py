@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpukube.cli.options import OutputOption, SandboxOption, VerboseOption, choices
+from gpukube.cli.options import Choices, takes
 
 __all__ = ["app"]
 
@@ -54,8 +54,9 @@ RegionOption = Annotated[
 
 
 @app.command("list")
+@takes("output", "sandbox", "verbose")
 def list_types(
-    context: typer.Context,
+    choices: Choices,
     *,
     providers: ProviderOption,
     models: Annotated[
@@ -97,9 +98,6 @@ def list_types(
         ),
     ],
     region: RegionOption,
-    output: OutputOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:  # fmt: skip
     """List GPU instance types, embedded and refreshed ones. Reads no cloud.
 
@@ -108,12 +106,13 @@ def list_types(
     from gpukube.cli.browse import Asked, show_list
 
     asked = Asked(tuple(providers), tuple(models), memory, mig, arch, max_price, tuple(statuses), region)
-    show_list(choices(context, locals()), asked)
+    show_list(choices, asked)
 
 
 @app.command()
+@takes("output", "sandbox", "verbose")
 def find(
-    context: typer.Context,
+    choices: Choices,
     *,
     gpu: Annotated[
         str,
@@ -142,9 +141,6 @@ def find(
     ] = 12,
     providers: ProviderOption,
     region: RegionOption,
-    output: OutputOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:  # fmt: skip
     """Find the machine that `gpu: {model, count}` means on each cloud, or the smallest device that is large enough.
 
@@ -152,31 +148,30 @@ def find(
     """
     from gpukube.cli.browse import Search, find_machines
 
-    find_machines(choices(context, locals()), Search(gpu, count, slice_memory, limit, tuple(providers), region))
+    find_machines(choices, Search(gpu, count, slice_memory, limit, tuple(providers), region))
 
 
 @app.command()
+@takes("output", "sandbox", "verbose")
 def show(
-    context: typer.Context,
+    choices: Choices,
     name: Annotated[
         str,
         typer.Argument(metavar="TYPE", show_default=False, autocompletion=_types, help="As its cloud spells it."),
     ],
     *,
     region: RegionOption,
-    output: OutputOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:
     """Show one instance type: MIG profiles, slices, resource names, drivers, prices. -v names the sources."""
     from gpukube.cli.browse import show_type
 
-    show_type(choices(context, locals()), name, region)
+    show_type(choices, name, region)
 
 
 @app.command()
+@takes("output", "verbose")
 def mig(
-    context: typer.Context,
+    choices: Choices,
     model: Annotated[
         str,
         typer.Argument(metavar="GPU", show_default=False, autocompletion=_models, help="Its model: A100-40GB."),
@@ -199,8 +194,6 @@ def mig(
             help="Say what still fits on a GPU that has this instance there; may be repeated.",
         ),
     ],
-    output: OutputOption,
-    verbose: VerboseOption,
 ) -> None:  # fmt: skip
     """Show how a GPU can be cut by MIG: profiles, their names on other GPUs, full mixes, and what was asked about.
 
@@ -208,12 +201,13 @@ def mig(
     """
     from gpukube.cli.geometry import show_geometry
 
-    show_geometry(choices(context, locals()), model, wanted, live, alike=alike)
+    show_geometry(choices, model, wanted, live, alike=alike)
 
 
 @app.command()
+@takes("output", "sandbox", "verbose")
 def refresh(
-    context: typer.Context,
+    choices: Choices,
     *,
     providers: ProviderOption,
     regions: Annotated[
@@ -237,9 +231,6 @@ def refresh(
             help="Google Cloud project that asks (default: that of the credentials).",
         ),
     ],
-    output: OutputOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:  # fmt: skip
     """Read types and prices from the clouds' own APIs into a file that `catalog` then uses. Changes nothing there.
 
@@ -248,4 +239,4 @@ def refresh(
     """
     from gpukube.cli.browse import refresh_catalogue
 
-    refresh_catalogue(choices(context, locals()), providers, regions, (subscription, project))
+    refresh_catalogue(choices, providers, regions, (subscription, project))

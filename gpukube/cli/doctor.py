@@ -6,38 +6,19 @@ from typing import Annotated
 
 import typer
 
-from gpukube.cli.options import (
-    ChartOption,
-    FileOption,
-    OutputOption,
-    ParallelismOption,
-    PlaceOption,
-    SandboxOption,
-    SetOption,
-    VerboseOption,
-    YesOption,
-    choices,
-)
+from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, takes
 
 __all__ = ["doctor"]
 
 
+@takes(*SPEC, "clusters", "fix", "yes", "output", "chart", *END, clusters=ADDRESSES)
 def doctor(
-    context: typer.Context,
+    choices: Choices,
     *,
-    files: FileOption,
-    sets: SetOption,
-    clusters: PlaceOption,
     fix: Annotated[
         bool,
         typer.Option("--fix", help="Do what is safe to do about it: labels, restarts, our own release. Asks first."),
     ] = False,
-    yes: YesOption,
-    output: OutputOption,
-    chart: ChartOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:
     """Examine live clusters, also ones that gpukube never touched: what is wrong, what follows, what to run.
 
@@ -45,4 +26,4 @@ def doctor(
     """
     from gpukube.cli.visit import visit
 
-    visit(choices(context, locals()), fix=fix)
+    visit(choices, fix=fix)

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from gpukube.cli.options import (
-    ClusterOption,
-    FileOption,
-    OutputOption,
-    ParallelismOption,
-    SandboxOption,
-    SetOption,
-    VerboseOption,
-    choices,
-)
+from gpukube.cli.options import END, SPEC, Choices, takes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +15,6 @@ if TYPE_CHECKING:
     from typer._click.core import Context
     from typer._click.shell_completion import CompletionItem
 
-    from gpukube.cli.options import Choices
     from gpukube.cli.rendering.lines import Line
     from gpukube.cluster.sighting import Sighting
     from gpukube.engine.documents.shapes.explanation import OwnerDocument
@@ -71,8 +61,9 @@ def _complete_field(incomplete: str) -> list[str]:
 
 
 @app.command("field")
+@takes("output", "verbose")
 def explain(
-    context: typer.Context,
+    choices: Choices,
     field: Annotated[
         str,
         typer.Argument(
@@ -84,8 +75,6 @@ def explain(
     ],
     *,
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Show the fields below it, all levels.")] = False,
-    output: OutputOption,
-    verbose: VerboseOption,
 ) -> None:
     """Explain a field of the spec: type, default, choices, examples, what each cloud makes of it and of a change.
 
@@ -93,36 +82,29 @@ def explain(
     """  # fmt: skip
     from gpukube.engine.field_guide import field_document
 
-    given = choices(context, locals())
-    _require_format(given, "FieldExplanation")
+    _require_format(choices, "FieldExplanation")
     document = field_document(field, recursive=recursive)
-    if _is_data(document, given):
+    if _is_data(document, choices):
         return
     from gpukube.cli.rendering.field import render_field
 
-    _write(render_field(document, recursive=recursive, sources=given.verbose))
+    _write(render_field(document, recursive=recursive, sources=choices.verbose))
 
 
 @app.command()
+@takes(*SPEC, "clusters", "live", "output", *END)
 def owner(
-    context: typer.Context,
+    choices: Choices,
     pool: Annotated[str, typer.Argument(metavar="POOL", show_default=False, help="The pool's name in the spec.")],
     *,
-    files: FileOption,
-    sets: SetOption,
-    clusters: ClusterOption,
     live: Annotated[bool, typer.Option("--live", help="Look into the clusters too, at what is there already.")] = False,
-    output: OutputOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:
     """Tell who owns driver and device plugin on a pool's nodes: facts, rules, what is set, what would be refused.
 
     By the spec alone, without any call; --live counts what is on the clusters. -v names the sources.
     Exit codes: 0 told, 4 the spec's pool is refused.
     """
-    _tell(choices(context, locals()), pool, live=live)
+    _tell(choices, pool, live=live)
 
 
 def _tell(choices: Choices, pool: str, *, live: bool) -> None:
@@ -160,7 +142,7 @@ def _look(choices: Choices, pool: str) -> tuple[dict[str, Sighting], dict[str, l
     from gpukube import api
     from gpukube.cli.stage import open_job
 
-    with open_job(replace(choices, pools=[pool]), "OwnerExplanation") as job:
+    with open_job(replace(choices, pools=(pool,)), "OwnerExplanation") as job:
         plans = api.plan(job.prepared, job.run)
     for plan in plans:
         if error := plan.error or plan.unreachable:

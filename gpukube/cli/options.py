@@ -1,353 +1,218 @@
 """Options that several commands share: one name, one help text, one default, one environment variable each.
 
-Commands take them keyword-only and hand all their values to `choices`, which makes one `Choices` of them.
+Each is a field of `Choices`. A command names those that it takes with `@takes`, and gets one `Choices`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Annotated
+import inspect
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
+    from dataclasses import Field
 
-__all__ = [
-    "AdoptOption",
-    "AdoptReleaseOption",
-    "ChartOption",
-    "Choices",
-    "ClusterOption",
-    "Common",
-    "DisruptionOption",
-    "EventsOption",
-    "FailFastOption",
-    "FileOption",
-    "FindingsOption",
-    "MigrateReleaseOption",
-    "NoWaitOption",
-    "OutOption",
-    "OutputOption",
-    "OwnerOption",
-    "ParallelismOption",
-    "PlaceOption",
-    "PoolOption",
-    "ProbeImageOption",
-    "ProbeOption",
-    "ProbeScaleUpOption",
-    "PruneOption",
-    "ReplaceOption",
-    "SandboxOption",
-    "SetOption",
-    "SkipClusterOption",
-    "StrictOption",
-    "TimeoutOption",
-    "VerboseOption",
-    "VerifyTimeoutOption",
-    "YesOption",
-    "choices",
-]
+__all__ = ["ADDRESSES", "END", "SPEC", "Choices", "option", "takes"]
 
-DEFAULT_TIMEOUT_MIN = 60.0
-DEFAULT_PARALLELISM = 8
+T = TypeVar("T")
+
+SPEC: Final = ("files", "sets")
+END: Final = ("parallelism", "sandbox", "verbose")
 
 
-@dataclass(frozen=True, slots=True)
-class Common:
-    """What stands before the command: `gpukube --sandbox -v pool ...`; and the whole line, to be run again."""
+class _Settings(TypedDict, total=False):
+    help: str
+    metavar: str
+    envvar: str
+    min: float
+    max: float
 
-    sandbox: bool = False
-    verbose: bool = False
-    command: str = ""
+
+def option(*names: str, default: T, **settings: Unpack[_Settings]) -> T:
+    """Declare an option, as a field of `Choices`; for the type checker it is its value, as with `dataclasses.field`."""
+    info = typer.Option(default, *names, show_default=False, **settings)
+    return field(default=default, metadata={"option": info})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """All that the command line says, whichever command it is; what a command does not take stays at its default."""
+    """All that the command line says, whichever command it is; what a command does not take stays at its default.
 
-    files: list[str] = field(default_factory=list)
-    sets: list[str] = field(default_factory=list)
-    clusters: list[str] = field(default_factory=list)
-    pools: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    owners: list[str] = field(default_factory=list)
+    Attributes:
+        command: The whole line, to be run again.
+        given: Names of those that are given, on the command line or in the environment.
+    """
+
+    files: tuple[str, ...] = option(
+        "--file", "-f", default=(), envvar="GPUKUBE_FILE", metavar="PATH",
+        help="Spec file, directory, quoted pattern, or - for stdin; may be repeated.",
+    )  # fmt: skip
+    sets: tuple[str, ...] = option(
+        "--set", default=(), metavar="PATH=VALUE", help="Override a value of the spec: pools[0].nodes.count=2."
+    )
+    strict: bool = option(
+        "--strict", default=False, envvar="GPUKUBE_STRICT", help="Take warnings for errors; hints stay hints."
+    )
+    clusters: tuple[str, ...] = option(
+        "--cluster", default=(), metavar="GLOB", help="Only clusters whose key in the spec matches."
+    )
+    pools: tuple[str, ...] = option("--pool", default=(), metavar="GLOB", help="Only pools whose name matches.")
+    names: tuple[str, ...] = ()
+    owners: tuple[str, ...] = option(
+        "--owner", default=(), metavar="NAME",
+        help="Without a spec: whose pools may be changed (metadata.name of their spec).",
+    )  # fmt: skip
+    skip_cluster: bool = option(
+        "--skip-cluster", default=False, help="Look at the pool APIs only, not inside the clusters."
+    )
+
     plan_file: str = ""
-    out: str = ""
     nodes: int | None = None
     minimum: int | None = None
     maximum: int | None = None
-    skip_cluster: bool = False
-    adopt: bool = False
-    adopt_from: list[str] = field(default_factory=list)
-    prune: bool = False
-    replace: str = ""
-    allow_disruption: bool = False
-    migrate_release: bool = False
-    adopt_release: bool = False
-    no_wait: bool = False
-    fail_fast: bool = False
-    events: str = ""
-    output: str = "table"
-    chart: str = ""
-    timeout: float = DEFAULT_TIMEOUT_MIN
-    parallelism: int = DEFAULT_PARALLELISM
-    yes: bool = False
-    probe: bool = False
-    probe_image: str = ""
-    probe_scale_up: bool = False
-    strict: bool = False
-    sandbox: bool = False
-    verbose: bool = False
-    command: str = ""
 
+    adopt: bool = option(
+        "--adopt", default=False,
+        help="Take over pools of the right name that nobody owns: they get our marks; a later apply does the rest.",
+    )  # fmt: skip
+    adopt_from: tuple[str, ...] = option(
+        "--adopt-from", default=(), metavar="OWNER",
+        help="As --adopt, and pools too whose labels lost their marks while their tags still name OWNER.",
+    )  # fmt: skip
+    prune: bool = option(
+        "--prune",
+        default=False,
+        help="Delete pools of this owner that the spec no longer declares, on the clusters it lists.",
+    )
+    replace: str = option(
+        "--replace", default="", metavar="HOW",
+        help="recreate: where a field cannot change on a live pool, delete the pool and make it again.",
+    )  # fmt: skip
+    allow_disruption: bool = option(
+        "--allow-disruption", default=False, help="Allow changes in place that running pods suffer from."
+    )
+    migrate_release: bool = option(
+        "--migrate-release", default=False,
+        help="Where pools need the GPU Operator and our device-plugin chart is there, or the reverse: uninstall first.",
+    )  # fmt: skip
+    adopt_release: bool = option(
+        "--adopt-release", default=False,
+        help="Take over a device-plugin release made with Helm by hand: its values are merged into ours.",
+    )  # fmt: skip
+    yes: bool = option("--yes", "-y", default=False, envvar="GPUKUBE_YES", help="Do not ask.")
 
-def choices(context: typer.Context, given: Mapping[str, object]) -> Choices:
-    """Collect a command's options, the same ones of the group before it (`plan -f X diff`), and the common ones.
+    no_wait: bool = option(
+        "--no-wait",
+        default=False,
+        help="Return when the clouds have taken the calls; `gpukube pool wait` waits and proves.",
+    )
+    fail_fast: bool = option(
+        "--fail-fast", default=False, help="After the first failure begin nothing more; what has begun is finished."
+    )
+    timeout: float = option(
+        "--timeout", default=60.0, envvar="GPUKUBE_TIMEOUT", metavar="MINUTES", min=0,
+        help="How long to wait for the cloud (default 60).",
+    )  # fmt: skip
+    parallelism: int = option(
+        "--parallelism", default=8, envvar="GPUKUBE_PARALLELISM", min=1, max=64, help="Clusters at once (default 8)."
+    )
+    chart: str = option(
+        "--chart", default="", envvar="GPUKUBE_CHART", metavar="PLACE",
+        help="Device-plugin chart: a directory, a .tgz, an oci:// reference or a repository URL.",
+    )  # fmt: skip
 
-    Args:
-        context: The command's context.
-        given: The command's parameters by name, as `locals()` has them; others are ignored.
-    """
-    names = {f.name for f in fields(Choices)}
-    own = Choices(**{k: v for k, v in given.items() if k in names})  # type: ignore[arg-type]  # typer has checked them
-    before = context.parent.obj if context.parent and isinstance(context.parent.obj, Choices) else Choices()
-    merged = {name: getattr(own, name) for name in names}
-    defaults = Choices()
-    for name in names:
-        if merged[name] == getattr(defaults, name):
-            merged[name] = getattr(before, name)
-    top = context.find_object(Common) or Common()
-    joined = Choices(**merged)
-    return replace(
-        joined,
-        sandbox=joined.sandbox or top.sandbox,
-        verbose=joined.verbose or top.verbose,
-        command=top.command,
+    probe: bool = option(
+        "--probe", default=False,
+        help="Also run a pod on each pool that asks for one device and lists it with nvidia-smi; it is removed again.",
+    )  # fmt: skip
+    probe_image: str = option(
+        "--probe-image", default="", envvar="GPUKUBE_PROBE_IMAGE", metavar="IMAGE",
+        help="Image for --probe, from a mirror for instance (default: a pinned nvcr.io/nvidia/cuda base image).",
+    )  # fmt: skip
+    probe_scale_up: bool = option(
+        "--probe-scale-up",
+        default=False,
+        help="Probe autoscaled pools also where the pod makes the autoscaler start a node.",
     )
 
-
-def _table() -> str:
-    return "table"
-
-
-def _hour() -> float:
-    return DEFAULT_TIMEOUT_MIN
-
-
-def _eight() -> int:
-    return DEFAULT_PARALLELISM
-
-
-FileOption = Annotated[
-    list[str],
-    typer.Option(
-        "--file", "-f", default_factory=list, show_default=False, envvar="GPUKUBE_FILE", metavar="PATH",
-        help="Spec file, directory, quoted pattern, or - for stdin; may be repeated.",
-    ),
-]  # fmt: skip
-SetOption = Annotated[
-    list[str],
-    typer.Option(
-        "--set", default_factory=list, show_default=False, metavar="PATH=VALUE",
-        help="Override a value of the spec: pools[0].nodes.count=2.",
-    ),
-]  # fmt: skip
-ClusterOption = Annotated[
-    list[str],
-    typer.Option(
-        "--cluster", default_factory=list, show_default=False, metavar="GLOB",
-        help="Only clusters whose key in the spec matches.",
-    ),
-]  # fmt: skip
-PoolOption = Annotated[
-    list[str],
-    typer.Option(
-        "--pool", default_factory=list, show_default=False, metavar="GLOB", help="Only pools whose name matches."
-    ),
-]  # fmt: skip
-PlaceOption = Annotated[
-    list[str],
-    typer.Option(
-        "--cluster", default_factory=list, show_default=False, metavar="GLOB|ADDRESS",
-        help="Only clusters whose key in the spec matches; or, without a spec, eks:ACCOUNT/REGION/NAME, "
-        "aks:SUBSCRIPTION/RESOURCEGROUP/NAME, gke:PROJECT/LOCATION/NAME.",
-    ),
-]  # fmt: skip
-OwnerOption = Annotated[
-    list[str],
-    typer.Option(
-        "--owner", default_factory=list, show_default=False, metavar="NAME",
-        help="Without a spec: whose pools may be changed (metadata.name of their spec).",
-    ),
-]  # fmt: skip
-AdoptOption = Annotated[
-    bool,
-    typer.Option(
-        "--adopt", default_factory=bool, show_default=False,
-        help="Take over pools of the right name that nobody owns: they get our marks; a later apply does the rest.",
-    ),
-]  # fmt: skip
-AdoptFromOption = Annotated[
-    list[str],
-    typer.Option(
-        "--adopt-from", default_factory=list, show_default=False, metavar="OWNER",
-        help="As --adopt, and pools too whose labels lost their marks while their tags still name OWNER.",
-    ),
-]  # fmt: skip
-PruneOption = Annotated[
-    bool,
-    typer.Option(
-        "--prune", default_factory=bool, show_default=False,
-        help="Delete pools of this owner that the spec no longer declares, on the clusters it lists.",
-    ),
-]  # fmt: skip
-ReplaceOption = Annotated[
-    str,
-    typer.Option(
-        "--replace", default_factory=str, show_default=False, metavar="HOW",
-        help="recreate: where a field cannot change on a live pool, delete the pool and make it again.",
-    ),
-]  # fmt: skip
-DisruptionOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-disruption", default_factory=bool, show_default=False,
-        help="Allow changes in place that running pods suffer from.",
-    ),
-]  # fmt: skip
-MigrateReleaseOption = Annotated[
-    bool,
-    typer.Option(
-        "--migrate-release", default_factory=bool, show_default=False,
-        help="Where pools need the GPU Operator and our device-plugin chart is there, or the reverse: uninstall first.",
-    ),
-]  # fmt: skip
-AdoptReleaseOption = Annotated[
-    bool,
-    typer.Option(
-        "--adopt-release", default_factory=bool, show_default=False,
-        help="Take over a device-plugin release made with Helm by hand: its values are merged into ours.",
-    ),
-]  # fmt: skip
-NoWaitOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-wait", default_factory=bool, show_default=False,
-        help="Return when the clouds have taken the calls; `gpukube pool wait` waits and proves.",
-    ),
-]  # fmt: skip
-FailFastOption = Annotated[
-    bool,
-    typer.Option(
-        "--fail-fast", default_factory=bool, show_default=False,
-        help="After the first failure begin nothing more; what has begun is finished.",
-    ),
-]  # fmt: skip
-EventsOption = Annotated[
-    str,
-    typer.Option(
-        "--events", default_factory=str, show_default=False, envvar="GPUKUBE_EVENTS", metavar="FILE",
-        help="Write what happens as JSON Lines to this file, or with - to stdout.",
-    ),
-]  # fmt: skip
-OutOption = Annotated[
-    str,
-    typer.Option(
-        "--out", default_factory=str, show_default=False, metavar="FILE",
-        help="Save the plan, for `gpukube pool apply FILE`.",
-    ),
-]  # fmt: skip
-OutputOption = Annotated[
-    str,
-    typer.Option(
-        "--output", "-o", default_factory=_table, show_default=False, envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+    out: str = option("--out", default="", metavar="FILE", help="Save the plan, for `gpukube pool apply FILE`.")
+    output: str = option(
+        "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
         help="table (default), json, yaml; by command also wide, name, markdown, github, junit.",
-    ),
-]  # fmt: skip
-FindingsOption = Annotated[
-    str,
-    typer.Option(
-        "--output", "-o", default_factory=_table, show_default=False, envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
-        help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",
-    ),
-]  # fmt: skip
-StrictOption = Annotated[
-    bool,
-    typer.Option(
-        "--strict", default_factory=bool, show_default=False, envvar="GPUKUBE_STRICT",
-        help="Take warnings for errors; hints stay hints.",
-    ),
-]  # fmt: skip
-ChartOption = Annotated[
-    str,
-    typer.Option(
-        "--chart", default_factory=str, show_default=False, envvar="GPUKUBE_CHART", metavar="PLACE",
-        help="Device-plugin chart: a directory, a .tgz, an oci:// reference or a repository URL.",
-    ),
-]  # fmt: skip
-TimeoutOption = Annotated[
-    float,
-    typer.Option(
-        "--timeout", default_factory=_hour, show_default=False, envvar="GPUKUBE_TIMEOUT", metavar="MINUTES", min=0,
-        help="How long to wait for the cloud (default 60).",
-    ),
-]  # fmt: skip
-VerifyTimeoutOption = Annotated[
-    float,
-    typer.Option(
-        "--timeout", default_factory=float, show_default=False, metavar="MINUTES", min=0,
-        help="How long to wait for nodes and devices (default 0: look once).",
-    ),
-]  # fmt: skip
-ProbeOption = Annotated[
-    bool,
-    typer.Option(
-        "--probe", default_factory=bool, show_default=False,
-        help="Also run a pod on each pool that asks for one device and lists it with nvidia-smi; it is removed again.",
-    ),
-]  # fmt: skip
-ProbeImageOption = Annotated[
-    str,
-    typer.Option(
-        "--probe-image", default_factory=str, show_default=False, envvar="GPUKUBE_PROBE_IMAGE", metavar="IMAGE",
-        help="Image for --probe, from a mirror for instance (default: a pinned nvcr.io/nvidia/cuda base image).",
-    ),
-]  # fmt: skip
-ProbeScaleUpOption = Annotated[
-    bool,
-    typer.Option(
-        "--probe-scale-up", default_factory=bool, show_default=False,
-        help="Probe autoscaled pools also where the pod makes the autoscaler start a node.",
-    ),
-]  # fmt: skip
-ParallelismOption = Annotated[
-    int,
-    typer.Option(
-        "--parallelism", default_factory=_eight, show_default=False, envvar="GPUKUBE_PARALLELISM", min=1, max=64,
-        help="Clusters at once (default 8).",
-    ),
-]  # fmt: skip
-YesOption = Annotated[
-    bool,
-    typer.Option("--yes", "-y", default_factory=bool, show_default=False, envvar="GPUKUBE_YES", help="Do not ask."),
-]
-SkipClusterOption = Annotated[
-    bool,
-    typer.Option(
-        "--skip-cluster", default_factory=bool, show_default=False,
-        help="Look at the pool APIs only, not inside the clusters.",
-    ),
-]  # fmt: skip
-SandboxOption = Annotated[
-    bool,
-    typer.Option(
-        "--sandbox", default_factory=bool, show_default=False, help="Run against the emulated clouds on loopback."
-    ),
-]  # fmt: skip
-VerboseOption = Annotated[
-    bool,
-    typer.Option(
-        "--verbose", "-v", default_factory=bool, show_default=False, help="Say more: causes, exact requests."
-    ),
-]  # fmt: skip
+    )  # fmt: skip
+    events: str = option(
+        "--events", default="", envvar="GPUKUBE_EVENTS", metavar="FILE",
+        help="Write what happens as JSON Lines to this file, or with - to stdout.",
+    )  # fmt: skip
+    sandbox: bool = option("--sandbox", default=False, help="Run against the emulated clouds on loopback.")
+    verbose: bool = option("--verbose", "-v", default=False, help="Say more: causes, exact requests.")
+
+    command: str = ""
+    given: frozenset[str] = frozenset()
+
+
+ADDRESSES: Final[tuple[str, ...]] = option(
+    "--cluster", default=(), metavar="GLOB|ADDRESS",
+    help="Only clusters whose key in the spec matches; or, without a spec, eks:ACCOUNT/REGION/NAME, "
+    "aks:SUBSCRIPTION/RESOURCEGROUP/NAME, gke:PROJECT/LOCATION/NAME.",
+)  # fmt: skip
+"""--cluster of the commands that need no spec."""
+
+_FIELDS: Final = {f.name: f for f in fields(Choices)}
+_TYPES: Final = get_type_hints(Choices)
+
+
+def takes(*names: str, **instead: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options: it is called with one `Choices`, and with its own parameters.
+
+    Args:
+        names: Of options, in the order of the help. Own parameters that are not among them come first.
+        instead: By name, an `option` that this command has in place of the shared one.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        _, *parameters = inspect.signature(command, eval_str=True).parameters.values()
+        own = {p.name: p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters}
+        shared = {name: _parameter(name, instead.get(name)) for name in names if name not in own}
+        order = dict.fromkeys((*(name for name in own if name not in names), *names))
+        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+        @wraps(command)
+        def run(context: typer.Context, **values: object) -> None:
+            command(_choices(context), **{name: context if name == "context" else values[name] for name in own})
+
+        listed = [(own | shared)[name] for name in order if name != "context"]
+        run.__signature__ = inspect.Signature([context, *listed])  # type: ignore[attr-defined]  # typer reads it
+        run.__annotations__ = {}
+        return run
+
+    return decorate
+
+
+def _parameter(name: str, instead: object) -> inspect.Parameter:
+    declared = cast("Field[object]", instead or _FIELDS[name])
+    kind = list[str] if _TYPES[name] == tuple[str, ...] else _TYPES[name]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=declared.metadata["option"], annotation=kind)
+
+
+def _choices(context: typer.Context) -> Choices:
+    """Collect the options of a command and of the groups before it (`gpukube --sandbox pool plan -f X diff`).
+
+    What is given nearest to the command holds, even where it equals the default; then the environment; then the
+    defaults of the command.
+    """
+    line: list[typer.Context] = [context]
+    while (parent := line[0].parent) is not None:
+        line.insert(0, cast("typer.Context", parent))
+    found: dict[str, dict[str, Any]] = {"COMMANDLINE": {}, "ENVIRONMENT": {}, "DEFAULT": {}}
+    for each in line:
+        for name in each.params.keys() & _FIELDS.keys():
+            value, source = each.params[name], each.get_parameter_source(name)
+            found[source.name if source else "DEFAULT"][name] = tuple(value) if isinstance(value, list) else value
+    given = {**found["ENVIRONMENT"], **found["COMMANDLINE"]}
+    command = line[0].obj if isinstance(line[0].obj, str) else "gpukube"
+    return Choices(**{**found["DEFAULT"], **given}, command=command, given=frozenset(given))

@@ -2,43 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from gpukube.cli.options import (
-    AdoptFromOption,
-    AdoptOption,
-    AdoptReleaseOption,
-    ChartOption,
-    ClusterOption,
-    DisruptionOption,
-    EventsOption,
-    FailFastOption,
-    FileOption,
-    MigrateReleaseOption,
-    NoWaitOption,
-    OutOption,
-    OutputOption,
-    OwnerOption,
-    ParallelismOption,
-    PlaceOption,
-    PoolOption,
-    ProbeImageOption,
-    ProbeOption,
-    ProbeScaleUpOption,
-    PruneOption,
-    ReplaceOption,
-    SandboxOption,
-    SetOption,
-    SkipClusterOption,
-    StrictOption,
-    TimeoutOption,
-    VerboseOption,
-    VerifyTimeoutOption,
-    YesOption,
-    choices,
-)
+from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, option, takes
 
 __all__ = ["app"]
 
@@ -46,124 +15,72 @@ app = typer.Typer(help="Plan, create, change, list, prove and delete GPU node po
 plan_app = typer.Typer(invoke_without_command=True)
 app.add_typer(plan_app, name="plan")
 
+_PLANNED = ("adopt", "adopt_from", "prune", "replace", "allow_disruption", "migrate_release", "adopt_release")
+_LOOK = option(
+    "--timeout", default=0.0, metavar="MINUTES", min=0,
+    help="How long to wait for nodes and devices (default 0: look once).",
+)  # fmt: skip
+
 
 @plan_app.callback()
-def plan(
-    context: typer.Context,
-    *,
-    files: FileOption,
-    sets: SetOption,
-    strict: StrictOption,
-    clusters: ClusterOption,
-    pools: PoolOption,
-    skip_cluster: SkipClusterOption,
-    adopt: AdoptOption,
-    adopt_from: AdoptFromOption,
-    prune: PruneOption,
-    replace: ReplaceOption,
-    allow_disruption: DisruptionOption,
-    migrate_release: MigrateReleaseOption,
-    adopt_release: AdoptReleaseOption,
-    out: OutOption,
-    output: OutputOption,
-    chart: ChartOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
-) -> None:
+@takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", *_PLANNED, "out", "output", "chart", *END)
+def plan(choices: Choices, context: typer.Context) -> None:
     """Show what `pool apply` would do, per pool and per cluster; changes nothing. `plan diff` compares for CI.
 
     With --out the plan is saved: `pool apply FILE` then does exactly that, or refuses when the world has moved.
     """
-    context.obj = choices(context, locals())
     if context.invoked_subcommand is None:
         from gpukube.cli import running
 
-        running.plan(context.obj)
+        running.plan(choices)
 
 
 @plan_app.command("diff")
-def diff(
-    context: typer.Context,
-    *,
-    files: FileOption,
-    sets: SetOption,
-    strict: StrictOption,
-    clusters: ClusterOption,
-    pools: PoolOption,
-    skip_cluster: SkipClusterOption,
-    output: OutputOption,
-    chart: ChartOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
-) -> None:
+@takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", "output", "chart", *END)
+def diff(choices: Choices) -> None:
     """Compare what is declared with what is live, inside the clusters too.
 
     Exit codes: 0 the same, 2 it differs; anything else is an error.
     """
     from gpukube.cli import running
 
-    running.diff(choices(context, locals()))
+    running.diff(choices)
 
 
 @app.command()
-def create(
-    context: typer.Context,
-    *,
-    files: FileOption,
-    sets: SetOption,
-    clusters: ClusterOption,
-    pools: PoolOption,
-    adopt: AdoptOption,
-    adopt_from: AdoptFromOption,
-    no_wait: NoWaitOption,
-    fail_fast: FailFastOption,
-    events: EventsOption,
-    output: OutputOption,
-    chart: ChartOption,
-    timeout: TimeoutOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
-) -> None:
+@takes(
+    *SPEC,
+    "clusters",
+    "pools",
+    "adopt",
+    "adopt_from",
+    "no_wait",
+    "fail_fast",
+    "events",
+    "output",
+    "chart",
+    "timeout",
+    *END,
+)
+def create(choices: Choices) -> None:
     """Create the pools that are missing, install the device plugin, and prove the GPUs on the live nodes.
 
     Run it again after any interruption: what is there is taken up, what matches is left alone.
     """
     from gpukube.cli import running
 
-    running.create(choices(context, locals()))
+    running.create(choices)
 
 
 @app.command()
+@takes(
+    *SPEC, "clusters", "pools", *_PLANNED, "yes", "no_wait", "fail_fast", "events", "output", "chart", "timeout", *END
+)
 def apply(
-    context: typer.Context,
+    choices: Choices,
     plan_file: Annotated[
         str, typer.Argument(metavar="[PLAN]", show_default=False, help="A plan saved with `pool plan --out`.")
     ] = "",
-    *,
-    files: FileOption,
-    sets: SetOption,
-    clusters: ClusterOption,
-    pools: PoolOption,
-    adopt: AdoptOption,
-    adopt_from: AdoptFromOption,
-    prune: PruneOption,
-    replace: ReplaceOption,
-    allow_disruption: DisruptionOption,
-    migrate_release: MigrateReleaseOption,
-    adopt_release: AdoptReleaseOption,
-    yes: YesOption,
-    no_wait: NoWaitOption,
-    fail_fast: FailFastOption,
-    events: EventsOption,
-    output: OutputOption,
-    chart: ChartOption,
-    timeout: TimeoutOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:
     """Bring the live pools to what the spec says: create, update in place, replace and prune where allowed.
 
@@ -172,12 +89,13 @@ def apply(
     """
     from gpukube.cli import running
 
-    running.apply(choices(context, locals()))
+    running.apply(choices)
 
 
 @app.command()
+@takes(*SPEC, "clusters", "owners", "yes", "no_wait", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def scale(
-    context: typer.Context,
+    choices: Choices,
     name: Annotated[str, typer.Argument(help="Pool, as the spec names it.")],
     *,
     nodes: Annotated[
@@ -189,18 +107,6 @@ def scale(
     maximum: Annotated[
         int | None, typer.Option("--max", min=0, show_default=False, help="New largest size of an autoscaled pool.")
     ] = None,
-    files: FileOption,
-    sets: SetOption,
-    clusters: PlaceOption,
-    owners: OwnerOption,
-    yes: YesOption,
-    no_wait: NoWaitOption,
-    events: EventsOption,
-    output: OutputOption,
-    timeout: TimeoutOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:
     """Give a live pool another size, now. The spec stays as it is: `plan diff` will show the difference.
 
@@ -208,27 +114,17 @@ def scale(
     """
     from gpukube.cli import running
 
-    running.scale(choices(context, {**locals(), "names": [name]}))
+    running.scale(replace(choices, names=(name,)))
 
 
 @app.command()
+@takes(*SPEC, "clusters", "pools", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def wait(
-    context: typer.Context,
+    choices: Choices,
     names: Annotated[
         list[str],
         typer.Argument(default_factory=list, show_default=False, help="Pools; all of the spec when left out."),
     ],
-    *,
-    files: FileOption,
-    sets: SetOption,
-    clusters: PlaceOption,
-    pools: PoolOption,
-    events: EventsOption,
-    output: OutputOption,
-    timeout: TimeoutOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:
     """Wait until the clouds have finished with the pools of the spec, then prove the GPUs on their nodes.
 
@@ -237,65 +133,35 @@ def wait(
     """
     from gpukube.cli import running
 
-    running.wait(choices(context, locals()))
+    running.wait(choices)
 
 
 @app.command("list")
-def list_pools(
-    context: typer.Context,
-    *,
-    files: FileOption,
-    sets: SetOption,
-    clusters: PlaceOption,
-    pools: PoolOption,
-    skip_cluster: SkipClusterOption,
-    output: OutputOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
-) -> None:
+@takes(*SPEC, "clusters", "pools", "skip_cluster", "output", *END, clusters=ADDRESSES)
+def list_pools(choices: Choices) -> None:
     """List the live GPU pools of all clusters of the spec, whoever owns them."""
     from gpukube.cli import running
 
-    running.list_pools(choices(context, locals()))
+    running.list_pools(choices)
 
 
 @app.command("get")
+@takes(*SPEC, "clusters", "output", *END, clusters=ADDRESSES)
 def get_pool(
-    context: typer.Context,
+    choices: Choices,
     name: Annotated[str, typer.Argument(help="Pool, as the spec names it.")],
-    *,
-    files: FileOption,
-    sets: SetOption,
-    clusters: PlaceOption,
-    output: OutputOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:
     """Show one pool as it lives, on every cluster that has it: fields, nodes, devices."""
     from gpukube.cli import running
 
-    running.get_pool(choices(context, {**locals(), "names": [name]}))
+    running.get_pool(replace(choices, names=(name,)))
 
 
 @app.command()
+@takes(*SPEC, "clusters", "owners", "yes", "no_wait", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def delete(
-    context: typer.Context,
+    choices: Choices,
     names: Annotated[list[str], typer.Argument(help="Pools, as the spec names them.")],
-    *,
-    files: FileOption,
-    sets: SetOption,
-    clusters: PlaceOption,
-    owners: OwnerOption,
-    yes: YesOption,
-    no_wait: NoWaitOption,
-    events: EventsOption,
-    output: OutputOption,
-    timeout: TimeoutOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
 ) -> None:
     """Delete pools of this spec's owner. Asks on a terminal; without one it needs --yes.
 
@@ -303,30 +169,16 @@ def delete(
     """
     from gpukube.cli import running
 
-    running.delete(choices(context, locals()))
+    running.delete(choices)
 
 
 @app.command()
-def verify(
-    context: typer.Context,
-    *,
-    files: FileOption,
-    sets: SetOption,
-    clusters: ClusterOption,
-    pools: PoolOption,
-    probe: ProbeOption,
-    probe_image: ProbeImageOption,
-    probe_scale_up: ProbeScaleUpOption,
-    output: OutputOption,
-    timeout: VerifyTimeoutOption,
-    parallelism: ParallelismOption,
-    sandbox: SandboxOption,
-    verbose: VerboseOption,
-) -> None:
+@takes(*SPEC, "clusters", "pools", "probe", "probe_image", "probe_scale_up", "output", "timeout", *END, timeout=_LOOK)
+def verify(choices: Choices) -> None:
     """Compare the devices on the live nodes with the promise; says which step is missing when they differ.
 
     With --probe a pod on each pool that is as promised asks for one device and says what it was given.
     """
     from gpukube.cli import running
 
-    running.verify(choices(context, locals()))
+    running.verify(choices)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -156,32 +156,17 @@ def get_pool(choices: Choices) -> None:
 
 
 def _scope(choices: Choices) -> api.Scope:
-    return api.Scope(
-        skip_cluster=choices.skip_cluster,
-        adopt=choices.adopt,
-        adopt_from=tuple(choices.adopt_from),
-        prune=choices.prune,
-        migrate_release=choices.migrate_release,
-        adopt_release=choices.adopt_release,
-        pin=bool(choices.out or choices.plan_file),
-        check_chart=True,
-    )
+    pin = bool(choices.out or choices.plan_file)
+    return api.Scope(**_same_names(api.Scope, choices), pin=pin, check_chart=True)
 
 
 def _options(choices: Choices) -> api.PlanOptions:
-    return api.PlanOptions(
-        clusters=tuple(choices.clusters),
-        pools=tuple(choices.pools),
-        skip_cluster=choices.skip_cluster,
-        adopt=choices.adopt,
-        adopt_from=tuple(choices.adopt_from),
-        prune=choices.prune,
-        replace=choices.replace,
-        allow_disruption=choices.allow_disruption,
-        migrate_release=choices.migrate_release,
-        adopt_release=choices.adopt_release,
-        chart=choices.chart,
-    )
+    return api.PlanOptions(**_same_names(api.PlanOptions, choices))
+
+
+def _same_names(kind: type[api.Scope | api.PlanOptions], source: Choices | api.PlanOptions) -> dict[str, Any]:
+    """Take the values of the fields that are called the same there."""
+    return {field.name: getattr(source, field.name) for field in fields(kind) if hasattr(source, field.name)}
 
 
 def _require_plan_options(choices: Choices) -> None:
@@ -205,30 +190,16 @@ def _require_plan_options(choices: Choices) -> None:
         )
 
 
-_SHAPING: Final = (
-    "files",
-    "sets",
-    "clusters",
-    "pools",
-    "adopt",
-    "adopt_from",
-    "prune",
-    "chart",
-    "migrate_release",
-    "adopt_release",
-)
-"""Choices that shape a plan, and are a saved plan's own."""
-
-
 def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
     """Take everything that shapes the plan from the file; the command line may not shape it besides.
 
-    Consent does not shape it: it may be given when the plan is saved or when it is applied.
+    Consent (--replace, --allow-disruption) does not: it may be given when the plan is saved or when it is applied.
 
     Raises:
         SpecError: It tries to.
     """
-    given = [name for name in _SHAPING if getattr(choices, name) != getattr(Choices(), name)]
+    shaping = {"files", "sets", *_same_names(api.PlanOptions, choices)} - {"replace", "allow_disruption"}
+    given = [field.name for field in fields(Choices) if field.name in choices.given & shaping]
     if given:
         option = f"--{given[0].removesuffix('s').replace('_', '-')}"
         raise SpecError(
@@ -239,19 +210,11 @@ def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
             code="saved-plan-option",
         )
     kept = saved.options
-    return replace(
-        choices,
-        clusters=list(kept.clusters),
-        pools=list(kept.pools),
-        adopt=kept.adopt,
-        adopt_from=list(kept.adopt_from),
-        prune=kept.prune,
-        replace=kept.replace or choices.replace,
-        allow_disruption=kept.allow_disruption or choices.allow_disruption,
-        migrate_release=kept.migrate_release,
-        adopt_release=kept.adopt_release,
-        chart=kept.chart,
-    )
+    consent = {
+        "replace": kept.replace or choices.replace,
+        "allow_disruption": kept.allow_disruption or choices.allow_disruption,
+    }
+    return replace(choices, **{**_same_names(api.PlanOptions, kept), **consent})
 
 
 def _report(

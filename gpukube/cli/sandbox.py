@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpukube.cli.options import FileOption, OutputOption, SetOption, VerboseOption
+from gpukube.cli.options import SPEC, Choices, takes
 from gpukube.errors import CloudError, MissingExtra, SpecError, Where
 
 if TYPE_CHECKING:
@@ -101,13 +101,14 @@ def enter() -> Shelter:
 
 
 @app.command()
-def up(*, files: FileOption, sets: SetOption, speed: SpeedOption = SPEED) -> None:
+@takes(*SPEC, "speed")
+def up(choices: Choices, *, speed: SpeedOption = SPEED) -> None:
     """Start the sandbox in the background; with -f, make the clusters of the spec too."""
     from gpukube import api
 
     shelter = Shelter(_up(speed))
-    if files:
-        shelter.register(api.prepare(api.load(files, sets=sets)).clusters.values())
+    if choices.files:
+        shelter.register(api.prepare(api.load(choices.files, sets=choices.sets)).clusters.values())
     typer.echo(f"the sandbox is up; its state is in {_state_dir()}")
     typer.echo('use it: gpukube --sandbox ..., or eval "$(gpukube sandbox env)"')
 
@@ -123,15 +124,16 @@ def down() -> None:
 
 
 @app.command()
-def status(*, output: OutputOption, verbose: VerboseOption) -> None:
+@takes("output", "verbose")
+def status(choices: Choices) -> None:
     """Show the emulated clusters with their pools and nodes."""
     from gpukube.cli import output as out
     from gpukube.sandbox import daemon
 
-    out.require_format(output, "Sandbox")
+    out.require_format(choices.output, "Sandbox")
     with _told():
         document = {"schemaVersion": 0, "kind": "Sandbox", **daemon.status(_running())}
-    out.show(document, output, verbose=verbose)
+    out.show(document, choices.output, verbose=choices.verbose)
 
 
 @app.command()

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from gpukube.cli.options import FileOption, FindingsOption, SetOption, StrictOption
+from gpukube.cli.options import SPEC, Choices, option, takes
 
 __all__ = ["validate"]
 
 
-def validate(*, files: FileOption, sets: SetOption, strict: StrictOption, output: FindingsOption) -> None:
+_FINDINGS = option(
+    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+    help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",
+)  # fmt: skip
+
+
+@takes(*SPEC, "strict", "output", output=_FINDINGS)
+def validate(choices: Choices) -> None:
     """Check specs offline: syntax, fields, GPU rules and the rules of each cloud they name.
 
     Exit codes: 0 all is well, 4 something is wrong. What is found goes to stderr, and with -o json, yaml or sarif to
@@ -22,14 +29,14 @@ def validate(*, files: FileOption, sets: SetOption, strict: StrictOption, output
     from gpukube.cli import output as out
     from gpukube.errors import ExitCode
 
-    out.require_format(output, "Validation")
+    out.require_format(choices.output, "Validation")
     learn_refreshed(os.environ, sandbox=False)
-    found = api.validate(files, sets=sets, strict=strict)
+    found = api.validate(choices.files, sets=choices.sets, strict=choices.strict)
     document = api.validation_document(found)
-    if output != "github":  # its annotations stand in the log themselves
+    if choices.output != "github":  # its annotations stand in the log themselves
         out.warn(found.findings)
-    if found.is_right or output not in {"table", "text"}:
-        out.show(document, output)
+    if found.is_right or choices.output not in {"table", "text"}:
+        out.show(document, choices.output)
     else:
         out.show_on_stderr(document)
     raise typer.Exit(ExitCode.DONE if found.is_right else ExitCode.BAD_INPUT)

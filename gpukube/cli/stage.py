@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -139,8 +139,8 @@ def rest_of(saved: api.SavedPlan, choices: Choices) -> str:
         ("--chart", [choices.chart] if choices.chart else []),
     ):
         words += [word for value in values for word in (option, value)]
-    flags = ("adopt", "prune", "allow_disruption", "migrate_release", "adopt_release", "yes")
-    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(choices, name)]
+    flags = [field.name for field in fields(api.PlanOptions)] + ["yes"]
+    words += [f"--{name.replace('_', '-')}" for name in flags if getattr(choices, name) is True]
     return shlex.join(words)
 
 
