@@ -107,7 +107,7 @@ class Diagnostic:
     """One finding for people: where, what is wrong (with the value seen), what to do.
 
     Attributes:
-        code: Stable, documented, kebab-case; each has a folder under tests/messages.
+        code: Stable, documented, kebab-case; each has a page under tests/messages.
         where: File position or resource.
         message: One lower-case line without a full stop.
         fix: What to write or run; empty only where no action is needed.

@@ -5,7 +5,7 @@ how it is said. A code that only a live run can give has no number, nor has one 
 distribution: messages then show the name alone.
 
 To add a code: write it with its sentence into its room's table of codes, give it the next free number of its range
-here, add its folder under tests/messages (bad.yaml, expected.txt by --update, good.yaml), and run
+here, add its page under tests/messages (bad.yaml, what is said by --update, good.yaml), and run
 `python -m tools.codes_docs`. The ranges: the spec GPK1xx, GPUs and machines GPK2xx, pools on their clusters GPK3xx, EKS
 GPK4xx, AKS GPK5xx, GKE GPK6xx. A number is never given to another code, nor a code another number: people write them
 into specs (`silence`) and search for them.

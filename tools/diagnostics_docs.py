@@ -7,10 +7,9 @@ is said of it. A test compares: the page cannot rot.
 from __future__ import annotations
 
 import difflib
-import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from gpukube import codes
 from gpukube.errors import SEVERITIES
@@ -19,15 +18,17 @@ from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
+from tools.message_cases import message_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["CASES", "PAGE", "ROOMS", "SHADOWED", "Arguments", "arguments_of", "diagnostics_page"]
+    from tools.message_cases import Arguments, Case
+
+__all__ = ["PAGE", "ROOMS", "SHADOWED", "diagnostics_page"]
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "diagnostics.md"
-CASES: Final = ROOT / "tests" / "messages"
 LONGEST: Final = 160
 
 ROOMS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -45,17 +46,6 @@ SHADOWED: Final = {
     "aks-mig-size": "mig-capable speaks first as long as AKS cuts every size that the catalogue says it does",
 }
 """Codes that are found for targets no spec leads to. Each has its case in its room's tests."""
-
-
-class Arguments(TypedDict, total=False):
-    """What the command line adds to a case; `loads` is for the library, which may load more than once."""
-
-    paths: list[str]
-    loads: list[list[str]]
-    sets: list[str]
-    environ: dict[str, str]
-    clusters: list[str]
-    pools: list[str]
 
 
 HEAD: Final = """# What `gpukube validate` says
@@ -115,38 +105,21 @@ def diagnostics_page() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def arguments_of(folder: Path, name: str, file: str) -> Arguments:
-    """Read what the command line adds to a case; without anything it is the file.
-
-    Args:
-        folder: Of the case.
-        name: "arguments.json" or "good.json".
-        file: "bad.yaml" or "good.yaml".
-    """
-    path = folder / name
-    given = cast("Arguments", json.loads(path.read_text("utf-8")) if path.exists() else {})
-    return given if "paths" in given or "loads" in given else {**given, "paths": [file]}
-
-
 def _section(code: str, says: str) -> Iterator[str]:
     yield f'<a id="{rule_id(code).lower()}"></a>\n\n### {rule_label(code)}\n\n{says}\n'
     if code in SHADOWED:
         yield f"No spec leads here: {SHADOWED[code]}.\n"
-    for folder in sorted(CASES.glob(f"{code}*")):
-        if folder.name.partition(".")[0] == code:
-            yield from _case(folder, code)
+    for case in message_cases():
+        if case.code == code:
+            yield from _example(case)
 
 
-def _case(folder: Path, code: str) -> Iterator[str]:
-    bad, good = folder / "bad.yaml", folder / "good.yaml"
-    if bad.exists() and good.exists():
-        yield _fenced("diff", _differences(bad, good))
+def _example(case: Case) -> Iterator[str]:
+    if {"bad.yaml", "good.yaml"} <= case.files.keys():
+        yield _fenced("diff", _differences(case.text("bad.yaml"), case.text("good.yaml")))
     else:
-        wrong = arguments_of(folder, "arguments.json", "bad.yaml")
-        right = arguments_of(folder, "good.json", "good.yaml")
-        yield _fenced("diff", [f"- {_command(wrong)}", f"+ {_command(right)}"])
-    said = (folder / "expected.txt").read_text("utf-8").splitlines()
-    yield _fenced("text", [*_about(said, code)])
+        yield _fenced("diff", [f"- {_command(case.arguments('bad'))}", f"+ {_command(case.arguments('good'))}"])
+    yield _fenced("text", [*_about(case.said.splitlines(), case.code)])
 
 
 def _about(said: list[str], code: str) -> Iterator[str]:
@@ -160,8 +133,7 @@ def _about(said: list[str], code: str) -> Iterator[str]:
             yield line
 
 
-def _differences(bad: Path, good: Path) -> Iterator[str]:
-    before, after = (path.read_text("utf-8", "replace").splitlines() for path in (bad, good))
+def _differences(before: list[str], after: list[str]) -> Iterator[str]:
     for line in list(difflib.unified_diff(before, after, n=2, lineterm=""))[2:]:
         yield "..." if line.startswith("@@") else line
 

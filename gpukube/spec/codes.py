@@ -1,7 +1,7 @@
 """Every code a diagnostic of the spec can carry, with the sentence the documentation prints.
 
 Lives here: the table, nothing else. Codes are stable: they may be added, never renamed or given a new meaning.
-Each has a folder under tests/messages that shows it.
+Each has a page under tests/messages that shows it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from gpukube.rule_ids import RULE_IDS
-from tools.diagnostics_docs import CASES, PAGE, ROOMS, SHADOWED, diagnostics_page
+from tools.diagnostics_docs import PAGE, ROOMS, SHADOWED, diagnostics_page
+from tools.message_cases import message_cases
 
 
 def sections() -> dict[str, str]:
@@ -29,7 +30,7 @@ def test_page_when_read_then_every_number_has_its_section_and_its_anchor() -> No
     assert [number for number in numbers if f'<a id="{number.lower()}"></a>' not in page] == []
 
 
-@pytest.mark.parametrize("code", sorted({folder.name.partition(".")[0] for folder in CASES.iterdir()}))
+@pytest.mark.parametrize("code", sorted({case.code for case in message_cases()}))
 def test_section_when_read_then_shows_what_is_wrong_what_is_right_and_what_is_said(code: str) -> None:
     section = SECTIONS[RULE_IDS[code]]
     assert f"[{RULE_IDS[code]} {code}]: " in section

@@ -5,18 +5,18 @@ from __future__ import annotations
 import copy
 import random
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
 import yaml
 
 from gpukube import api
+from tools.message_cases import message_cases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-MESSAGES: Final = Path(__file__).parents[1] / "messages"
 CLUSTERS: Final[Mapping[str, Mapping[str, str]]] = {
     "eks": {"provider": "eks", "account": "111122223333", "region": "us-east-1", "name": "train"},
     "aks": {
@@ -147,12 +147,12 @@ def test_mistakes_when_the_cluster_has_one_too_then_all_are_reported(cloud: str,
 
 
 EXAMPLES: Final = tuple(
-    folder
-    for folder in sorted(MESSAGES.iterdir())
-    if (folder / "bad.yaml").exists()
-    and not (folder / "arguments.json").exists()
-    and re.search(r"GPK(1[2-4]|[2-6])\d.*", (folder / "expected.txt").read_text("utf-8"))
-    and not re.search(r"GPK(10\d|11[0-6]|137|143|305|320)", (folder / "expected.txt").read_text("utf-8"))
+    case
+    for case in message_cases()
+    if "bad.yaml" in case.files
+    and not case.more.get("bad")
+    and re.search(r"GPK(1[2-4]|[2-6])\d.*", case.said)
+    and not re.search(r"GPK(10\d|11[0-6]|137|143|305|320)", case.said)
 )
 
 
@@ -163,8 +163,8 @@ def test_bad_examples_when_put_into_one_spec_then_all_of_it_is_reported(seed: in
     clusters: dict[str, object] = {}
     pools: list[object] = []
     expected: set[str] = set()
-    for number, folder in enumerate(picked):
-        example = yaml.safe_load((folder / "bad.yaml").read_text("utf-8"))
+    for number, case in enumerate(picked):
+        example = yaml.safe_load(case.files["bad.yaml"])
         if not isinstance(example.get("clusters"), dict) or "defaults" in example:
             continue
         named = {key: f"c{number}-{key}" for key in example["clusters"]}
@@ -173,5 +173,5 @@ def test_bad_examples_when_put_into_one_spec_then_all_of_it_is_reported(seed: in
         pools += [
             {**pool, "clusters": [named.get(key, key) for key in pool.get("clusters", [])]} for pool in example["pools"]
         ]
-        expected |= set(re.findall(r"error\[GPK\d+ ([\w-]+)\]", (folder / "expected.txt").read_text("utf-8")))
+        expected |= set(re.findall(r"error\[GPK\d+ ([\w-]+)\]", case.said))
     assert expected - codes_of({**union, "clusters": clusters, "pools": pools}, tmp_path) == set()

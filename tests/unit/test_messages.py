@@ -1,14 +1,11 @@
-"""Every code that `gpukube validate` can show has a folder under tests/messages: bad.yaml -> expected.txt.
+"""Every code that `gpukube validate` can show has a page under tests/messages: a wrong spec, what is said, a right one.
 
-A folder is named by its code, or `code.case` for one more way to get there. good.yaml beside it is what to write
-instead; docs/diagnostics.md shows the difference. arguments.json (and good.json, for what is right) holds what a
-command line adds: paths, sets, environ, clusters and pools (filters); loads is for the library, which may load more
-than once.
+The form of the pages is in tools/message_cases.py; docs/diagnostics.md shows the difference between wrong and right.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,12 +17,18 @@ from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
-from tools.diagnostics_docs import SHADOWED, Arguments, arguments_of
+from tools.diagnostics_docs import SHADOWED
+from tools.message_cases import message_cases
 
-FOLDERS = Path(__file__).parents[1] / "messages"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tools.message_cases import Arguments, Case
+
 STYLE_FORBIDS = ("invalid", "failed to", "please", "pydantic", "https://", "Input should")
 REACHABLE = tuple(dict.fromkeys((*SPEC_CODES, *GPUS, *POOLS, *AKS_CODES, *EKS_CODES, *GKE_CODES)))
-CASES = tuple(sorted(folder.name for folder in FOLDERS.iterdir()))
+CASES = message_cases()
+each_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
 def validate(given: Arguments) -> str:
@@ -42,42 +45,42 @@ def validate(given: Arguments) -> str:
         return error.render()
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_case
 def test_bad_spec_when_validated_then_says_what_is_expected(
-    case: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    folder = FOLDERS / case
-    monkeypatch.chdir(folder)
+    case.lay_out(tmp_path)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", None)
-    said = validate(arguments_of(folder, "arguments.json", "bad.yaml")) + "\n"
+    said = validate(case.arguments("bad")) + "\n"
     if request.config.getoption("--update", default=False):
-        (folder / "expected.txt").write_text(said, "utf-8")
-    assert f"[{rule_label(case.partition('.')[0])}]: " in said
-    assert said == (folder / "expected.txt").read_text("utf-8")
+        case.update(said)
+    else:
+        assert said == case.said
+    assert f"[{rule_label(case.code)}]: " in said
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_case
 def test_good_example_when_validated_then_nothing_of_the_kind_is_said(
-    case: str, monkeypatch: pytest.MonkeyPatch
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = FOLDERS / case
-    assert (folder / "good.yaml").exists() or (folder / "good.json").exists(), "add good.yaml: what to write instead"
-    monkeypatch.chdir(folder)
-    said = validate(arguments_of(folder, "good.json", "good.yaml"))
+    assert "good.yaml" in case.files or "good" in case.more, "add good.yaml: what to write instead"
+    case.lay_out(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    said = validate(case.arguments("good"))
     assert "error[" not in said, said
-    assert f"[{rule_label(case.partition('.')[0])}]" not in said, said
+    assert f"[{rule_label(case.code)}]" not in said, said
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_message_when_shown_then_keeps_the_house_form(case: str) -> None:
-    said = (FOLDERS / case / "expected.txt").read_text("utf-8")
-    assert not [word for word in STYLE_FORBIDS if word in said]
-    for line in said.splitlines():
+@each_case
+def test_message_when_shown_then_keeps_the_house_form(case: Case) -> None:
+    assert not [word for word in STYLE_FORBIDS if word in case.said]
+    for line in case.said.splitlines():
         assert not line.endswith((".", " ")) or line.endswith("...")
-    assert sum(said.count(f"{severity}[") for severity in SEVERITIES) == said.count("    fix: ")
+    assert sum(case.said.count(f"{severity}[") for severity in SEVERITIES) == case.said.count("    fix: ")
 
 
-def test_codes_when_validate_can_show_them_then_each_has_a_folder() -> None:
-    folders = {case.partition(".")[0] for case in CASES}
-    assert sorted(set(REACHABLE) - folders) == sorted(SHADOWED)
-    assert sorted(folders - set(REACHABLE)) == []
+def test_codes_when_validate_can_show_them_then_each_has_a_page() -> None:
+    shown = {case.code for case in CASES}
+    assert sorted(set(REACHABLE) - shown) == sorted(SHADOWED)
+    assert sorted(shown - set(REACHABLE)) == []

@@ -23,13 +23,13 @@ from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
+from tools.message_cases import message_cases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0.json").read_text("utf-8-sig"))
 """Of microsoft/sarif-sdk, src/Sarif/Schemata/sarif-2.1.0.json (MIT, see the licence beside it)."""
-MESSAGES = Path(__file__).parents[2] / "messages"
 
 TYPE = Diagnostic("type", Where("a.yaml", 4, 2), "pools[0].x is 1", fix="write y", why="because")
 NAME = Diagnostic("aks-name-length", Where("a.yaml", 9, 7), '"abcdefghijkl" is long', fix="shorten", severity="warning")
@@ -192,8 +192,10 @@ def test_sentence_when_a_rule_has_one_then_is_that_of_its_table(code: str) -> No
     assert rule_sentence(code) in {table[code] for table in tables if code in table}
 
 
-def test_log_when_made_of_every_bad_example_then_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(MESSAGES)
+def test_log_when_made_of_every_bad_example_then_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for case in message_cases():
+        case.lay_out(tmp_path / case.name)
+    monkeypatch.chdir(tmp_path)
     bad = sorted(str(path) for path in Path().glob("*/bad.yaml"))
     validations = [api.validate([path], environ={}) for path in bad]
     findings = tuple(found for one in validations for found in one.findings)

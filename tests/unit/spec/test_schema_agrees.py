@@ -17,6 +17,7 @@ from gpukube.spec.load import load_specs
 from gpukube.spec.schema import json_schema
 from gpukube.spec.yamldoc import load_documents
 from tests.strategies import Node, specs
+from tools.message_cases import message_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,13 +67,17 @@ def test_damaged_spec_when_judged_then_schema_and_loader_agree(data: Node) -> No
     assert not fits or not found & STRUCTURE, "the schema takes what the loader refuses for its form"
 
 
-TESTS = Path(__file__).parents[2]
-SHELVES = {"corpus": "specs/*/*.yaml", "messages": "messages/*/*.yaml", "examples": "../examples/*.yaml"}
+ROOT = Path(__file__).parents[3]
+SHELVES = {"corpus": "tests/specs/*/*.yaml", "messages": "*/*.yaml", "examples": "examples/*.yaml"}
 
 
 @pytest.mark.parametrize("shelf", SHELVES)
-def test_spec_of_the_tests_when_judged_then_schema_and_loader_agree_and_right_ones_can_be_dumped(shelf: str) -> None:
-    files = sorted(TESTS.glob(SHELVES[shelf]))
+def test_spec_of_the_tests_when_judged_then_schema_and_loader_agree_and_right_ones_can_be_dumped(
+    shelf: str, tmp_path: Path
+) -> None:
+    for case in message_cases() if shelf == "messages" else ():
+        case.lay_out(tmp_path / case.name)
+    files = sorted((tmp_path if shelf == "messages" else ROOT).glob(SHELVES[shelf]))
     assert len(files) > 10
     for file in files:
         documents, broken = load_documents(file.read_text("utf-8", "replace"), file.name)
