@@ -9,13 +9,15 @@ import ast
 import inspect
 import json
 import sys
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints, is_typeddict
 
 import msgspec
 
-from gpukube.engine.documents.shapes import catalog, doctor, explanation, listing, mig, parts, plan, report
+from gpukube.engine.documents import SCHEMA_NAMES, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,42 +27,31 @@ __all__ = ["FOLDER", "schemas"]
 
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = ROOT / "gpukube" / "engine" / "documents" / "schemas"
-MODULES: Final[tuple[ModuleType, ...]] = (parts, plan, report, listing, doctor, catalog, mig, explanation)
-DOCUMENTS: Final[Mapping[str, tuple[type, tuple[str, ...]]]] = {
-    "plan": (plan.PlanDocument, ("Plan",)),
-    "diff": (plan.PlanDocument, ("Diff",)),
-    "report": (report.ReportDocument, ()),
-    "list": (listing.ListDocument, ()),
-    "pool": (listing.PoolDocument, ()),
-    "event": (report.EventDocument, ()),
-    "doctor": (doctor.DoctorDocument, ()),
-    "catalog-list": (catalog.CatalogListDocument, ()),
-    "catalog-find": (catalog.CatalogFindDocument, ()),
-    "catalog-slices": (catalog.CatalogSlicesDocument, ()),
-    "catalog-type": (catalog.CatalogTypeDocument, ()),
-    "catalog-mig": (mig.CatalogMigDocument, ()),
-    "catalog-refresh": (catalog.CatalogRefreshDocument, ()),
-    "owner": (explanation.OwnerDocument, ()),
-    "field": (explanation.FieldDocument, ()),
-    "validation": (report.ValidationDocument, ()),
+MODULES: Final = [import_module(f"{shapes.__name__}.{module.name}") for module in iter_modules(shapes.__path__)]
+DOCUMENTS: Final[Mapping[str, type]] = {
+    kind: shape
+    for module in MODULES
+    for shape in vars(module).values()
+    if is_typeddict(shape) and shape.__module__ == module.__name__ and "kind" in shape.__required_keys__
+    for kind in get_args(get_type_hints(shape)["kind"])
+    if kind in SCHEMA_NAMES
 }
-"""Name of the schema -> shape, and the kinds it is narrowed to where the shape serves several."""
+"""Kind of a document -> its shape."""
 
 
 def schemas() -> dict[str, str]:
     """Render every schema, by name."""
     texts = {shape: text for module in MODULES for shape, text in _descriptions(module).items()}
-    return {name: json.dumps(_schema(name, *row, texts), indent=2) + "\n" for name, row in DOCUMENTS.items()}
+    return {name: json.dumps(_schema(name, texts), indent=2) + "\n" for name in dict.fromkeys(SCHEMA_NAMES.values())}
 
 
-def _schema(
-    name: str, shape: type, kinds: tuple[str, ...], texts: Mapping[str, Mapping[str, str]]
-) -> dict[str, object]:
+def _schema(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+    kinds = [kind for kind, schema in SCHEMA_NAMES.items() if schema == name]
+    shape = DOCUMENTS[kinds[0]]
     _, components = msgspec.json.schema_components([shape], schema_hook=_anything, ref_template="#/$defs/{name}")
     described = {key: _described(made, texts[key]) for key, made in components.items()}
     top = described.pop(shape.__name__)
-    if kinds:
-        top["properties"]["kind"]["enum"] = list(kinds)
+    top["properties"]["kind"]["enum"] = sorted(kinds)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:gpukube:{name}:1"}
     return head | top | {"title": f"gpukube {name}", "$defs": dict(sorted(described.items()))}
 
@@ -96,4 +87,4 @@ def _texts(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
 if __name__ == "__main__":
     for name, text in schemas().items():
         (FOLDER / f"{name}.schema.json").write_text(text, "utf-8")
-    sys.stdout.write(f"wrote {len(DOCUMENTS)} schemas\n")
+    sys.stdout.write(f"wrote {len(set(SCHEMA_NAMES.values()))} schemas\n")

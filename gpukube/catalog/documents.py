@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 from gpukube.catalog.seam import catalogue_of, cuts_of
 from gpukube.engine.documents.parts import gpu_part
-from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.gpu.capacity import GPU_RESOURCE
 from gpukube.gpu.machines import catalogue_date
 from gpukube.gpu.mig import maximal_mixes, profiles, resource_name
@@ -48,7 +47,7 @@ __all__ = ["find_document", "list_document", "slices_document", "type_document"]
 def list_document(shown: Shown, stocks: Iterable[Stock], region: str) -> CatalogListDocument:
     """Describe the types to show."""
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": 1,
         "kind": "CatalogList",
         "embedded": catalogue_date(),
         "refreshed": _stocks(stocks),
@@ -76,7 +75,7 @@ def find_document(
     """
     model, count = asked
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": 1,
         "kind": "CatalogFind",
         "embedded": catalogue_date(),
         "refreshed": _stocks(stocks),
@@ -91,7 +90,7 @@ def slices_document(
     """Find the devices that are large enough."""
     offered = [entry for entry in entries if not region or region not in entry.missing]
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": 1,
         "kind": "CatalogSlices",
         "embedded": catalogue_date(),
         "refreshed": _stocks(stocks),
@@ -110,7 +109,7 @@ def type_document(entries: Sequence[Entry], stocks: Iterable[Stock]) -> CatalogT
     first = entries[0].machine
     one = first if len(entries) == 1 else None
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": 1,
         "kind": "CatalogType",
         "embedded": catalogue_date(),
         "refreshed": _stocks(stocks),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.gpu.mig import Placement, find_profile, maximal_mixes, place_layout, profiles, resource_name
 from gpukube.gpu.mig_fractions import same_fractions
 from gpukube.gpu.mig_room import can_block, room_left, stranded_profiles
@@ -90,7 +89,7 @@ def mig_document(
     if not known:
         find_profile(model, "")  # says so
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": 1,
         "kind": "CatalogMig",
         "model": str(model),
         "profiles": [_profile(model, profile) for profile in known],

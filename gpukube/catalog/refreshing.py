@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from gpukube.catalog.seam import catalogues
 from gpukube.core.cloud_catalogue import Inquiry
 from gpukube.engine.documents.parts import error_part
-from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.fanout import run_all
 from gpukube.errors import ExitCode, GpukubeError, SpecError, Where
 from gpukube.gpu.machines import catalogue_date, machines
@@ -148,7 +147,7 @@ def refresh_exit_code(outcomes: Sequence[Outcome]) -> ExitCode:
 def refresh_document(outcomes: Sequence[Outcome], file: str) -> CatalogRefreshDocument:
     """Describe what a refresh did."""
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": 1,
         "kind": "CatalogRefresh",
         "exitCode": int(refresh_exit_code(outcomes)),
         "file": file,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from gpukube.doctor.diagnose import doctor_exit_code
 from gpukube.engine.documents.parts import counted, error_part
-from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +19,7 @@ __all__ = ["doctor_document"]
 def doctor_document(examinations: Sequence[Examination]) -> DoctorDocument:
     """Describe what was found, and what was done about it."""
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": 1,
         "kind": "Doctor",
         "exitCode": int(doctor_exit_code(examinations)),
         "summary": counted(found.ailment.severity for item in examinations for found in item.found),

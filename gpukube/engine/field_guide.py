@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import Change
-from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.fidelity import features_at
 from gpukube.provider import load_provider, provider_names
 from gpukube.spec.fieldguide import explain_field
@@ -65,7 +64,7 @@ def field_document(text: str, *, recursive: bool) -> FieldDocument:
     """
     clouds = [load_provider(name) for name in provider_names()]
     part = _part(explain_field(text), clouds, told=True, recursive=recursive)
-    return {"schemaVersion": SCHEMA_VERSION, "kind": "FieldExplanation", **part}
+    return {"schemaVersion": 1, "kind": "FieldExplanation", **part}
 
 
 def _part(page: FieldPage, clouds: list[Provider], *, told: bool, recursive: bool) -> FieldPart:

@@ -16,7 +16,6 @@ from gpukube.core.jsontree import at
 from gpukube.core.owners import DRIVER_ROWS, PLUGIN_ROWS, RELEASE_ROWS
 from gpukube.core.owners.labels import LABEL_REASONS
 from gpukube.core.owners.solver import cut_of
-from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.errors import Diagnostic
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def owner_document(
         for explained in found
         for key in [explained.decision.target.cluster.key]
     ]
-    return {"schemaVersion": SCHEMA_VERSION, "kind": "OwnerExplanation", "pools": parts}
+    return {"schemaVersion": 1, "kind": "OwnerExplanation", "pools": parts}
 
 
 def _part(explained: Explained, seen: Sighting | None, against: Sequence[Diagnostic]) -> OwnerPart:

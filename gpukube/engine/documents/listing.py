@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.core.live import live_machine
 from gpukube.engine.documents.parts import error_part, gpu_part, plain
-from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.lookup import is_named, no_such_pool
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def list_document(plans: Sequence[ClusterPlan], usage: Usage | None = None) -> L
         usage: Cluster key -> node -> devices that pods request there; clusters that were not asked are left out.
     """
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": 1,
         "kind": "PoolList",
         "clusters": [
             {
@@ -66,7 +65,7 @@ def pool_document(plans: Sequence[ClusterPlan], name: str, usage: Usage | None =
     failed = [failure for failure in (error_part(plan.error) for plan in plans) if failure]
     if not found and not failed:
         raise no_such_pool(name, plans)
-    return {"schemaVersion": SCHEMA_VERSION, "kind": "Pool", "pools": found, "errors": failed}
+    return {"schemaVersion": 1, "kind": "Pool", "pools": found, "errors": failed}
 
 
 def _detail(pool: Observed, plan: ClusterPlan, usage: Usage) -> PoolDetail:

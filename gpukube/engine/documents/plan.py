@@ -21,7 +21,6 @@ from gpukube.engine.documents.parts import (
     silenced_part,
     toleration_part,
 )
-from gpukube.engine.documents.shapes.parts import SCHEMA_VERSION
 from gpukube.engine.fidelity import abilities_for, inexact
 from gpukube.provider import load_provider
 
@@ -95,7 +94,7 @@ def plan_document(
         not_read: Clusters that were not, because no pool is on them.
     """
     return {
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": 1,
         "kind": kind,
         "differs": any(plan.differs for plan in plans),
         "summary": _summary(plans),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Change",
     "Diagnostic",
     "GpuModel",
@@ -15,8 +14,6 @@ __all__ = [
     "SilencedPart",
     "Toleration",
 ]
-
-SCHEMA_VERSION: Literal[1] = 1
 
 
 class Position(TypedDict):

@@ -12,7 +12,6 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
 )
 
 __all__ = [
-    "REPORT_VERSION",
     "Check",
     "ClusterOutcome",
     "EventDocument",
@@ -25,8 +24,6 @@ __all__ = [
     "ReportKind",
     "ValidationDocument",
 ]
-
-REPORT_VERSION: Literal[2] = 2
 
 ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Wait", "Verify"]
 
