@@ -77,3 +77,24 @@ def test_gcloud_when_it_lists_and_describes_then_the_node_pools_that_gpukube_mad
     assert accelerator["gpuPartitionSize"] == "1g.5gb"
     assert pool["config"]["labels"]["gpukube.io/pool"] == "a100slices"
     assert [taint["key"] for taint in pool["config"]["taints"]] == ["nvidia.com/gpu"]
+
+
+@pytest.mark.gcloud
+def test_gcloud_when_it_replaces_the_labels_of_a_pool_then_diff_shows_it_and_apply_restores_them(
+    gpukube: Gpukube,
+) -> None:
+    if not works(GCLOUD):
+        pytest.skip("no gcloud command on PATH")
+    spec = ("-f", SPEC, "--cluster", "train-gke")
+    gpukube.made(*spec)
+    pool = (GCLOUD, "container", "node-pools", "{}", "t4slices", "--cluster=train", "--location=us-central1")
+    told_by(gpukube.info, *(word.format("update") for word in pool), "--node-labels=team=audio", "--format=json")
+    diff = gpukube("pool", "plan", "diff", *spec)
+    assert (diff.code, gpukube.writes()) == (2, []), diff.out + diff.err
+    assert "gpukube.io/owner" in diff.out
+    applied = gpukube("pool", "apply", *spec, "--yes")
+    assert applied.code == 0, applied.out + applied.err
+    described = (*(word.format("describe") for word in pool), "--format=json")
+    labels = document(told_by(gpukube.info, *described))["config"]["labels"]
+    assert (labels["gpukube.io/owner"], labels["gpukube.io/pool"]) == ("three-clouds", "t4slices")
+    assert gpukube("pool", "plan", "diff", *spec).code == 0
