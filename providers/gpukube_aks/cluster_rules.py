@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.jsontree import at, tree
 from gpukube.errors import Diagnostic
-from gpukube_aks.images import check_skew, minor_of
+from gpukube_aks.images import check_skew
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.core.values import Target
 
-__all__ = ["MANAGED_FROM", "ClusterState", "check_cluster", "read_cluster"]
-
-MANAGED_FROM = 34
-"""Minor version of Kubernetes from which AKS manages GPUs (docs: aks/aks-managed-gpu-nodes)."""
+__all__ = ["ClusterState", "check_cluster", "read_cluster"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +70,4 @@ def _problems(target: Target, state: ClusterState) -> Iterator[Diagnostic]:
             f"{key} has a system-assigned identity, which cannot use capacity reservations",
             fix="assign an identity that is Contributor where the reservation is: az aks update --assign-identity ID",
             why="learn.microsoft.com/azure/aks/use-capacity-reservation-groups",
-        )
-    minor = minor_of(state.version)
-    if minor is not None and minor < MANAGED_FROM and target.plugin_owner == "cloud":
-        yield Diagnostic(
-            "managed-version",
-            target.locator.at("devicePlugin.owner"),
-            f"{key} runs Kubernetes {state.version}, and AKS manages GPUs from 1.{MANAGED_FROM} on",
-            fix="write devicePlugin.owner: auto, or upgrade the cluster",
-            why="learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
         )

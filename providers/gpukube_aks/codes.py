@@ -89,7 +89,6 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "size-not-offered": "The subscription may not use the VM size in this region.",
     "zone-not-offered": "The VM size is not offered in the zone.",
     "quota": "A quota of the subscription is too small.",
-    "managed-version": "The cluster's Kubernetes is too old for AKS-managed GPU nodes.",
     "reservation-identity": "The cluster's identity cannot use capacity reservations.",
     "version-skew": "The nodes' Kubernetes version does not go with the control plane's.",
     "busy": "Another operation runs on the cluster or the pool.",

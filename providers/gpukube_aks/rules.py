@@ -11,13 +11,12 @@ Where the service itself would take something that cannot work (mixed MIG scaled
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic, Where
 from gpukube.gpu.capacity import node_capacity
 from gpukube.visible import told_apart
 from gpukube_aks.buying import check_reservation, check_series, check_spot
-from gpukube_aks.cluster_rules import MANAGED_FROM
 from gpukube_aks.combinations import check_combinations
 from gpukube_aks.cuts import CUTS, can_cut, cut_value
 from gpukube_aks.images import DEFAULT_IMAGE, check_image, check_version, minor_of
@@ -265,6 +264,10 @@ def _driver(target: Target) -> Iterator[Diagnostic]:
         )
 
 
+_MANAGED_FROM: Final = 34
+"""Minor version of Kubernetes from which AKS is known to manage GPUs."""
+
+
 def _managed(target: Target) -> Iterator[Diagnostic]:
     """AKS-managed GPU nodes: a plugin with fixed flags, run by the node's service manager."""
     if target.plugin_owner != "cloud":
@@ -274,7 +277,6 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
     excluded = {
         "driver.owner: none": target.driver_owner == "none",
         "driver.owner: operator": target.driver_owner == "operator",
-        f"Kubernetes before 1.{MANAGED_FROM}": minor is not None and minor < MANAGED_FROM,
         "nodes.autoscaling": target.nodes.autoscaled,
         "sharing.timeSlicing": slicing is not None and slicing.mode == "time-slicing",
         "sharing.mps": slicing is not None and slicing.mode == "mps",
@@ -290,6 +292,15 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
                 why="AKS runs its plugin with fixed flags, without the autoscaler, and its MIG strategy is settable in "
                 "preview versions of the API only (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
             )
+    if minor is not None and minor < _MANAGED_FROM:
+        yield Diagnostic(
+            "aks-managed",
+            where,
+            f"devicePlugin.owner is cloud, and AKS may not manage GPUs of Kubernetes before 1.{_MANAGED_FROM}",
+            fix=f"write devicePlugin.owner: auto, or kubernetesVersion 1.{_MANAGED_FROM} or newer",
+            why="unconfirmed: the page names no version (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
+            severity="warning",
+        )
     yield Diagnostic(
         "aks-managed-preview",
         where,

@@ -18,7 +18,6 @@ GROUP = Reservation("capacityReservationGroup", "/subscriptions/s/g")
 PLAIN = make_target()
 AUTOSCALED = make_target(nodes=Nodes(1, 1, 3, autoscaled=True))
 RESERVED = make_target(capacity=Capacity("reserved", reservation=GROUP))
-MANAGED = make_target(plugin_owner="cloud")
 NEWER = make_target(kubernetes_version="1.35")
 
 
@@ -27,14 +26,11 @@ NEWER = make_target(kubernetes_version="1.35")
     [
         (AUTOSCALED, ClusterState("1.34.2", provisions_nodes=True, identity=""), ["node-auto-provisioning"]),
         (RESERVED, ClusterState("1.34.2", provisions_nodes=False, identity="SystemAssigned"), ["reservation-identity"]),
-        (MANAGED, ClusterState("1.33.9", provisions_nodes=False, identity=""), ["managed-version"]),
         (NEWER, ClusterState("1.34.2", provisions_nodes=False, identity=""), ["version-skew"]),
         (PLAIN, ClusterState("1.30.0", provisions_nodes=True, identity="SystemAssigned"), []),
         (AUTOSCALED, ClusterState("1.34.2", provisions_nodes=False, identity=""), []),
         (RESERVED, ClusterState("1.34.2", provisions_nodes=True, identity="UserAssigned"), []),
         (RESERVED, ClusterState("1.34.2", provisions_nodes=True, identity=""), []),
-        (MANAGED, ClusterState("1.34.0", provisions_nodes=False, identity=""), []),
-        (MANAGED, ClusterState("", provisions_nodes=False, identity=""), []),
     ],
 )
 def test_pool_when_the_cluster_excludes_it_is_refused_with_what_to_do(

@@ -40,6 +40,8 @@ pools:
 
 EXPECTED = """\
 pools.yaml:7:11: error[GPK501 aks-name]: "aks-mignode" is not an AKS pool name
+pools.yaml:9:19: hint[GPK559 aks-series-frozen]: Azure deploys no new capacity for the series of \
+Standard_NC24ads_A100_v4: machines may be hard to get
 pools.yaml:10:32: error[GPK510 aks-mixed-from-zero]: nodes.autoscaling.min is 0 with the mixed strategy: the pool \
 would never leave zero
 pools.yaml:11:13: error[GPK504 aks-zone]: "eastus-1" is not a zone of Azure

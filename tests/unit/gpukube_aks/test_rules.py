@@ -226,6 +226,14 @@ BROKEN = (
         changes={"capacity": Capacity("spot")},
     ),
     Case(
+        "a series that Azure builds no more",
+        "aks-series-frozen",
+        "instanceType",
+        "no new capacity",
+        severity="hint",
+        machine=A100,
+    ),
+    Case(
         "reservation of ND machines",
         "aks-reservation-size",
         "capacity.reserved.aks.capacityReservationGroup",
@@ -712,6 +720,7 @@ BROKEN = (
         "devicePlugin.owner",
         "before 1.34",
         changes={"plugin_owner": "cloud", "kubernetes_version": "1.33.5"},
+        severity="warning",
     ),
     Case(
         "managed with MIG",
@@ -985,4 +994,5 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
     ],
 )
 def test_check_when_all_is_well_finds_nothing(machine: str, changes: dict[str, object]) -> None:
-    assert AksProvider().check(make_target(machine, **changes)) == []
+    found = AksProvider().check(make_target(machine, **changes))
+    assert [problem for problem in found if problem.code != "aks-series-frozen"] == []  # of the machine, not the pool
