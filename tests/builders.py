@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.core.fields import FieldPath
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Observed, Target
 from gpukube.errors import Where
@@ -12,6 +13,8 @@ from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import Sharing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Desired
 
 __all__ = ["CLUSTER", "SUBSCRIPTION", "Nowhere", "make_observed", "make_target"]
@@ -76,3 +79,13 @@ def make_observed(desired: Desired, **changes: object) -> Observed:
         native={},
     )
     return replace(observed, **changes)  # type: ignore[arg-type]  # test data
+
+
+def by_path(fields: Mapping[str, object]) -> dict[FieldPath, object]:
+    """Give fields that a test writes by their texts: "labels[team]"."""
+    return {FieldPath.parse(text): value for text, value in fields.items()}
+
+
+def by_text(fields: Mapping[FieldPath, object]) -> dict[str, object]:
+    """Give fields by their texts, as documents do."""
+    return {str(path): value for path, value in fields.items()}

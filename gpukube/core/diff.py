@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpukube.core.fields import KUBERNETES_VERSION
 from gpukube.core.values import Change
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["CLOSED_GROUPS", "KUBERNETES_VERSION", "diff_fields"]
+    from gpukube.core.fields import FieldPath
 
-KUBERNETES_VERSION = "kubernetesVersion"
-"""Field of the nodes' version. All clouds patch nodes of a minor version by themselves, and AKS does not upgrade where
-the minor version alone is asked for (SDK, AgentPool.orchestratorVersion)."""
+__all__ = ["CLOSED_GROUPS", "diff_fields"]
 
-CLOSED_GROUPS = ("labels[", "taints", "nodes.", "sharing.", "capacity.", "deletionProtection", "devicePlugin", "driver")
-"""Prefixes of fields that are wholly ours: a live one that is not declared is a change to absent.
+CLOSED_GROUPS = frozenset(
+    {"labels", "taints", "nodes", "sharing", "capacity", "deletionProtection", "devicePlugin", "driver"}
+)
+"""First steps of fields that are wholly ours: a live one that is not declared is a change to absent.
 
 Tags are open: policies of an organisation add tags to every resource; only those that gpukube wrote itself are ours
 (`core.values.Observed.written`). Zones, disk and native fields are open: the cloud fills them in.
@@ -29,7 +30,7 @@ Tags are open: policies of an organisation add tags to every resource; only thos
 
 
 def diff_fields(
-    desired: Mapping[str, object], observed: Mapping[str, object], written: Collection[str] = ()
+    desired: Mapping[FieldPath, object], observed: Mapping[FieldPath, object], written: Collection[FieldPath] = ()
 ) -> tuple[Change, ...]:
     """Compare two flat field mappings.
 
@@ -39,19 +40,18 @@ def diff_fields(
         written: Live fields of open groups that gpukube wrote: they must be declared, as those of closed groups.
 
     Returns:
-        Changes in order of field name; `old` is what is live, `new` what is declared, None for absent.
+        Changes in the order of the fields' texts; `old` is what is live, `new` what is declared, None for absent.
     """
-    closed = {name for name in observed if name.startswith(CLOSED_GROUPS) or name in written}
-    names = desired.keys() | closed
+    closed = {path for path in observed if path[0] in CLOSED_GROUPS or path in written}
     return tuple(
-        Change(name, observed.get(name), desired.get(name))
-        for name in sorted(names)
-        if not _is_same(name, desired.get(name), observed.get(name))
+        Change(path, observed.get(path), desired.get(path))
+        for path in sorted(desired.keys() | closed, key=str)
+        if not _is_same(path, desired.get(path), observed.get(path))
     )
 
 
-def _is_same(name: str, desired: object, observed: object) -> bool:
+def _is_same(path: FieldPath, desired: object, observed: object) -> bool:
     """Compare two values; a Kubernetes version that names no patch, or no build, is met by every one of them."""
-    if name == KUBERNETES_VERSION and desired and observed:
+    if path == KUBERNETES_VERSION and desired and observed:
         return f"{observed}.".startswith(f"{desired}.") or f"{observed}".startswith(f"{desired}-")
     return desired == observed

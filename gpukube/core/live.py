@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.core.fields import GPU
 from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.catalogue import find_machine, machines
 
@@ -24,7 +25,7 @@ def live_machine(provider: str, pool: Observed) -> Machine | None:
     known = find_machine(provider, pool.instance_type)
     if known is not None:
         return known
-    count, _, accelerator = str(pool.fields.get("gpu", "")).partition(" x ")
+    count, _, accelerator = str(pool.fields.get(GPU, "")).partition(" x ")
     parts = (part for part in machines(provider) if part.name == ATTACHED and part.accelerator == accelerator)
     part = next(parts, None)
     if part is None or not count.isdigit():

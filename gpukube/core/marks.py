@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import tag
 from gpukube.core.values import MarksCopy
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def recorded_tags(desired: Desired, observed: Observed, changes: Sequence[Change
     return [
         key
         for key, value in desired.target.tags.items()
-        if f"tags[{key}]" in changed or observed.fields.get(f"tags[{key}]") == value
+        if tag(key) in changed or observed.fields.get(tag(key)) == value
     ]
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import PROTECTION, label
 from gpukube.core.marks import has_lost_marks, names_another
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, ClassifiedChange, PoolPlan
 from gpukube.errors import Diagnostic, SpecError, Where
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["PoolCalls", "adopting_changes", "find_changes", "match_live", "plan_pool", "plan_removal", "spare_living"]
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
-_PROTECTION = "deletionProtection"
 
 
 class PoolCalls(Protocol):
@@ -120,7 +120,7 @@ def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
         return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
     later = [c for c in changes if c.row.kind in ("replace", "refused")]
     if later:
-        changes = tuple(c for c in changes if c.change.field.startswith("labels[") or c.change.field == _PROTECTION)
+        changes = tuple(c for c in changes if c.change.field[0] == "labels" or c.change.field == PROTECTION)
     plan = _changed(provider, desired, observed, changes)
     why = f"{plan.why}; its labels lost the marks, the copy in its tags still has them"
     rest = [_for_later(desired.target.where, later)] if later else []
@@ -128,7 +128,7 @@ def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
 
 
 def _for_later(where: Where, later: Sequence[ClassifiedChange]) -> Diagnostic:
-    fields = ", ".join(c.change.field for c in later)
+    fields = ", ".join(str(c.change.field) for c in later)
     return Diagnostic(
         "lost-marks",
         where,
@@ -205,7 +205,7 @@ def find_changes(desired: Desired, observed: Observed) -> tuple[Change, ...]:
     """
     fields = observed.fields
     if has_lost_marks(desired, observed) and observed.copy and observed.copy.protected and not desired.target.protect:
-        fields = {**fields, _PROTECTION: True}
+        fields = {**fields, PROTECTION: True}
     return diff_fields(desired.fields, fields, () if names_another(desired, observed) else observed.written)
 
 
@@ -229,9 +229,9 @@ def _changed(
 ) -> PoolPlan:
     kinds = {c.row.kind for c in changes}
     problems = [_refused(desired.target.where, c) for c in changes if c.row.kind == "refused"]
-    fields = ", ".join(c.change.field for c in changes)
+    fields = ", ".join(str(c.change.field) for c in changes)
     if "replace" in kinds:
-        asked = ", ".join(c.change.field for c in changes if c.row.kind == "replace")
+        asked = ", ".join(str(c.change.field) for c in changes if c.row.kind == "replace")
         why = f"differs in {fields}; {asked} cannot change on a live pool"
         problems += [_protected(desired.target.where, "replaced")] if observed.protected else []
         anew = (provider.delete_request(desired.target.cluster, observed), desired.create)
@@ -297,7 +297,7 @@ def _adopted(
     if not later:
         why = "nobody owns it and it matches; it gets our marks"
         return _plan(desired, observed, "adopt", why, changes=changes, requests=requests)
-    fields = ", ".join(c.change.field for c in later)
+    fields = ", ".join(str(c.change.field) for c in later)
     problem = Diagnostic(
         "adopt-differs",
         target.where,
@@ -317,11 +317,11 @@ def adopting_changes(desired: Desired, changes: Sequence[ClassifiedChange]) -> t
     nodes: of a pool that differs in anything else, whose devices may not be those declared yet, the marks alone.
     """
     added = desired.labels.keys() - desired.target.labels.keys()
-    ours = {f"labels[{key}]" for key in added} | {_PROTECTION}
+    ours = {label(key) for key in added} | {PROTECTION}
     quiet = tuple(c for c in changes if c.change.field in ours and c.change.old is None and c.row.kind == "in-place")
     if len(quiet) == len(changes):
         return quiet
-    marks = {f"labels[{key}]" for key in (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)} | {_PROTECTION}
+    marks = {label(key) for key in (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)} | {PROTECTION}
     return tuple(c for c in quiet if c.change.field in marks)
 
 

@@ -14,6 +14,7 @@ from gpukube.errors import Where
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpukube.core.fields import FieldPath
     from gpukube.errors import Diagnostic, GpukubeError
     from gpukube.gpu.catalogue import Machine
     from gpukube.gpu.sharing import Sharing
@@ -365,7 +366,7 @@ class Desired:
         target: What was asked for.
         ownership: Who owns driver and plugin.
         promise: What the nodes will advertise.
-        fields: Normalised intent, flat: "instanceType", "nodes.count", "labels[team]", ... Compared with
+        fields: Normalised intent, flat, by paths such as ("nodes", "count") or ("labels", "team"). Compared with
             Observed.fields; a field that is absent here is left to the cloud.
         labels: Node labels as sent, ours included.
         effective_taints: Taints the nodes will carry, those the cloud adds by itself included.
@@ -377,7 +378,7 @@ class Desired:
     target: Target
     ownership: Ownership
     promise: Promise
-    fields: Mapping[str, object]
+    fields: Mapping[FieldPath, object]
     labels: Mapping[str, str]
     effective_taints: tuple[Taint, ...]
     create: Request
@@ -409,8 +410,8 @@ class Observed:
         etag: Version for guarded writes; "" when the cloud has none.
         native: The pool as read.
         copy: The second copy of the marks, where it was written for this very pool; None otherwise.
-        written: Names of fields ("tags[team]") that gpukube wrote into an open group: they are changes to absent when
-            nobody declares them any more.
+        written: Fields ("tags", "team") that gpukube wrote into an open group: they are changes to absent when nobody
+            declares them any more.
     """
 
     name: str
@@ -420,7 +421,7 @@ class Observed:
     state: PoolState
     status: str
     failure: str
-    fields: Mapping[str, object]
+    fields: Mapping[FieldPath, object]
     nodes: int | None
     labels: Mapping[str, str]
     effective_taints: tuple[Taint, ...]
@@ -428,14 +429,14 @@ class Observed:
     etag: str
     native: Mapping[str, object] = field(repr=False)
     copy: MarksCopy | None = None
-    written: frozenset[str] = frozenset()
+    written: frozenset[FieldPath] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One field that differs; None means absent. `field` is a key of Desired.fields."""
 
-    field: str
+    field: FieldPath
     old: object
     new: object
 
@@ -445,14 +446,14 @@ class UpdateRow:
     """What a change of a field does on one cloud.
 
     Attributes:
-        field: Key of Desired.fields; "labels[*]" covers every label.
+        field: Key of Desired.fields; ("labels", "*") covers every label.
         kind: in-place, disruptive (in place, but pods suffer), replace, or refused.
         sentence: For people: what happens and why.
         call: The operation that does it; "" when none can.
         source: Public source of the fact.
     """
 
-    field: str
+    field: FieldPath
     kind: UpdateKind
     sentence: str
     call: str

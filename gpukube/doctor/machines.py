@@ -14,6 +14,7 @@ from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import role_of, title_of
 from gpukube.core.ailment import Ailment
+from gpukube.core.fields import DRIVER
 from gpukube.core.live import live_machine
 from gpukube.core.owners import MIG_CONFIG_LABEL
 from gpukube.doctor.check import Check
@@ -105,7 +106,7 @@ def _dra(evidence: Evidence) -> Iterator[Ailment]:
 def _nobodys_driver(evidence: Evidence) -> Iterator[Ailment]:
     installers = [item for item in evidence.seen.daemonsets if role_of(item) in ("driver", "cloud-driver")]
     for view, diagnosis, pool in diagnosed_pools(evidence):
-        if pool.fields.get("driver") != "none" or live_machine(evidence.cluster.provider, pool) is None:
+        if pool.fields.get(DRIVER) != "none" or live_machine(evidence.cluster.provider, pool) is None:
             continue
         nodes = nodes_of_pool(evidence.seen, pool)
         if any(node.devices for node in nodes) or any(_lands(item, nodes, pool) for item in installers):
@@ -122,7 +123,7 @@ def _nobodys_driver(evidence: Evidence) -> Iterator[Ailment]:
 
 def _two_drivers(evidence: Evidence) -> Iterator[Ailment]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
-        if pool.fields.get("driver") == "none" or live_machine(evidence.cluster.provider, pool) is None:
+        if pool.fields.get(DRIVER) == "none" or live_machine(evidence.cluster.provider, pool) is None:
             continue
         nodes = nodes_of_pool(evidence.seen, pool)
         rivals = [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.core.ailment import Ailment
+from gpukube.core.fields import MOST
 from gpukube.doctor.check import Check
 from gpukube.doctor.cloud_view import diagnosed_pools
 from gpukube.errors import CapacityError, QuotaError
@@ -110,7 +111,7 @@ def _missing_nodes(evidence: Evidence) -> Iterator[Ailment]:
                 seen=f"the cloud counts {pool.nodes} nodes, and {len(seen)} are in the cluster",
                 remedy=f"look at the machines that did not join: {diagnosis.show(view, pool)}",
                 evidence=tuple(f"node {node.name}" for node in seen[:_MOST_NAMED]),
-                severity="warning" if seen or "nodes.autoscaling.max" in pool.fields else "error",
+                severity="warning" if seen or MOST in pool.fields else "error",
             )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.core.ailment import Ailment
 from gpukube.core.belief import compare, devices_text
+from gpukube.core.fields import LEAST, MOST
 from gpukube.doctor.check import Check
 from gpukube.doctor.cloud_view import diagnosed_pools
 
@@ -34,7 +35,7 @@ _MOST_NAMED: Final = 5
 def _misled(evidence: Evidence) -> Iterator[Ailment]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         scaler = diagnosis.autoscaler
-        if scaler is None or pool.fields.get("nodes.autoscaling.min") != 0:
+        if scaler is None or pool.fields.get(LEAST) != 0:
             continue
         foreseen = scaler.foreseen(pool)
         belief = None if foreseen is None else compare(_real_devices(evidence, pool), foreseen)
@@ -66,7 +67,7 @@ def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
 def _unready(evidence: Evidence) -> Iterator[Ailment]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         scaler = diagnosis.autoscaler
-        if scaler is None or "nodes.autoscaling.max" not in pool.fields:
+        if scaler is None or MOST not in pool.fields:
             continue
         blind = [
             node

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.cluster.refreshing import refresh_plugin
 from gpukube.cluster.repairing import repair_nodes
+from gpukube.core.fields import label
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.plan import plan_pool
 from gpukube.engine.clock import Stopped
@@ -78,7 +79,7 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Diagnostic]:
         return  # this pool fails by itself, the others go on
     yield from (d for d in plan.diagnostics if d.severity == "error")
     if plan.action == "replace" and not consent.replace:
-        fields = ", ".join(c.change.field for c in plan.changes if c.row.kind == "replace")
+        fields = ", ".join(str(c.change.field) for c in plan.changes if c.row.kind == "replace")
         yield Diagnostic(
             "needs-replace",
             plan.where,
@@ -87,7 +88,7 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Diagnostic]:
             why="; ".join(c.row.sentence for c in plan.changes if c.row.kind == "replace"),
         )
     if plan.action == "update" and plan.disruptive and not consent.allow_disruption:
-        fields = ", ".join(c.change.field for c in plan.disruptive)
+        fields = ", ".join(str(c.change.field) for c in plan.disruptive)
         yield Diagnostic(
             "needs-disruption",
             plan.where,
@@ -180,7 +181,7 @@ def _apply_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run
 
 def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
     """Have the operator's plugin read its entries before a label moves to another one."""
-    moved = any(c.change.field == f"labels[{CONFIG_LABEL}]" for c in plan.changes)
+    moved = any(c.change.field == label(CONFIG_LABEL) for c in plan.changes)
     operated = plan.desired is not None and plan.desired.ownership.advertiser == GPU_OPERATOR.advertiser
     if moved and operated and refresh_plugin(session.kube()):
         run.tell("release", "restarts the plugin, which does not notice new entries", plan.cluster.key)

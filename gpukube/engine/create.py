@@ -76,7 +76,7 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     if later:  # not proven: what it lacks may be what differs
         marks = adopting_changes(desired, later)
         left = tuple(c for c in later if c not in marks)
-        message = f"adopted; it differs in {', '.join(c.change.field for c in left)}, for a later apply"
+        message = f"adopted; it differs in {', '.join(str(c.change.field) for c in left)}, for a later apply"
         return PoolReport(plan.pool, plan.name, "done", message, left, tolerations=tolerations)
     if run.no_wait and done:
         return replace(started(plan, run, done), tolerations=tolerations)

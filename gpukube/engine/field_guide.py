@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import DRIVER, GPU, INSTANCE_TYPE, PLUGIN, TAINTS, FieldPath, label, tag
 from gpukube.core.values import Change
 from gpukube.engine.fidelity import features_at
 from gpukube.provider import load_provider, provider_names
 from gpukube.spec.fieldguide import explain_field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpukube.core.values import UpdateRow
     from gpukube.engine.documents.shapes.explanation import Effect, Faith, FieldDocument, FieldPart
@@ -25,31 +26,24 @@ if TYPE_CHECKING:
 __all__ = ["field_document"]
 
 
-_CONFIG: Final = "labels[nvidia.com/device-plugin.config]"
-_CUT: Final = "labels[nvidia.com/mig.config]"
-_LABEL: Final = "labels[team]"
-_KEYS: Final[dict[str, tuple[str, ...]]] = {
-    "gpu": ("instanceType",),
-    "gpu.count": ("gpu",),
-    "gpuTaint": ("taints",),
-    "labels": (_LABEL, _CONFIG, _CUT),
-    "tags": ("tags[team]",),
-    "driver.owner": ("driver",),
-    "devicePlugin.owner": ("devicePlugin", "labels[gpukube.io/advertiser]"),
-    "sharing.mig.profile": (_CUT,),
-    "sharing.mig.layout": (_CUT,),
-    "sharing.mig.strategy": (_CONFIG,),
-    "sharing.timeSlicing": (_CONFIG,),
-    "sharing.mps": (_CONFIG,),
-    "capacity.reserved": (
-        "capacity.reserved",
-        "capacity.reserved.{cloud}",
-        "capacity.{key}",
-        "capacity.reserved.{key}",
-    ),
-    "capacity.reserved.gke": ("capacity.reserved.gke.{key}",),
+_CONFIG: Final = label("nvidia.com/device-plugin.config")
+_CUT: Final = label("nvidia.com/mig.config")
+_LABEL: Final = label("team")
+_ALSO: Final[Mapping[tuple[str, ...], tuple[FieldPath, ...]]] = {
+    ("gpu",): (INSTANCE_TYPE,),
+    ("gpu", "count"): (GPU,),
+    ("gpuTaint",): (TAINTS,),
+    ("labels",): (_LABEL, _CONFIG, _CUT),
+    ("tags",): (tag("team"),),
+    ("driver", "owner"): (DRIVER,),
+    ("devicePlugin", "owner"): (PLUGIN, label("gpukube.io/advertiser")),
+    ("sharing", "mig", "profile"): (_CUT,),
+    ("sharing", "mig", "layout"): (_CUT,),
+    ("sharing", "mig", "strategy"): (_CONFIG,),
+    ("sharing", "timeSlicing"): (_CONFIG,),
+    ("sharing", "mps"): (_CONFIG,),
 }
-"""Field of a pool, with those below it -> keys of Desired.fields that it becomes, beside the one of its own name."""
+"""Field of a pool, with those below it -> comparable fields that it becomes, beside the one of its own name."""
 
 
 def field_document(text: str, *, recursive: bool) -> FieldDocument:
@@ -120,8 +114,8 @@ def _faiths(path: str, cloud: Provider) -> Iterator[Faith]:
 def _effects(path: str, page: FieldPage, cloud: Provider) -> Iterator[Effect]:
     """Ask the provider what a change of the field does; the same answer once."""
     said: set[tuple[str, str]] = set()
-    for key in _keys(path):
-        rows = [(direction, _row(cloud, key, old, new)) for direction, old, new in _changes(path, page)]
+    for field in _fields(FieldPath(*path.split("."))):
+        rows = [(direction, _row(cloud, field, old, new)) for direction, old, new in _changes(path, page)]
         alike = len({(row.kind, row.sentence) for _, row in rows if row}) == 1
         for direction, row in rows[:1] if alike else rows:
             if row is None or (row.kind, row.sentence) in said:
@@ -136,19 +130,20 @@ def _effects(path: str, page: FieldPage, cloud: Provider) -> Iterator[Effect]:
             }
 
 
-def _keys(path: str) -> tuple[str, ...]:
-    steps = path.split(".")
-    cloud = next((step for step in steps if step in provider_names()), "")
-    others = [keys for field, keys in _KEYS.items() if f"{path}.".startswith(f"{field}.")]
-    return tuple(dict.fromkeys((path, *(key.format(key=steps[-1], cloud=cloud) for keys in others for key in keys))))
+def _fields(path: FieldPath) -> tuple[FieldPath, ...]:
+    found = [path, *(field for above, fields in _ALSO.items() if path.is_below(*above) for field in fields)]
+    if path.is_below("capacity", "reserved"):
+        # What stands deeper in the spec, flexStart.maxRunDuration, is compared right below its cloud.
+        found += [FieldPath(*path[:3]), FieldPath(*path[:3], path.key)]
+    return tuple(dict.fromkeys(found))
 
 
-def _row(cloud: Provider, key: str, old: object, new: object) -> UpdateRow | None:
+def _row(cloud: Provider, field: FieldPath, old: object, new: object) -> UpdateRow | None:
     """Look a row up; None where the provider has none of that name, or only the one of any label."""
-    row = cloud.update_row(Change(key, old, new))
+    row = cloud.update_row(Change(field, old, new))
     if row.kind == "refused" or not row.source:
         return None
-    if key.startswith("labels[") and key != _LABEL:
+    if field.is_below("labels") and field != _LABEL:
         plain = cloud.update_row(Change(_LABEL, old, new))
         return None if (row.kind, row.sentence) == (plain.kind, plain.sentence) else row
     return row

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.draining import drained_pods
 from gpukube.cluster.nodes_drift import nodes_of_pool
+from gpukube.core.fields import COUNT, MOST
 from gpukube.core.live import live_machine
 from gpukube.core.values import Loss
 
@@ -63,10 +64,10 @@ def _with_cost(plan: PoolPlan, seen: Sighting | None, pods: Mapping[str, Sequenc
 
 def _going(plan: PoolPlan, live: int | None) -> int | None:
     """Count the live nodes that the plan takes away or disturbs: of a pool that only gets smaller, those beyond it."""
-    smaller = plan.action == "update" and all(c.change.field.startswith("nodes.") for c in plan.disruptive)
+    smaller = plan.action == "update" and all(c.change.field[0] == "nodes" for c in plan.disruptive)
     if not smaller or live is None:
         return live
-    sizes = [c.change.new for c in plan.changes if c.change.field in ("nodes.count", "nodes.autoscaling.max")]
+    sizes = [c.change.new for c in plan.changes if c.change.field in (COUNT, MOST)]
     most = plan.desired.target.nodes.maximum if plan.desired else next((n for n in sizes if isinstance(n, int)), live)
     return max(0, live - most)
 

@@ -24,6 +24,7 @@ from gpukube.provider import MOVED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.core.fields import FieldPath
     from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan
     from gpukube.engine.events import Phase
     from gpukube.engine.planning import ClusterPlan
@@ -196,7 +197,7 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
             return
         if now.changes == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
             break
-        asked = "our marks" if plan.action == "adopt" else ", ".join(c.change.field for c in now.changes)
+        asked = "our marks" if plan.action == "adopt" else ", ".join(str(c.change.field) for c in now.changes)
         run.tell("update", f"asks for {asked}", plan.cluster.key, plan.pool)
         done = None
         try:
@@ -291,7 +292,7 @@ def _is_there_now(plan: PoolPlan, session: Session) -> bool:
     return now.action == "no-op"
 
 
-def _look_again(plan: PoolPlan, session: Session, planned: Mapping[str, Change], *, begun: bool) -> PoolPlan:
+def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Change], *, begun: bool) -> PoolPlan:
     """Look at the pool, and plan what is left of its plan.
 
     Args:
@@ -312,7 +313,7 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[str, Change],
         return now
     if adopt and observed and (observed.owner, observed.pool) == (desired.target.owner, plan.pool):
         return replace(now, changes=())  # it has our marks: what else differs is for a later run
-    known: Mapping[str, Change] = planned
+    known: Mapping[FieldPath, Change] = planned
     if plan.observed and has_lost_marks(desired, plan.observed):
         # What can change only once the marks are back was known, and is not done by this plan.
         known = {change.field: change for change in find_changes(desired, plan.observed)} | dict(planned)
@@ -342,7 +343,7 @@ def _only(
     return replace(now, action=action, changes=tuple(changes), requests=requests)
 
 
-def _is_strange(change: Change, planned: Mapping[str, Change], *, begun: bool) -> bool:
+def _is_strange(change: Change, planned: Mapping[FieldPath, Change], *, begun: bool) -> bool:
     """Say whether the plan did not know this difference.
 
     Once begun, sizes pass through others on their way: clouds that count per zone change zones and size one after the
@@ -350,13 +351,13 @@ def _is_strange(change: Change, planned: Mapping[str, Change], *, begun: bool) -
     """
     if change == planned.get(change.field):
         return False
-    resized = begun and any(field.startswith(("zones", "nodes.")) for field in planned)
-    return not (resized and change.field.startswith("nodes."))
+    resized = begun and any(field[0] in ("zones", "nodes") for field in planned)
+    return not (resized and change.field[0] == "nodes")
 
 
-def _no_effect(plan: PoolPlan, fields: Mapping[str, object]) -> CloudError:
+def _no_effect(plan: PoolPlan, fields: Mapping[FieldPath, object]) -> CloudError:
     return CloudError(
-        f"the cloud took every call and the pool still differs in {', '.join(fields)}",
+        f"the cloud took every call and the pool still differs in {', '.join(map(str, fields))}",
         where=plan.where,
         fix="gpukube pool plan diff shows what; run again, and ask the cloud's support when it stays",
         code="no-effect",

@@ -13,6 +13,7 @@ from gpukube.cluster.release_entries import dropped_entries, unseen_entries, wit
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.release_quota import quota_shortage
 from gpukube.cluster.sighting import has_entry, look
+from gpukube.core.fields import label
 from gpukube.core.jsontree import tree
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.errors import AccessError, ClusterError
@@ -178,8 +179,7 @@ def restore_entry(plan: ClusterPlan, pool: PoolPlan, session: Session, run: Run)
 
 def _freed_entries(plan: ClusterPlan) -> set[str]:
     """List the entries that some pool of the plan stopped naming: its label was moved, or it went away."""
-    label = f"labels[{CONFIG_LABEL}]"
-    moved = {c.change.old for p in plan.pools for c in p.changes if c.change.field == label}
+    moved = {c.change.old for p in plan.pools for c in p.changes if c.change.field == label(CONFIG_LABEL)}
     gone = {p.observed.labels.get(CONFIG_LABEL) for p in plan.pools if p.observed and p.action in ("delete", "replace")}
     return {str(entry) for entry in moved | gone if entry}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from gpukube.core.fields import COUNT, LEAST, MOST, SCOPE
 from gpukube.core.values import Change, ClassifiedChange, Nodes, PoolPlan
 from gpukube.engine.clusters import report_all
 from gpukube.engine.fanout import run_all
@@ -19,6 +20,7 @@ from gpukube.errors import Conflict, SpecError, Where
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpukube.core.fields import FieldPath
     from gpukube.core.values import Desired, Observed
     from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.run import Run
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Scaling", "Size", "plan_scaling", "scale_pools"]
 
-BOUNDS = ("nodes.autoscaling.min", "nodes.autoscaling.max")
+BOUNDS = (LEAST, MOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def scale_pools(scaling: Scaling, sessions: Mapping[str, Session], run: Run) -> 
 
 def _plan(plan: ClusterPlan, session: Session, observed: Observed, desired: Desired | None, nodes: Nodes) -> PoolPlan:
     wanted = dict(zip(BOUNDS, (nodes.minimum, nodes.maximum), strict=True))
-    fields: Mapping[str, object] = wanted if nodes.autoscaled else {"nodes.count": nodes.count}
+    fields: Mapping[FieldPath, object] = wanted if nodes.autoscaled else {COUNT: nodes.count}
     changes = tuple(
         Change(field, observed.fields.get(field), value)
         for field, value in fields.items()
@@ -134,7 +136,7 @@ def _nodes(plan: ClusterPlan, observed: Observed, size: Size) -> Nodes:
     if minimum > maximum:
         fix = "give --min and --max so that min <= max"
         raise SpecError(f"min {minimum} is above max {maximum}", where=where, fix=fix, code="autoscaling-range")
-    scope: Literal["pool", "zone"] = "zone" if observed.fields.get("nodes.autoscaling.scope") == "zone" else "pool"
+    scope: Literal["pool", "zone"] = "zone" if observed.fields.get(SCOPE) == "zone" else "pool"
     return Nodes(max(minimum, min(observed.nodes or 0, maximum)), minimum, maximum, autoscaled=True, scope=scope)
 
 

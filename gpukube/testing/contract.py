@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import pytest
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import COUNT, LEAST, MOST, SCOPE, label, tag
 from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import promise_of
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
+    from gpukube.core.fields import FieldPath
     from gpukube.core.values import Desired, Nodes, Observed, Request, Target
     from gpukube.provider import Cloud, Provider
 
@@ -293,11 +295,10 @@ class ProviderContract:
             assert harness.accepts(request)
             _finish(harness, harness.cloud.send(request))
             after = _find(harness, desired)
-            sizes = {field for field in (*before.fields, *after.fields) if field.startswith("nodes.")}
+            sizes = {field for field in (*before.fields, *after.fields) if field.is_below("nodes")}
             assert _without(after.fields, sizes) == _without(before.fields, sizes)
-            bounds = {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
-            wanted = bounds if nodes.autoscaled else {"nodes.count": nodes.count}
-            kept = {field: before.fields[field] for field in ("nodes.autoscaling.scope",) if field in before.fields}
+            wanted = {LEAST: nodes.minimum, MOST: nodes.maximum} if nodes.autoscaled else {COUNT: nodes.count}
+            kept = {field: before.fields[field] for field in (SCOPE,) if field in before.fields}
             assert {field: after.fields.get(field) for field in sizes} == {**kept, **wanted}
 
     def test_adopt_when_nobody_owns_it_then_only_marks_change(self, harness: Harness) -> None:
@@ -318,7 +319,7 @@ class ProviderContract:
         )
         later = any(found.code == "adopt-differs" for found in plan.diagnostics)
         assert adopted.action == ("update" if later else "no-op")
-        assert {c.change.field for c in adopted.changes} <= {f"labels[{key}]" for key in marks}
+        assert {c.change.field for c in adopted.changes} <= {label(key) for key in marks}
 
     def test_plan_when_labels_were_replaced_then_the_copy_mends_them(self, harness: Harness) -> None:
         """Labels that were replaced are mended from the copy of the marks; until then the pool is protected."""
@@ -329,7 +330,7 @@ class ProviderContract:
         assert (live.owner, live.pool, live.protected) == ("", "", True)
         plan = plan_pool(harness.provider, desired, harness.cloud.pools())
         assert plan.action == "update"
-        assert {f"labels[{OWNER_LABEL}]", f"labels[{POOL_LABEL}]"} <= {c.change.field for c in plan.changes}
+        assert {label(OWNER_LABEL), label(POOL_LABEL)} <= {c.change.field for c in plan.changes}
         for _ in range(CALLS):
             plan = plan_pool(harness.provider, desired, harness.cloud.pools())
             if plan.action == "no-op":
@@ -392,14 +393,14 @@ class ProviderContract:
         assert plan_pool(harness.provider, tagged, harness.cloud.pools()).action == "no-op"
         fewer = _translated(harness, replace(tagged.target, tags={"cost": "1"}))
         plan = plan_pool(harness.provider, fewer, harness.cloud.pools())
-        assert [(c.change.field, c.change.old, c.change.new) for c in plan.changes] == [("tags[team]", "a", None)]
+        assert [(c.change.field, c.change.old, c.change.new) for c in plan.changes] == [(tag("team"), "a", None)]
         assert {c.row.kind for c in plan.changes} == {"disruptive" if fewer.copy_is_fixed else "in-place"}
         for request in plan.requests:
             _finish(harness, harness.cloud.send(request))
         live = _find(harness, fewer)
-        assert {field for field in live.fields if field.startswith("tags[")} >= {"tags[cost]", "tags[policy]"}
-        assert "tags[team]" not in live.fields
-        assert (live.copy, live.written) == (fewer.copy, frozenset({"tags[cost]"}))
+        assert {field for field in live.fields if field.is_below("tags")} >= {tag("cost"), tag("policy")}
+        assert tag("team") not in live.fields
+        assert (live.copy, live.written) == (fewer.copy, frozenset({tag("cost")}))
         assert plan_pool(harness.provider, fewer, harness.cloud.pools()).action == "no-op"
 
     def test_pool_when_read_alone_then_as_in_the_list(self, harness: Harness) -> None:
@@ -464,8 +465,8 @@ def _sent(harness: Harness, request: Request) -> str:
     return ""
 
 
-def _without(fields: Mapping[str, object], names: AbstractSet[str]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if name not in names}
+def _without(fields: Mapping[FieldPath, object], left_out: AbstractSet[FieldPath]) -> dict[FieldPath, object]:
+    return {path: value for path, value in fields.items() if path not in left_out}
 
 
 def _doubled(nodes: Nodes) -> Nodes:

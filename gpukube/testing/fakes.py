@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
+from gpukube.core.fields import COUNT, DISK_SIZE, DISK_TYPE, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, label, tag
 from gpukube.core.values import (
     OWNER_LABEL,
     POOL_LABEL,
@@ -30,6 +31,7 @@ from gpukube.provider import FEATURES, MOVED, Ability
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.fields import FieldPath
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, Promise, Settings, Target
     from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud, Provider
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["FakeCloud", "FakeProvider", "FakeWorld"]
 
 NAME_LENGTH = 40
-SERVER_DEFAULTS = {"tags[created-by]": "fake-cloud", "disk.type": "fake-ssd"}
+SERVER_DEFAULTS = {tag("created-by"): "fake-cloud", DISK_TYPE: "fake-ssd"}
 """What this cloud fills in by itself: must never read as drift."""
 
 
@@ -125,16 +127,16 @@ class FakeProvider:
             POOL_LABEL: target.pool,
             **({PROTECT_LABEL: "true"} if target.protect else {}),
         }
-        fields: dict[str, object] = {"instanceType": target.machine.name}
-        fields |= {f"labels[{key}]": value for key, value in labels.items()}
-        fields |= {f"tags[{key}]": value for key, value in target.tags.items()}
-        fields["taints"] = tuple(sorted(str(t) for t in target.taints))
+        fields: dict[FieldPath, object] = {INSTANCE_TYPE: target.machine.name}
+        fields |= {label(key): value for key, value in labels.items()}
+        fields |= {tag(key): value for key, value in target.tags.items()}
+        fields[TAINTS] = tuple(sorted(str(t) for t in target.taints))
         if target.nodes.autoscaled:
-            fields |= {"nodes.autoscaling.min": target.nodes.minimum, "nodes.autoscaling.max": target.nodes.maximum}
+            fields |= {LEAST: target.nodes.minimum, MOST: target.nodes.maximum}
         else:
-            fields["nodes.count"] = target.nodes.count
+            fields[COUNT] = target.nodes.count
         if target.sharing.mig:
-            fields["sharing.mig.profile"] = str(target.sharing.mig)
+            fields[MIG_PROFILE] = str(target.sharing.mig)
         copy, written = _copy(target)
         body = {"name": target.name, "count": target.nodes.count, "fields": fields, "labels": labels}
         body |= {"copy": asdict(copy), "written": written}
@@ -157,17 +159,17 @@ class FakeProvider:
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Labels, tags, taints, zones and sizes in place; the rest by replacement."""
         del beside, live
-        if change.field.startswith(("labels[", "tags[", "nodes.", "taints", "zones")):
+        if change.field[0] in ("labels", "tags", "nodes", "taints", "zones"):
             return UpdateRow(change.field, "in-place", "changes at once", "update", "this module")
-        if change.field == "disk.sizeGiB":
+        if change.field == DISK_SIZE:
             return UpdateRow(change.field, "disruptive", "makes every node again", "update", "this module")
         return UpdateRow(change.field, "replace", "is set at creation only", "", "this module")
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
         """One call for labels and taints, one for each other field, each guarded by the etag."""
-        groups: dict[str, dict[str, object]] = {}
+        groups: dict[str | FieldPath, dict[FieldPath, object]] = {}
         for change in changes:
-            group = "marks" if change.field.startswith(("labels[", "taints")) else change.field
+            group = "marks" if change.field[0] in ("labels", "taints") else change.field
             groups.setdefault(group, {})[change.field] = change.new
         made = [_update(desired.target.cluster, observed, fields) for fields in groups.values()]
         copy, written = _copy(desired.target)
@@ -177,9 +179,8 @@ class FakeProvider:
     def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
         """Set the numbers."""
         if nodes.autoscaled:
-            bounds = {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
-            return _update(cluster, observed, bounds)
-        return _update(cluster, observed, {"nodes.count": nodes.count})
+            return _update(cluster, observed, {LEAST: nodes.minimum, MOST: nodes.maximum})
+        return _update(cluster, observed, {COUNT: nodes.count})
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Open the world of this cluster."""
@@ -187,9 +188,9 @@ class FakeProvider:
         return FakeCloud(self._worlds.setdefault(cluster.key, FakeWorld()))
 
 
-def _copy(target: Target) -> tuple[MarksCopy, tuple[str, ...]]:
+def _copy(target: Target) -> tuple[MarksCopy, tuple[FieldPath, ...]]:
     """The copy of the marks, and the tags that are the spec's."""
-    written = tuple(f"tags[{key}]" for key in sorted(target.tags))
+    written = tuple(tag(key) for key in sorted(target.tags))
     return MarksCopy(target.owner, target.pool, target.protect), written
 
 
@@ -197,7 +198,7 @@ def _read_copy(given: object) -> MarksCopy | None:
     return MarksCopy(**given) if isinstance(given, dict) else None
 
 
-def _update(cluster: ClusterRef, observed: Observed, fields: Mapping[str, object]) -> Request:
+def _update(cluster: ClusterRef, observed: Observed, fields: Mapping[FieldPath, object]) -> Request:
     params = {"cluster": cluster.key, "name": observed.name, "fields": dict(fields), "etag": observed.etag}
     return Request("fake", "update", params)
 
@@ -276,7 +277,7 @@ class FakeCloud:
         if live.etag != request.params["etag"]:
             raise Conflict(f"{name} changed since it was read", code=MOVED, fix="run it again")
         fields = {key: value for key, value in {**live.fields, **changed}.items() if value is not None}
-        labels = {key[len("labels[") : -1]: str(value) for key, value in fields.items() if key.startswith("labels[")}
+        labels = {path.key: str(value) for path, value in fields.items() if path.is_below("labels")}
         self._world.pools[name] = replace(
             live,
             owner=labels.get(OWNER_LABEL, ""),
@@ -286,7 +287,7 @@ class FakeCloud:
             labels=labels,
             etag=str(int(live.etag) + 1),
             copy=_read_copy(request.params.get("copy")) or live.copy,
-            written=frozenset(cast("Sequence[str]", request.params.get("written", live.written))) & fields.keys(),
+            written=frozenset(cast("Sequence[FieldPath]", request.params.get("written", live.written))) & fields.keys(),
         )
         return Operation(name, "update", f"operation/{name}")
 
@@ -309,7 +310,7 @@ class FakeCloud:
             nodes=body["count"],
             labels=labels,
             effective_taints=(),
-            instance_type=fields["instanceType"],
+            instance_type=fields[INSTANCE_TYPE],
             etag="1",
             native=body,
             copy=_read_copy(body.get("copy")),

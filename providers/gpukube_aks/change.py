@@ -16,6 +16,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import COUNT, IMAGE, KUBERNETES_VERSION, LEAST, MOST, PROTECTION, TAINTS, FieldPath
 from gpukube.core.jsontree import items, tree
 from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Request
@@ -111,14 +112,14 @@ def _groups(changes: Sequence[Change]) -> Iterator[list[Change]]:
     Azure Container Linux boots securely only, and gets that in its own call (docs: aks/
     migrate-nodes-azure-container-linux).
     """
-    image = next((change for change in changes if change.field == "image"), None)
+    image = next((change for change in changes if change.field == IMAGE), None)
     secure = image is not None and image.new == "AzureContainerLinux"
-    beside = [change for change in changes if secure and change.field.startswith("aks.securityProfile")]
+    beside = [change for change in changes if secure and change.field.is_below("aks", "securityProfile")]
     still = [change for change in changes if change.field not in ROLLING and change not in beside]
     if still:
         yield still
     for field in ROLLING:
-        yield from ([change, *(beside if field == "image" else ())] for change in changes if change.field == field)
+        yield from ([change, *(beside if field == IMAGE else ())] for change in changes if change.field == field)
 
 
 def _count(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
@@ -136,7 +137,7 @@ def _count(properties: Properties, change: Change, _: Mapping[str, object]) -> N
 
 
 def _bound(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
-    name = {"nodes.autoscaling.min": "minCount", "nodes.autoscaling.max": "maxCount"}[change.field]
+    name = {LEAST: "minCount", MOST: "maxCount"}[change.field]
     if change.new is None:
         properties.pop(name, None)
     else:
@@ -145,7 +146,7 @@ def _bound(properties: Properties, change: Change, _: Mapping[str, object]) -> N
 
 def _label(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
     """AKS replaces the map whole, its own labels of Spot pools with it: everything read stays (Azure/AKS#3152)."""
-    _set_entry(properties, "nodeLabels", _key(change.field), change.new)
+    _set_entry(properties, "nodeLabels", change.field.key, change.new)
 
 
 def _protection(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
@@ -154,7 +155,7 @@ def _protection(properties: Properties, change: Change, _: Mapping[str, object])
 
 def _tag(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
     """Azure compares names of tags without case, and refuses two that differ in nothing else."""
-    key = _key(change.field)
+    key = change.field.key
     read = tree(properties, "tags")
     properties["tags"] = {k: v for k, v in read.items() if k.casefold() != key.casefold()}
     _set_entry(properties, "tags", key, change.new)
@@ -168,17 +169,17 @@ def _taints(properties: Properties, change: Change, _: Mapping[str, object]) -> 
 
 def _running(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
     """The system, or the version that is asked for: AKS finds the patch of a minor one."""
-    properties[{"image": "osSKU", "kubernetesVersion": "orchestratorVersion"}[change.field]] = change.new
+    properties[{IMAGE: "osSKU", KUBERNETES_VERSION: "orchestratorVersion"}[change.field]] = change.new
 
 
 def _setting(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
     """How nodes are upgraded: one member of two, the other ones stay as read."""
-    _set_entry(properties, "upgradeSettings", change.field.removeprefix("upgrade."), change.new)
+    _set_entry(properties, "upgradeSettings", change.field.key, change.new)
 
 
 def _native(properties: Properties, change: Change, native: Mapping[str, object]) -> None:
     """Set one leaf, in the spelling of the spec: `Change` compares ARM ids without case and lists as tuples."""
-    *parents, leaf = change.field.split(".")[1:]
+    *parents, leaf = change.field[1:]
     for name in parents:
         inner = tree(properties, name)
         properties[name] = inner
@@ -186,24 +187,24 @@ def _native(properties: Properties, change: Change, native: Mapping[str, object]
     properties[leaf] = copy.deepcopy(native[leaf])
 
 
-_APPLY: Mapping[str, Apply] = {
-    "nodes.count": _count,
-    "nodes.autoscaling.": _bound,
-    "labels[": _label,
-    "deletionProtection": _protection,
-    "tags[": _tag,
-    "taints": _taints,
-    "image": _running,
-    "kubernetesVersion": _running,
-    "upgrade.": _setting,
-    "aks.": _native,
+_APPLY: Mapping[tuple[str, ...], Apply] = {
+    COUNT: _count,
+    ("nodes", "autoscaling"): _bound,
+    ("labels",): _label,
+    PROTECTION: _protection,
+    ("tags",): _tag,
+    TAINTS: _taints,
+    IMAGE: _running,
+    KUBERNETES_VERSION: _running,
+    ("upgrade",): _setting,
+    ("aks",): _native,
 }
-"""Beginning of a field -> how it enters the pool."""
+"""A field, or a path above it -> how it enters the pool."""
 
 
-def _apply_of(field: str) -> Apply:
-    for start, apply in _APPLY.items():
-        if field.startswith(start):
+def _apply_of(field: FieldPath) -> Apply:
+    for above, apply in _APPLY.items():
+        if field.is_below(*above):
             return apply
     message = f"no call changes {field} of a live pool"
     raise LookupError(message)
@@ -212,7 +213,3 @@ def _apply_of(field: str) -> Apply:
 def _set_entry(properties: Properties, name: str, key: str, value: object) -> None:
     entries = {k: v for k, v in tree(properties, name).items() if k != key}
     properties[name] = entries if value is None else dict(sorted({**entries, key: value}.items()))
-
-
-def _key(field: str) -> str:
-    return field.partition("[")[2].removesuffix("]")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.ailment import Ailment
 from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
+from gpukube.core.fields import INSTANCE_TYPE, MOST, PLUGIN, FieldPath
 from gpukube.core.jsontree import at, tree
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
 from gpukube.gpu.catalogue import find_machine
@@ -59,7 +60,7 @@ def _foreseen(pool: Observed) -> Mapping[str, int] | None:
 def _teach(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
     """Nothing tells it; a pool that never empties shows it a node to count."""
     del devices
-    most = pool.fields.get("nodes.autoscaling.max", 1)
+    most = pool.fields.get(MOST, 1)
     return (
         f"az aks nodepool update {_names(view, pool)} --update-cluster-autoscaler --min-count 1 --max-count {most or 1}"
     )
@@ -93,11 +94,11 @@ def _properties(pool: Observed) -> Mapping[str, object]:
 
 
 def _machine(pool: Observed) -> Machine | None:
-    return find_machine("aks", str(pool.fields.get("instanceType") or pool.instance_type))
+    return find_machine("aks", str(pool.fields.get(INSTANCE_TYPE) or pool.instance_type))
 
 
 def _is_managed(pool: Observed) -> bool:
-    return pool.fields.get("devicePlugin") == "cloud"
+    return pool.fields.get(PLUGIN) == "cloud"
 
 
 def _managed_plugin(view: CloudView, pool: Observed) -> Ailment | None:
@@ -182,7 +183,7 @@ def _spot_taint(view: CloudView, pool: Observed) -> Ailment | None:
 
 
 def _spot_price(view: CloudView, pool: Observed) -> Ailment | None:
-    price, machine = pool.fields.get("capacity.maxPrice"), _machine(pool)
+    price, machine = pool.fields.get(FieldPath("capacity", "maxPrice")), _machine(pool)
     full = machine.price_usd_h if machine else None
     if not isinstance(price, int | float) or machine is None or full is None or price >= full * _LARGEST_DISCOUNT:
         return None
@@ -208,7 +209,7 @@ def _deallocate(view: CloudView, pool: Observed) -> Ailment | None:
 
 
 def _retired_tag(view: CloudView, pool: Observed) -> Ailment | None:
-    tags = {k.removeprefix("tags[").rstrip("]"): v for k, v in pool.fields.items() if k.startswith("tags[")}
+    tags = {path.key: value for path, value in pool.fields.items() if path.is_below("tags")}
     found = next((key for key in tags if key.casefold() == _RETIRED_TAG), "")
     if not found:
         return None

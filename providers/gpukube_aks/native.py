@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from gpukube.core.fields import FieldPath
+from gpukube.core.jsontree import leaves
 from gpukube.errors import Diagnostic
 from gpukube_aks.limits import LIMITS
 
@@ -35,7 +37,7 @@ __all__ = [
     "flatten_native",
 ]
 
-RESERVATION_FIELD = "capacity.reserved.aks.capacityReservationGroup"
+RESERVATION_FIELD = FieldPath("capacity", "reserved", "aks", "capacityReservationGroup")
 """Normalised field of a pool's reservation group: an ARM id, in lower case."""
 
 Shape: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...] | Mapping[str, Shape]"
@@ -281,23 +283,17 @@ def _shown(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def flatten_native(properties: Mapping[str, object]) -> dict[str, object]:
-    """Flatten native properties to comparable fields: {"aks.upgradeSettings.maxSurge": "1"}.
+def flatten_native(properties: Mapping[str, object]) -> dict[FieldPath, object]:
+    """Flatten native properties to comparable fields, aks.upgradeSettings.drainTimeoutInMinutes and the like.
 
     Lists become tuples. ARM ids are compared without case, as ARM itself does, and so are lower-cased here.
     """
-    return dict(_flat("aks", {name: value for name, value in properties.items() if name in NATIVE}))
-
-
-def _flat(prefix: str, members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    for name, value in members.items():
-        path = f"{prefix}.{name}"
-        if path.removeprefix("aks.") in MANAGED_MEMBERS:
-            continue
-        if isinstance(value, Mapping):
-            yield from _flat(path, value)
-        elif value is not None:
-            yield path, _comparable(value)
+    found = leaves({name: value for name, value in properties.items() if name in NATIVE})
+    return {
+        FieldPath("aks", *path): _comparable(value)
+        for path, value in found
+        if value not in (None, {}) and ".".join(path) not in MANAGED_MEMBERS
+    }
 
 
 def _comparable(value: object) -> object:

@@ -13,6 +13,30 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
+from gpukube.core.fields import (
+    CAPACITY_TYPE,
+    COUNT,
+    DISK_SIZE,
+    DISK_TYPE,
+    DRIVER,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    LEAST,
+    MAX_PODS,
+    MAX_SURGE,
+    MAX_UNAVAILABLE,
+    MIG_PROFILE,
+    MOST,
+    PLUGIN,
+    PROTECTION,
+    TAINTS,
+    ZONES,
+    FieldPath,
+    known,
+    label,
+    tag,
+)
 from gpukube.core.jsontree import at, integer, strings, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube.gpu.catalogue import machines
@@ -69,7 +93,7 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         etag=str(properties.get("eTag") or ""),
         native=native,
         copy=copy,
-        written=frozenset(f"tags[{key}]" for key in FORM.written(tags, place)),
+        written=frozenset(tag(key) for key in FORM.written(tags, place)),
     )
 
 
@@ -86,44 +110,44 @@ def pool_failure(properties: Mapping[str, object]) -> str:
     return f"{code}: {message}" if code and message else code or message
 
 
-def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict[str, object]:
+def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict[FieldPath, object]:
     spot = properties.get("scaleSetPriority") == "Spot"
     group = str(properties.get("capacityReservationGroupID") or "").lower()
     price = properties.get("spotMaxPrice")
     gpu = tree(properties, "gpuProfile")
     managed = at(gpu, "nvidia", "managementMode") == "Managed"
     taints = strings(properties, "nodeTaints")
-    fields: dict[str, object] = {
-        "instanceType": _size(properties),
-        "capacity.type": "spot" if spot else "reserved" if group else "on-demand",
-        "capacity.maxPrice": price if spot and price != -1 else None,
+    fields: dict[FieldPath, object] = {
+        INSTANCE_TYPE: _size(properties),
+        CAPACITY_TYPE: "spot" if spot else "reserved" if group else "on-demand",
+        FieldPath("capacity", "maxPrice"): price if spot and price != -1 else None,
         RESERVATION_FIELD: group or None,
-        "zones": tuple(sorted(strings(properties, "availabilityZones"))) or None,
-        "disk.sizeGiB": properties.get("osDiskSizeGB"),
-        "disk.type": properties.get("osDiskType"),
-        "sharing.mig.profile": _profile(properties),
+        ZONES: tuple(sorted(strings(properties, "availabilityZones"))) or None,
+        DISK_SIZE: properties.get("osDiskSizeGB"),
+        DISK_TYPE: properties.get("osDiskType"),
+        MIG_PROFILE: _profile(properties),
         **_running(properties),
-        "taints": tuple(sorted(text for text in taints if not text.startswith(_SYSTEM))),
-        "deletionProtection": labels.get(PROTECT_LABEL) == "true",
-        "driver": "none" if gpu.get("driver") == "None" and not managed else "cloud",
-        "devicePlugin": "cloud" if managed else None,
+        TAINTS: tuple(sorted(text for text in taints if not text.startswith(_SYSTEM))),
+        PROTECTION: labels.get(PROTECT_LABEL) == "true",
+        DRIVER: "none" if gpu.get("driver") == "None" and not managed else "cloud",
+        PLUGIN: "cloud" if managed else None,
         **_node_fields(properties),
-        **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
-        **{f"tags[{key}]": value for key, value in tree(properties, "tags").items() if not FORM.is_own(key)},
+        **{label(key): value for key, value in labels.items() if not _is_system(key)},
+        **{tag(key): value for key, value in tree(properties, "tags").items() if not FORM.is_own(key)},
         **flatten_native(properties),
     }
-    return {name: value for name, value in sorted(fields.items()) if value is not None}
+    return known(fields)
 
 
-def _running(properties: Mapping[str, object]) -> dict[str, object]:
+def _running(properties: Mapping[str, object]) -> dict[FieldPath, object]:
     """What the nodes run, and how they get something newer; where the version asked for is a minor one, the patch."""
     settings = tree(properties, "upgradeSettings")
     return {
-        "image": properties.get("osSKU"),
-        "kubernetesVersion": properties.get("currentOrchestratorVersion") or properties.get("orchestratorVersion"),
-        "maxPodsPerNode": properties.get("maxPods"),
-        "upgrade.maxSurge": settings.get("maxSurge"),
-        "upgrade.maxUnavailable": settings.get("maxUnavailable"),
+        IMAGE: properties.get("osSKU"),
+        KUBERNETES_VERSION: properties.get("currentOrchestratorVersion") or properties.get("orchestratorVersion"),
+        MAX_PODS: properties.get("maxPods"),
+        MAX_SURGE: settings.get("maxSurge"),
+        MAX_UNAVAILABLE: settings.get("maxUnavailable"),
     }
 
 
@@ -131,13 +155,13 @@ def _is_system(label: str) -> bool:
     return label.startswith(_SYSTEM) or label in (PROTECT_LABEL, "agentpool")
 
 
-def _node_fields(properties: Mapping[str, object]) -> dict[str, object]:
+def _node_fields(properties: Mapping[str, object]) -> dict[FieldPath, object]:
     if properties.get("enableAutoScaling"):
         return {
-            "nodes.autoscaling.min": properties.get("minCount"),
-            "nodes.autoscaling.max": properties.get("maxCount"),
+            LEAST: properties.get("minCount"),
+            MOST: properties.get("maxCount"),
         }
-    return {"nodes.count": properties.get("count")}
+    return {COUNT: properties.get("count")}
 
 
 def _size(properties: Mapping[str, object]) -> str:

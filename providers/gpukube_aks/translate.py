@@ -15,6 +15,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.core.fields import (
+    CAPACITY_TYPE,
+    COUNT,
+    DISK_SIZE,
+    DISK_TYPE,
+    DRIVER,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    LEAST,
+    MAX_PODS,
+    MAX_SURGE,
+    MAX_UNAVAILABLE,
+    MIG_PROFILE,
+    MOST,
+    PLUGIN,
+    PROTECTION,
+    TAINTS,
+    ZONES,
+    FieldPath,
+    known,
+    label,
+    tag,
+)
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
 from gpukube_aks.cuts import cut_value
 from gpukube_aks.marks import FORM, copy_tags
@@ -198,31 +222,33 @@ def _running(target: Target) -> dict[str, object]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "instanceType": target.machine.name,
-        "capacity.type": target.capacity.type,
-        "capacity.maxPrice": _price(target.capacity.max_price) if target.capacity.type == "spot" else None,
+def _fields(target: Target, labels: Mapping[str, str]) -> dict[FieldPath, object]:
+    fields: dict[FieldPath, object] = {
+        INSTANCE_TYPE: target.machine.name,
+        CAPACITY_TYPE: target.capacity.type,
+        FieldPath("capacity", "maxPrice"): _price(target.capacity.max_price)
+        if target.capacity.type == "spot"
+        else None,
         RESERVATION_FIELD: reservation_of(target).lower() or None,
-        "zones": tuple(sorted(target.zones)) or None,
-        "disk.sizeGiB": target.disk.size_gib,
-        "disk.type": target.disk.type,
-        "image": target.image or None,
-        "kubernetesVersion": target.kubernetes_version or None,
-        "maxPodsPerNode": target.max_pods,
-        "upgrade.maxSurge": target.upgrade.max_surge,
-        "upgrade.maxUnavailable": target.upgrade.max_unavailable,
-        "sharing.mig.profile": _cut_of(target),
-        "taints": tuple(sorted(str(taint) for taint in target.taints)),
-        "deletionProtection": target.protect,
-        "driver": "none" if leaves_driver_out(target) else "cloud",
-        "devicePlugin": "cloud" if target.plugin_owner == "cloud" else None,
+        ZONES: tuple(sorted(target.zones)) or None,
+        DISK_SIZE: target.disk.size_gib,
+        DISK_TYPE: target.disk.type,
+        IMAGE: target.image or None,
+        KUBERNETES_VERSION: target.kubernetes_version or None,
+        MAX_PODS: target.max_pods,
+        MAX_SURGE: target.upgrade.max_surge,
+        MAX_UNAVAILABLE: target.upgrade.max_unavailable,
+        MIG_PROFILE: _cut_of(target),
+        TAINTS: tuple(sorted(str(taint) for taint in target.taints)),
+        PROTECTION: target.protect,
+        DRIVER: "none" if leaves_driver_out(target) else "cloud",
+        PLUGIN: "cloud" if target.plugin_owner == "cloud" else None,
         **_node_fields(target),
-        **{f"labels[{key}]": value for key, value in labels.items() if key != PROTECT_LABEL},
-        **{f"tags[{key}]": value for key, value in target.tags.items()},
+        **{label(key): value for key, value in labels.items() if key != PROTECT_LABEL},
+        **{tag(key): value for key, value in target.tags.items()},
         **flatten_native(target.native),
     }
-    return {name: value for name, value in sorted(fields.items()) if value is not None}
+    return known(fields)
 
 
 def _cut_of(target: Target) -> str | None:
@@ -230,8 +256,8 @@ def _cut_of(target: Target) -> str | None:
     return target.sharing.mig.profile if target.sharing.mig and not cut_by_operator(target) else None
 
 
-def _node_fields(target: Target) -> dict[str, object]:
+def _node_fields(target: Target) -> dict[FieldPath, object]:
     nodes = target.nodes
     if nodes.autoscaled:
-        return {"nodes.autoscaling.min": nodes.minimum, "nodes.autoscaling.max": nodes.maximum}
-    return {"nodes.count": nodes.count}
+        return {LEAST: nodes.minimum, MOST: nodes.maximum}
+    return {COUNT: nodes.count}

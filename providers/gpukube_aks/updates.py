@@ -12,6 +12,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.core.fields import (
+    CAPACITY_TYPE,
+    COUNT,
+    DISK_SIZE,
+    DISK_TYPE,
+    DRIVER,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    LEAST,
+    MAX_PODS,
+    MAX_SURGE,
+    MAX_UNAVAILABLE,
+    MIG_PROFILE,
+    MOST,
+    PLUGIN,
+    PROTECTION,
+    TAINTS,
+    ZONES,
+    FieldPath,
+    label,
+    tag,
+)
 from gpukube.core.jsontree import tree
 from gpukube.core.values import UpdateRow
 from gpukube_aks.native import RESERVATION_FIELD
@@ -24,11 +47,11 @@ if TYPE_CHECKING:
 __all__ = ["BY_VALUE", "INTENT_ROWS", "NATIVE_ROWS", "ROLLING", "find_row"]
 
 _PUT = "agent_pools.begin_create_or_update"
-_CONFIG_LABEL = "labels[nvidia.com/device-plugin.config]"
-_CUT_LABEL = "labels[nvidia.com/mig.config]"
-_ADVERTISER_LABEL = "labels[gpukube.io/advertiser]"
+_CONFIG_LABEL = label("nvidia.com/device-plugin.config")
+_CUT_LABEL = label("nvidia.com/mig.config")
+_ADVERTISER_LABEL = label("gpukube.io/advertiser")
 
-ROLLING = ("image", "aks.enableFIPS", "kubernetesVersion")
+ROLLING = (IMAGE, FieldPath("aks", "enableFIPS"), KUBERNETES_VERSION)
 """Fields whose change rolls the nodes, in the order in which they are sent, one call each.
 
 The commands of az change one of them at a time too (nodepool update --os-sku, nodepool upgrade). The system goes first:
@@ -36,71 +59,76 @@ an old one holds a pool back from a new version (docs: aks/upgrade-os-version).
 """
 
 
-def _rows(*rows: tuple[str, UpdateKind, str, str]) -> dict[str, UpdateRow]:
+def _rows(*rows: tuple[FieldPath, UpdateKind, str, str]) -> dict[FieldPath, UpdateRow]:
     return {
         field: UpdateRow(field, kind, sentence, _PUT if kind in ("in-place", "disruptive") else "", source)
         for field, kind, sentence, source in rows
     }
 
 
-INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
+INTENT_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
     (
-        "instanceType",
+        INSTANCE_TYPE,
         "replace",
         "the VM size of a scale set pool is set at creation only",
         "Azure/bicep-registry-modules#7130, docs: aks/resize-node-pool",
     ),
-    ("nodes.count", "in-place", "AKS adds nodes", "docs: aks/scale-node-pools"),
-    ("nodes.autoscaling.min", "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
-    ("nodes.autoscaling.max", "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
+    (COUNT, "in-place", "AKS adds nodes", "docs: aks/scale-node-pools"),
+    (LEAST, "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
+    (MOST, "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler"),
     (
-        "capacity.type",
+        CAPACITY_TYPE,
         "replace",
         "how the machines are bought is set at creation only",
         "docs: aks/spot-node-pool, azurerm",
     ),
-    ("capacity.maxPrice", "replace", "the Spot price is set at creation only", "docs: aks/spot-node-pool, azurerm"),
+    (
+        FieldPath("capacity", "maxPrice"),
+        "replace",
+        "the Spot price is set at creation only",
+        "docs: aks/spot-node-pool, azurerm",
+    ),
     (
         RESERVATION_FIELD,
         "replace",
         "a reservation group is set at creation only, outside preview versions of the API",
         "docs: aks/use-capacity-reservation-groups",
     ),
-    ("zones", "replace", "zones are set at creation only", "azurerm"),
-    ("disk.sizeGiB", "replace", "the node disk is set at creation only", "azurerm"),
-    ("disk.type", "replace", "the node disk is set at creation only", "azurerm"),
+    (ZONES, "replace", "zones are set at creation only", "azurerm"),
+    (DISK_SIZE, "replace", "the node disk is set at creation only", "azurerm"),
+    (DISK_TYPE, "replace", "the node disk is set at creation only", "azurerm"),
     (
-        "image",
+        IMAGE,
         "disruptive",
         "AKS makes the nodes anew with the other system, one surge at a time, draining each",
         "docs: aks/upgrade-os-version, hashicorp/terraform-provider-azurerm#26139",
     ),
     (
-        "kubernetesVersion",
+        KUBERNETES_VERSION,
         "disruptive",
         "AKS upgrades the nodes one surge at a time, draining each",
         "docs: aks/upgrade-aks-node-pools-rolling",
     ),
     (
-        "maxPodsPerNode",
+        MAX_PODS,
         "replace",
         "the number of pods of a node is set at creation only",
         "docs: aks/create-node-pools",
     ),
-    ("upgrade.maxSurge", "in-place", "holds from the next upgrade on", "docs: aks/upgrade-aks-node-pools-rolling"),
+    (MAX_SURGE, "in-place", "holds from the next upgrade on", "docs: aks/upgrade-aks-node-pools-rolling"),
     (
-        "upgrade.maxUnavailable",
+        MAX_UNAVAILABLE,
         "in-place",
         "holds from the next upgrade on",
         "docs: aks/upgrade-aks-node-pools-rolling",
     ),
     (
-        "sharing.mig.profile",
+        MIG_PROFILE,
         "replace",
         "AKS sets gpuInstanceProfile at creation only",
         "docs: aks/gpu-multi-instance, pulumi/pulumi-azure-native#2462",
     ),
-    ("labels[*]", "in-place", "AKS relabels the nodes", "docs: aks/use-labels"),
+    (label("*"), "in-place", "AKS relabels the nodes", "docs: aks/use-labels"),
     (
         _CONFIG_LABEL,
         "disruptive",
@@ -119,17 +147,17 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
         "AKS relabels the nodes, and the device plugin comes to them",
         "docs: aks/use-labels, NVIDIA/k8s-device-plugin v0.20.0 values.yaml (affinity)",
     ),
-    ("taints", "in-place", "AKS changes the taints of the nodes", "docs: aks/use-node-taints"),
-    ("tags[*]", "in-place", "AKS changes the tags of the scale set", "docs: aks/use-tags"),
-    ("deletionProtection", "in-place", "a label of the pool", "docs: aks/use-labels"),
+    (TAINTS, "in-place", "AKS changes the taints of the nodes", "docs: aks/use-node-taints"),
+    (tag("*"), "in-place", "AKS changes the tags of the scale set", "docs: aks/use-tags"),
+    (PROTECTION, "in-place", "a label of the pool", "docs: aks/use-labels"),
     (
-        "driver",
+        DRIVER,
         "replace",
         "gpuProfile.driver is set at creation only; the update switch moves retired pools to none and nothing else",
         "Azure/azure-cli#32531",
     ),
     (
-        "devicePlugin",
+        PLUGIN,
         "replace",
         "AKS-managed GPU nodes cannot be migrated to or from in place",
         "docs: aks/aks-managed-gpu-nodes",
@@ -137,35 +165,40 @@ INTENT_ROWS: Mapping[str, UpdateRow] = _rows(
 )
 """Rows of the portable fields of `Desired.fields`."""
 
-NATIVE_ROWS: Mapping[str, UpdateRow] = _rows(
-    ("aks.kubeletDiskType", "replace", "set at creation only", "azurerm"),
-    ("aks.vnetSubnetID", "replace", "set at creation only", "azurerm"),
-    ("aks.podSubnetID", "replace", "set at creation only", "azurerm"),
-    ("aks.scaleDownMode", "in-place", "holds from the next scale-down on", "docs: aks/scale-down-mode"),
-    ("aks.upgradeSettings", "in-place", "holds from the next upgrade on", "docs: aks/upgrade-aks-cluster"),
-    ("aks.enableNodePublicIP", "replace", "set at creation only", "azurerm"),
-    ("aks.nodePublicIPPrefixID", "replace", "set at creation only", "azurerm"),
-    ("aks.scaleSetEvictionPolicy", "replace", "set at creation only", "docs: aks/spot-node-pool"),
-    ("aks.proximityPlacementGroupID", "replace", "set at creation only", "azurerm"),
-    ("aks.kubeletConfig", "replace", "set at creation only", "azurerm"),
-    ("aks.linuxOSConfig", "replace", "set at creation only", "azurerm"),
-    ("aks.enableEncryptionAtHost", "replace", "set at creation only", "azurerm"),
-    ("aks.enableUltraSSD", "replace", "set at creation only", "azurerm"),
+NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
+    (FieldPath("aks", "kubeletDiskType"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "vnetSubnetID"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "podSubnetID"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "scaleDownMode"), "in-place", "holds from the next scale-down on", "docs: aks/scale-down-mode"),
     (
-        "aks.enableFIPS",
+        FieldPath("aks", "upgradeSettings"),
+        "in-place",
+        "holds from the next upgrade on",
+        "docs: aks/upgrade-aks-cluster",
+    ),
+    (FieldPath("aks", "enableNodePublicIP"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "nodePublicIPPrefixID"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "scaleSetEvictionPolicy"), "replace", "set at creation only", "docs: aks/spot-node-pool"),
+    (FieldPath("aks", "proximityPlacementGroupID"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "kubeletConfig"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "linuxOSConfig"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "enableEncryptionAtHost"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "enableUltraSSD"), "replace", "set at creation only", "azurerm"),
+    (
+        FieldPath("aks", "enableFIPS"),
         "disruptive",
         "AKS makes the nodes anew from the other image of the same system",
         "docs: aks/enable-fips-nodes",
     ),
     (
-        "aks.creationData",
+        FieldPath("aks", "creationData"),
         "replace",
         "AKS upgrades a pool to a newer snapshot by az aks nodepool upgrade --snapshot-id, which gpukube does not do",
         "docs: aks/node-pool-snapshot",
     ),
-    ("aks.hostGroupID", "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "hostGroupID"), "replace", "set at creation only", "azurerm"),
     (
-        "aks.securityProfile",
+        FieldPath("aks", "securityProfile"),
         "disruptive",
         "AKS makes the nodes anew from a Trusted Launch image; sshAccess holds for nodes that boot anew",
         "azure-cli: az aks nodepool update, docs: aks/use-trusted-launch",
@@ -186,18 +219,18 @@ def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
         live: The pool as it is, where that decides as well.
     """
     row = _row_of(change.field)
-    if row.field == "image" and live and (reason := _stuck_reason(change, live)):
+    if row.field == IMAGE and live and (reason := _stuck_reason(change, live)):
         return replace(row, kind="replace", sentence=reason, call="", source=_MIGRATION)
     adjust = BY_VALUE.get(row.field)
     return adjust(change, row) if adjust else row
 
 
-def _row_of(field: str) -> UpdateRow:
+def _row_of(field: FieldPath) -> UpdateRow:
     if field in INTENT_ROWS:
         return INTENT_ROWS[field]
-    if field.startswith(("labels[", "tags[")):
-        return replace(INTENT_ROWS[field.partition("[")[0] + "[*]"], field=field)
-    native = ".".join(field.split(".")[:2])
+    if field[0] in ("labels", "tags"):
+        return replace(INTENT_ROWS[FieldPath(field[0], "*")], field=field)
+    native = FieldPath(*field[:2])
     if native in NATIVE_ROWS:
         return replace(NATIVE_ROWS[native], field=field)
     return UpdateRow(field, "refused", "what a change of this property does is not documented", "", "")
@@ -267,11 +300,11 @@ def _items(value: object) -> set[str]:
     return {str(item) for item in value} if isinstance(value, tuple) else set()
 
 
-BY_VALUE: Mapping[str, Callable[[Change, UpdateRow], UpdateRow]] = {
-    "nodes.count": _count,
-    "taints": _taints,
+BY_VALUE: Mapping[FieldPath, Callable[[Change, UpdateRow], UpdateRow]] = {
+    COUNT: _count,
+    TAINTS: _taints,
     _ADVERTISER_LABEL: _advertiser,
-    "image": _os,
-    "kubernetesVersion": _version,
+    IMAGE: _os,
+    KUBERNETES_VERSION: _version,
 }
 """Rows where the old and the new value decide as well -> how."""

@@ -17,6 +17,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import MAX_PODS, MIG_PROFILE, FieldPath
 from gpukube.core.jsontree import at, tree
 
 if TYPE_CHECKING:
@@ -74,28 +75,28 @@ def _shared_lines(sharing: Sharing, model: GpuModel) -> list[str]:
     return lines
 
 
-def read_settings(encoded: str) -> dict[str, object]:
+def read_settings(encoded: str) -> dict[FieldPath, object]:
     """Read the comparable fields of user data; what is no TOML of Bottlerocket has none."""
     try:
         document = tomllib.loads(base64.b64decode(encoded, validate=True).decode())
     except ValueError:  # no base64, no text, or no TOML
         return {}
     settings = tree(document, *_PATH)
-    found: dict[str, object] = {}
+    found: dict[FieldPath, object] = {}
     if settings.get("device-partitioning-strategy") == "mig":
         profiles = tree(settings, "mig", "profile")
-        found["sharing.mig.profile"] = ", ".join(str(value) for _, value in sorted(profiles.items())) or "none"
+        found[MIG_PROFILE] = ", ".join(str(value) for _, value in sorted(profiles.items())) or "none"
     mode = str(settings.get("device-sharing-strategy", "none"))
     if mode in _FIELDS:
         found |= _slicing_fields(mode, tree(settings, mode))
     if isinstance(pods := at(document, *_KUBELET, _PODS), int):
-        found["maxPodsPerNode"] = pods
+        found[MAX_PODS] = pods
     return found
 
 
-def sharing_fields(sharing: Sharing) -> dict[str, object]:
+def sharing_fields(sharing: Sharing) -> dict[FieldPath, object]:
     """Give the comparable fields of a wanted sharing, named as those that are read."""
-    found: dict[str, object] = {"sharing.mig.profile": sharing.mig.profile} if sharing.mig else {}
+    found: dict[FieldPath, object] = {MIG_PROFILE: sharing.mig.profile} if sharing.mig else {}
     if (slicing := sharing.slicing) is not None:
         values = {"replicas": slicing.replicas, "rename-by-default": slicing.rename}
         values["fail-requests-greater-than-one"] = bool(slicing.fail_requests_greater_than_one)
@@ -103,19 +104,20 @@ def sharing_fields(sharing: Sharing) -> dict[str, object]:
     return found
 
 
-_FIELDS: Final = {"time-slicing": "sharing.timeSlicing", "mps": "sharing.mps"}
+_FIELDS: Final = {"time-slicing": "timeSlicing", "mps": "mps"}
+"""Mode -> its part of `sharing`."""
 _DEFAULT_REPLICAS: Final = 2
 
 
-def _slicing_fields(mode: str, values: Mapping[str, object]) -> dict[str, object]:
+def _slicing_fields(mode: str, values: Mapping[str, object]) -> dict[FieldPath, object]:
     """What is absent has Bottlerocket's default: two replicas, renamed, one share at most."""
-    prefix = _FIELDS[mode]
-    found: dict[str, object] = {
-        f"{prefix}.replicas": values.get("replicas", _DEFAULT_REPLICAS),
-        f"{prefix}.renameByDefault": values.get("rename-by-default", True),
+    above = ("sharing", _FIELDS[mode])
+    found: dict[FieldPath, object] = {
+        FieldPath(*above, "replicas"): values.get("replicas", _DEFAULT_REPLICAS),
+        FieldPath(*above, "renameByDefault"): values.get("rename-by-default", True),
     }
     if mode == "time-slicing":
-        found[f"{prefix}.failRequestsGreaterThanOne"] = values.get("fail-requests-greater-than-one", True)
+        found[FieldPath(*above, "failRequestsGreaterThanOne")] = values.get("fail-requests-greater-than-one", True)
     return found
 
 

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import KUBERNETES_VERSION, MAX_PODS, PROTECTION, TAINTS, FieldPath
 from gpukube.core.jsontree import texts, tree, trees
 from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Request
@@ -45,12 +46,13 @@ if TYPE_CHECKING:
 __all__ = ["require_unmoved", "translate_changes", "translate_scale"]
 
 _SIZES: Final = ("minSize", "maxSize", "desiredSize")
-_BY_TEMPLATE: Final = ("disk.", "sharing.", "capacity.", "maxPodsPerNode")
+_BY_TEMPLATE: Final = (("disk",), ("sharing",), ("capacity",), MAX_PODS)
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "updateConfig": ("upgrade.",),
-    "nodeRepairConfig": ("eks.nodeRepairConfig.",),
+    "updateConfig": ("upgrade",),
+    "nodeRepairConfig": ("eks", "nodeRepairConfig"),
 }
-"""Structure that is sent as a whole -> the fields that it holds."""
+"""Structure that is sent as a whole -> the path above the fields that it holds."""
+_RELEASE: Final = FieldPath("eks", "releaseVersion")
 _CUSTOM: Final = "CUSTOM"
 
 Json = Mapping[str, object]
@@ -153,7 +155,7 @@ def _read(live: Json, part: str, name: str) -> object:
 
 
 def _tag_requests(cluster: ClusterRef, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
-    wanted = {_tag_of(change.field): change.new for change in changes if _tag_of(change.field)}
+    wanted = {key: change.new for change in changes if (key := _tag_of(change.field))}
     gone = sorted(key for key, value in wanted.items() if value is None)
     given = {key: str(value) for key, value in sorted(wanted.items()) if value is not None}
     arn, live = str(observed.native.get("nodegroupArn") or ""), tree(observed.native, "tags")
@@ -167,12 +169,11 @@ def _tag_requests(cluster: ClusterRef, observed: Observed, changes: Sequence[Cha
             yield Request("eks", operation, params)
 
 
-def _tag_of(field: str) -> str:
+def _tag_of(field: FieldPath) -> str:
     """Key of the tag that carries a field; "" for none."""
-    for prefix, before in (("tags[", ""), (f"{RESOURCE_FIELD}[", RESOURCE_TAG)):
-        if field.startswith(prefix):
-            return before + field[len(prefix) : -1]
-    return ""
+    if field.is_below(*RESOURCE_FIELD):
+        return f"{RESOURCE_TAG}{field.key}"
+    return field.key if field.is_below("tags") else ""
 
 
 # Configuration
@@ -183,12 +184,12 @@ def _config_requests(desired: Desired, observed: Observed, changes: Sequence[Cha
     expects: dict[str, object] = {}
     fields = {change.field for change in changes}
     parts = [_labels(observed, changes)]
-    parts += [_taints(desired, observed)] if "taints" in fields else []
-    if any(field.startswith("nodes.") and not _tag_of(field) for field in fields):
+    parts += [_taints(desired, observed)] if TAINTS in fields else []
+    if any(field.is_below("nodes") and not _tag_of(field) for field in fields):
         live = tree(observed.native, "scalingConfig")
         sizes = _scaling(desired.target.nodes, live)
         parts.append(({"scalingConfig": sizes}, {"scalingConfig": _sizes_read(sizes, live)}) if sizes else ({}, {}))
-    parts += [_structure(name, desired, observed) for name, held in _PARTS.items() if _has(fields, *held)]
+    parts += [_structure(name, desired, observed) for name, above in _PARTS.items() if _has(fields, above)]
     for members, read in parts:
         body |= members
         expects |= read
@@ -202,9 +203,9 @@ def _config(cluster: ClusterRef, observed: Observed, body: Json, expects: Json) 
 
 
 def _labels(observed: Observed, changes: Sequence[Change]) -> tuple[dict[str, object], dict[str, object]]:
-    wanted = {c.field[len("labels[") : -1]: c.new for c in changes if c.field.startswith("labels[")}
+    wanted = {change.field.key: change.new for change in changes if change.field.is_below("labels")}
     for change in changes:
-        if change.field == "deletionProtection":
+        if change.field == PROTECTION:
             wanted[PROTECT_LABEL] = "true" if change.new else None
     if not wanted:
         return {}, {}
@@ -279,8 +280,8 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     UpdateNodegroupVersionRequest). So what shall stay is always sent as it is.
     """
     fields = {change.field for change in changes}
-    remade, upgraded = _has(fields, *_BY_TEMPLATE), "kubernetesVersion" in fields
-    if not remade and not upgraded and "eks.releaseVersion" not in fields:
+    remade, upgraded = _has(fields, *_BY_TEMPLATE), KUBERNETES_VERSION in fields
+    if not remade and not upgraded and _RELEASE not in fields:
         return
     _require_empty_block(desired, observed)
     native, template = observed.native, tree(observed.native, "launchTemplate")
@@ -323,5 +324,5 @@ def _path(cluster: ClusterRef, observed: Observed) -> dict[str, object]:
     return {"clusterName": cluster.name, "nodegroupName": observed.name}
 
 
-def _has(fields: set[str], *prefixes: str) -> bool:
-    return any(field.startswith(prefixes) for field in fields)
+def _has(fields: set[FieldPath], *groups: tuple[str, ...]) -> bool:
+    return any(field.is_below(*above) for field in fields for above in groups)

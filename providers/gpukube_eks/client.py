@@ -38,6 +38,7 @@ from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from gpukube.core.fields import FieldPath
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings, Target
     from gpukube.endpoint import Endpoint
     from gpukube.provider import Cloud
@@ -261,7 +262,7 @@ class EksCloud:
         subnets = native or (strings(same, "subnets") if stays else ())
         return replace(target, zones=(reserved_zone(target, live, set(self._region.zones(subnets).values())),))
 
-    def _capacity_of(self, group: Answer) -> dict[str, object]:
+    def _capacity_of(self, group: Answer) -> dict[FieldPath, object]:
         return read_capacity(group.get("capacityType"), self._templates.data_of(group))
 
     def _zones_of(self, groups: Iterable[Answer]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.ailment import Ailment
 from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
+from gpukube.core.fields import DISK_SIZE, LEAST, MOST
 from gpukube.core.jsontree import at, strings
 from gpukube.core.live import live_machine
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
@@ -49,11 +50,10 @@ def _foreseen(pool: Observed) -> Mapping[str, int] | None:
     machine = live_machine("eks", pool)
     if machine is None:
         return None
-    prefix = f"{RESOURCE_FIELD}["
     tagged = {
-        name.removeprefix(prefix).rstrip("]"): int(str(value))
-        for name, value in pool.fields.items()
-        if name.startswith(prefix) and str(value).isdigit()
+        path.key: int(str(value))
+        for path, value in pool.fields.items()
+        if path.is_below(*RESOURCE_FIELD) and str(value).isdigit()
     }
     return {_GPU: 0 if machine.is_fractional else machine.devices, **tagged}
 
@@ -202,7 +202,7 @@ def _leftover(view: CloudView, pool: Observed) -> Ailment | None:
 
 
 def _small_disk(view: CloudView, pool: Observed) -> Ailment | None:
-    size = pool.fields.get("disk.sizeGiB")
+    size = pool.fields.get(DISK_SIZE)
     if live_machine("eks", pool) is None or not isinstance(size, int) or size >= _SMALLEST_DISK_GIB:
         return None
     return Ailment(
@@ -228,15 +228,15 @@ def _surge(view: CloudView, pool: Observed) -> Ailment | None:
 
 
 def _is_autoscaled(pool: Observed) -> bool:
-    return "nodes.autoscaling.max" in pool.fields
+    return MOST in pool.fields
 
 
 def _from_zero(pool: Observed) -> bool:
-    return pool.fields.get("nodes.autoscaling.min") == 0
+    return pool.fields.get(LEAST) == 0
 
 
 def _bounds(pool: Observed) -> str:
-    return f"minSize={pool.fields.get('nodes.autoscaling.min')}, maxSize={pool.fields.get('nodes.autoscaling.max')}"
+    return f"minSize={pool.fields.get(LEAST)}, maxSize={pool.fields.get(MOST)}"
 
 
 _CHECKS: Final = (

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from gpukube.core.fields import MAX_SURGE, MAX_UNAVAILABLE, FieldPath
 from gpukube.errors import Diagnostic
 from gpukube_eks.upgrades import is_asked
 
@@ -66,10 +67,10 @@ NATIVE: Final[Mapping[str, Leaf]] = {
 """What `eks:` may hold, by path. Each has a row in `updates`, under its field (`field_of`). The most of maxUnavailable
 stands in the documentation of botocore eks NodegroupUpdateConfig only."""
 
-_FIELDS: Final[Mapping[str, str]] = {
-    "updateConfig.maxUnavailable": "upgrade.maxUnavailable",
-    "updateConfig.maxUnavailablePercentage": "upgrade.maxUnavailable",
-    "updateConfig.updateStrategy": "upgrade.maxSurge",
+_FIELDS: Final[Mapping[str, FieldPath]] = {
+    "updateConfig.maxUnavailable": MAX_UNAVAILABLE,
+    "updateConfig.maxUnavailablePercentage": MAX_UNAVAILABLE,
+    "updateConfig.updateStrategy": MAX_SURGE,
 }
 """Members that the spec has portable fields for too (`upgrades`)."""
 
@@ -126,9 +127,9 @@ _WORDS: Final[Mapping[str, str]] = {
 _STRUCTURES: Final = frozenset(path.partition(".")[0] for path in NATIVE if "." in path)
 
 
-def field_of(path: str) -> str:
-    """Name the comparable field of a native member: "eks.nodeRole", "upgrade.maxUnavailable"."""
-    return _FIELDS.get(path, f"eks.{path}")
+def field_of(path: str) -> FieldPath:
+    """Return the comparable field of a native member: eks.nodeRole, upgrade.maxUnavailable."""
+    return _FIELDS.get(path) or FieldPath("eks", *path.split("."))
 
 
 def check_native(target: Target) -> list[Diagnostic]:
@@ -156,10 +157,10 @@ def merge_native(body: Mapping[str, object], native: Mapping[str, object]) -> di
     return {**body, **native}
 
 
-def flatten_native(group: Mapping[str, object]) -> dict[str, object]:
-    """Flatten native members, of a spec or of a group as read: {"eks.nodeRepairConfig.enabled": True}."""
+def flatten_native(group: Mapping[str, object]) -> dict[FieldPath, object]:
+    """Flatten native members, of a spec or of a group as read: eks.nodeRepairConfig.enabled and the like."""
     return {
-        f"eks.{path}": _comparable(path, value)
+        field_of(path): _comparable(path, value)
         for path, value in _walk("", group)
         if path in NATIVE and path not in _FIELDS and value is not None
     }

@@ -11,6 +11,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from gpukube.core.fields import (
+    DISK_SIZE,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    PROTECTION,
+    TAINTS,
+    ZONES,
+    FieldPath,
+    known,
+    label,
+)
 from gpukube.core.jsontree import integer, strings, texts, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube_eks.marks import FORM, live_place
@@ -122,27 +134,27 @@ def is_ours(native: Mapping[str, object]) -> bool:
 
 def _fields(
     native: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str], labels: Mapping[str, str]
-) -> dict[str, object]:
+) -> dict[FieldPath, object]:
     sizes, ami_type = tree(native, "scalingConfig"), str(native.get("amiType") or "")
     least, most = integer(sizes, "minSize"), integer(sizes, "maxSize")
-    fields: dict[str, object] = {
-        "instanceType": instance_type_of(native, data) or None,
-        "image": ami_type or None,
+    fields: dict[FieldPath, object] = {
+        INSTANCE_TYPE: instance_type_of(native, data) or None,
+        IMAGE: ami_type or None,
         **read_capacity(native.get("capacityType"), data),
-        "kubernetesVersion": native.get("version"),
-        "zones": _zones(native.get("subnets"), zones),
-        "taints": tuple(sorted(str(_taint(taint)) for taint in trees(native, "taints"))),
-        "deletionProtection": labels.get(PROTECT_LABEL) == "true",
+        KUBERNETES_VERSION: native.get("version"),
+        ZONES: _zones(native.get("subnets"), zones),
+        TAINTS: tuple(sorted(str(_taint(taint)) for taint in trees(native, "taints"))),
+        PROTECTION: labels.get(PROTECT_LABEL) == "true",
         **template_fields(data, ami_type),
         **(size_fields(least, most) if least is not None and most is not None else {}),
-        **{f"labels[{key}]": value for key, value in labels.items() if not _is_system(key)},
+        **{label(key): value for key, value in labels.items() if not _is_system(key)},
         **tag_fields({key: text for key, text in texts(native, "tags").items() if not _is_system_tag(key)}),
         **upgrade_fields(native.get("updateConfig")),
         **flatten_native(native),
     }
-    if fields["disk.sizeGiB"] is None:
-        fields["disk.sizeGiB"] = native.get("diskSize")
-    return {name: value for name, value in sorted(fields.items()) if value is not None}
+    if fields[DISK_SIZE] is None:
+        fields[DISK_SIZE] = native.get("diskSize")
+    return known(fields)
 
 
 def _zones(subnets: object, zones: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import CAPACITY_TYPE, FieldPath
 from gpukube.core.jsontree import tree
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ __all__ = ["BLOCK", "RESERVATION", "bought_data", "capacity_fields", "capacity_t
 BLOCK: Final = "capacityBlock"
 RESERVATION: Final = "capacityReservation"
 
-_FIELD: Final = "capacity.reserved.eks."
+_FIELD: Final = FieldPath("capacity", "reserved", "eks")
 _GROUP: Final = "CapacityReservationResourceGroupArn"
 _ID: Final = "CapacityReservationId"
 _SPECIFICATION: Final = "CapacityReservationSpecification"
@@ -57,15 +58,15 @@ def bought_data(target: Target, *, afresh: bool = True) -> dict[str, object]:
     return data
 
 
-def capacity_fields(capacity: Capacity) -> dict[str, object]:
+def capacity_fields(capacity: Capacity) -> dict[FieldPath, object]:
     """Name the comparable fields of a wanted capacity."""
-    found: dict[str, object] = {"capacity.type": capacity.type}
+    found: dict[FieldPath, object] = {CAPACITY_TYPE: capacity.type}
     if capacity.reservation is not None:
-        found[f"{_FIELD}{capacity.reservation.form}"] = capacity.reservation.id
+        found[FieldPath(*_FIELD, capacity.reservation.form)] = capacity.reservation.id
     return found
 
 
-def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[str, object]:
+def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[FieldPath, object]:
     """Read the comparable fields of a group.
 
     Args:
@@ -75,10 +76,10 @@ def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[str, 
     target = tree(data, _SPECIFICATION, "CapacityReservationTarget")
     identity = target.get(_ID) or target.get(_GROUP)
     if native_type == "CAPACITY_BLOCK":
-        return {"capacity.type": "reserved", f"{_FIELD}{BLOCK}": identity}
+        return {CAPACITY_TYPE: "reserved", FieldPath(*_FIELD, BLOCK): identity}
     if identity:
-        return {"capacity.type": "reserved", f"{_FIELD}{RESERVATION}": identity}
-    return {"capacity.type": "spot" if native_type == "SPOT" else "on-demand"}
+        return {CAPACITY_TYPE: "reserved", FieldPath(*_FIELD, RESERVATION): identity}
+    return {CAPACITY_TYPE: "spot" if native_type == "SPOT" else "on-demand"}
 
 
 def _target(reservation: Reservation) -> dict[str, str]:

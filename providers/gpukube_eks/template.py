@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import DISK_SIZE, DISK_TYPE, MAX_PODS, FieldPath
 from gpukube.core.jsontree import at, integer, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube_eks.ami import is_bottlerocket
@@ -81,23 +82,23 @@ def make_template(target: Target, image: Image) -> dict[str, object]:
     }
 
 
-def changed_data(target: Target, observed: Observed, fields: Collection[str]) -> dict[str, object]:
+def changed_data(target: Target, observed: Observed, fields: Collection[FieldPath]) -> dict[str, object]:
     """Make the data of a new version that follows the live one: the members that change, each as a whole.
 
     Args:
         target: What is declared.
         observed: The live group, with the data of its template.
-        fields: Names of the changed fields.
+        fields: The changed fields.
     """
     live = tree(observed.native, TEMPLATE_DATA)
     rocket = is_bottlerocket(str(observed.native.get("amiType")))
     data: dict[str, object] = {}
-    if any(field.startswith("disk.") for field in fields):
+    if any(field.is_below("disk") for field in fields):
         data["BlockDeviceMappings"] = _resized(target, live, rocket)
-    if any(field.startswith(("sharing.", "maxPodsPerNode")) for field in fields):
-        pods = target.max_pods or integer(observed.fields, "maxPodsPerNode")
+    if any(field.is_below("sharing") or field == MAX_PODS for field in fields):
+        pods = target.max_pods or integer(observed.fields.get(MAX_PODS))
         data["UserData"] = _user_data(target, pods, bottlerocket=rocket) or UNSHARED
-    if any(field.startswith("capacity.") for field in fields):
+    if any(field.is_below("capacity") for field in fields):
         data |= bought_data(target, afresh=False)
     if target.tags:
         is_own = at(observed.native, "launchTemplate", "name") == template_name(target.cluster.name, observed.name)
@@ -105,7 +106,7 @@ def changed_data(target: Target, observed: Observed, fields: Collection[str]) ->
     return data
 
 
-def template_fields(data: Mapping[str, object], ami_type: str) -> dict[str, object]:
+def template_fields(data: Mapping[str, object], ami_type: str) -> dict[FieldPath, object]:
     """Read the comparable fields of a live template's data; those that it leaves open are None."""
     disk: Mapping[str, object] = {}
     for device in trees(data, "BlockDeviceMappings"):
@@ -113,12 +114,12 @@ def template_fields(data: Mapping[str, object], ami_type: str) -> dict[str, obje
             disk = tree(device, "Ebs")
     text = str(data.get("UserData") or "")
     said = read_settings(text) if is_bottlerocket(ami_type) else _node_fields(text)
-    return {"disk.sizeGiB": disk.get("VolumeSize"), "disk.type": disk.get("VolumeType"), **said}
+    return {DISK_SIZE: disk.get("VolumeSize"), DISK_TYPE: disk.get("VolumeType"), **said}
 
 
-def _node_fields(text: str) -> dict[str, object]:
+def _node_fields(text: str) -> dict[FieldPath, object]:
     pods = read_max_pods(text)
-    return {} if pods is None else {"maxPodsPerNode": pods}
+    return {} if pods is None else {MAX_PODS: pods}
 
 
 def tags_of(template: Mapping[str, object]) -> dict[str, str]:

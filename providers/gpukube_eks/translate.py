@@ -15,6 +15,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import (
+    COUNT,
+    DISK_SIZE,
+    DISK_TYPE,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    LEAST,
+    MAX_PODS,
+    MOST,
+    PROTECTION,
+    TAINTS,
+    ZONES,
+    FieldPath,
+    known,
+    label,
+    tag,
+)
 from gpukube.core.jsontree import tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_eks.ami import is_bottlerocket, require_image
@@ -62,8 +80,8 @@ ACCELERATOR_LABEL: Final = "k8s.amazonaws.com/accelerator"
 another (kubernetes/autoscaler#1949, cluster-autoscaler/cloudprovider/aws GPULabel)."""
 RESOURCE_TAG: Final = "k8s.io/cluster-autoscaler/node-template/resources/"
 """Tag of a node group: devices of a node that is not there yet (cluster-autoscaler 1.28, aws_manager.go)."""
-RESOURCE_FIELD: Final = "nodes.autoscaling.resources"
-"""Field of those tags that tell of NVIDIA devices: they are wholly ours, while other tags may be anybody's."""
+RESOURCE_FIELD: Final = ("nodes", "autoscaling", "resources")
+"""Path above the fields of tags that tell of NVIDIA devices: these are ours alone, other tags may be anybody's."""
 EFFECTS: Final[Mapping[str, str]] = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
@@ -139,21 +157,21 @@ def accelerator_name(machine: Machine) -> str:
     return _AUTOSCALER_NAMES.get(chip, f"nvidia-{chip.lower()}")
 
 
-def size_fields(minimum: int, maximum: int) -> dict[str, object]:
+def size_fields(minimum: int, maximum: int) -> dict[FieldPath, object]:
     """Name the sizes of a group: a fixed count where both are one, else bounds.
 
     EKS keeps no word on who moves the number: a group with equal bounds is a fixed one, whoever made it.
     """
     if minimum == maximum:
-        return {"nodes.count": minimum}
-    return {"nodes.autoscaling.min": minimum, "nodes.autoscaling.max": maximum}
+        return {COUNT: minimum}
+    return {LEAST: minimum, MOST: maximum}
 
 
-def tag_fields(tags: Mapping[str, str]) -> dict[str, object]:
+def tag_fields(tags: Mapping[str, str]) -> dict[FieldPath, object]:
     """Name the tags of a group: those that tell the autoscaler of NVIDIA devices apart from all others."""
     prefix = f"{RESOURCE_TAG}{_VENDOR}"
     return {
-        f"{RESOURCE_FIELD}[{key.removeprefix(RESOURCE_TAG)}]" if key.startswith(prefix) else f"tags[{key}]": value
+        FieldPath(*RESOURCE_FIELD, key.removeprefix(RESOURCE_TAG)) if key.startswith(prefix) else tag(key): value
         for key, value in tags.items()
     }
 
@@ -203,24 +221,26 @@ def _body(target: Target, ami_type: str, labels: Mapping[str, str], tags: Mappin
     return merge_native(body, target.native)
 
 
-def _fields(target: Target, ami_type: str, labels: Mapping[str, str], tags: Mapping[str, str]) -> dict[str, object]:
+def _fields(
+    target: Target, ami_type: str, labels: Mapping[str, str], tags: Mapping[str, str]
+) -> dict[FieldPath, object]:
     sizes = _sizes(target)
-    fields: dict[str, object] = {
-        "instanceType": target.machine.name,
-        "image": ami_type,
+    fields: dict[FieldPath, object] = {
+        INSTANCE_TYPE: target.machine.name,
+        IMAGE: ami_type,
         **capacity_fields(target.capacity),
-        "kubernetesVersion": target.kubernetes_version or None,
-        "maxPodsPerNode": target.max_pods,
-        "zones": tuple(sorted(target.zones)) or None,
-        "disk.sizeGiB": target.disk.size_gib,
-        "disk.type": target.disk.type,
-        "taints": tuple(sorted(str(taint) for taint in target.taints)),
-        "deletionProtection": target.protect,
+        KUBERNETES_VERSION: target.kubernetes_version or None,
+        MAX_PODS: target.max_pods,
+        ZONES: tuple(sorted(target.zones)) or None,
+        DISK_SIZE: target.disk.size_gib,
+        DISK_TYPE: target.disk.type,
+        TAINTS: tuple(sorted(str(taint) for taint in target.taints)),
+        PROTECTION: target.protect,
         **(sharing_fields(target.sharing) if is_bottlerocket(ami_type) else {}),
         **size_fields(sizes["minSize"], sizes["maxSize"]),
-        **{f"labels[{key}]": value for key, value in labels.items() if key != PROTECT_LABEL},
+        **{label(key): value for key, value in labels.items() if key != PROTECT_LABEL},
         **tag_fields(tags),
         **upgrade_fields(upgrade_members(target)),
         **flatten_native(target.native),
     }
-    return {name: value for name, value in sorted(fields.items()) if value is not None}
+    return known(fields)

@@ -13,6 +13,26 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import (
+    CAPACITY_TYPE,
+    COUNT,
+    DISK_SIZE,
+    DISK_TYPE,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    LEAST,
+    MAX_PODS,
+    MAX_SURGE,
+    MAX_UNAVAILABLE,
+    MOST,
+    PROTECTION,
+    TAINTS,
+    ZONES,
+    FieldPath,
+    label,
+    tag,
+)
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.values import UpdateRow
 
@@ -38,97 +58,107 @@ _NEXT: Final = "holds from the next update on"
 _BOUND: Final = "the Auto Scaling group keeps the new bound, and starts or ends nodes that it asks for"
 
 
-def _rows(*rows: tuple[str, UpdateKind, str, str, str]) -> dict[str, UpdateRow]:
+_BLOCK: Final = FieldPath("capacity", "reserved", "eks", "capacityBlock")
+_RESERVATION: Final = FieldPath("capacity", "reserved", "eks", "capacityReservation")
+
+
+def _rows(*rows: tuple[FieldPath, UpdateKind, str, str, str]) -> dict[FieldPath, UpdateRow]:
     return {field: UpdateRow(field, kind, sentence, call, source) for field, kind, sentence, call, source in rows}
 
 
-INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
-    ("instanceType", "replace", "the instance type is set at creation only", "", _TERRAFORM),
-    ("image", "replace", "amiType is set at creation only", "", _TERRAFORM),
-    ("capacity.type", "replace", "Spot, on-demand or a Capacity Block is set at creation only", "", _TERRAFORM),
+INTENT_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
+    (INSTANCE_TYPE, "replace", "the instance type is set at creation only", "", _TERRAFORM),
+    (IMAGE, "replace", "amiType is set at creation only", "", _TERRAFORM),
+    (CAPACITY_TYPE, "replace", "Spot, on-demand or a Capacity Block is set at creation only", "", _TERRAFORM),
     (
-        "capacity.reserved.eks.capacityBlock",
+        FieldPath("capacity", "reserved", "eks", "capacityBlock"),
         "replace",
         "a node group is for one Capacity Block, in its zone",
         "",
         "docs: eks/capacity-blocks-mng",
     ),
     (
-        "capacity.reserved.eks.capacityReservation",
+        FieldPath("capacity", "reserved", "eks", "capacityReservation"),
         "disruptive",
         _ROLL,
         UPDATE_VERSION,
         f"{_TEMPLATES}; EC2 CapacityReservationSpecification",
     ),
-    ("zones", "replace", "the subnets are set at creation only", "", _TERRAFORM),
-    ("disk.sizeGiB", "disruptive", _ROLL, UPDATE_VERSION, _TEMPLATES),
-    ("disk.type", "disruptive", _ROLL, UPDATE_VERSION, _TEMPLATES),
-    ("sharing.*", "disruptive", _ROLL, UPDATE_VERSION, f"{_TEMPLATES} (Bottlerocket user data)"),
-    ("maxPodsPerNode", "disruptive", _ROLL, UPDATE_VERSION, f"{_TEMPLATES} (user data)"),
+    (ZONES, "replace", "the subnets are set at creation only", "", _TERRAFORM),
+    (DISK_SIZE, "disruptive", _ROLL, UPDATE_VERSION, _TEMPLATES),
+    (DISK_TYPE, "disruptive", _ROLL, UPDATE_VERSION, _TEMPLATES),
+    (FieldPath("sharing", "*"), "disruptive", _ROLL, UPDATE_VERSION, f"{_TEMPLATES} (Bottlerocket user data)"),
+    (MAX_PODS, "disruptive", _ROLL, UPDATE_VERSION, f"{_TEMPLATES} (user data)"),
     (
-        "kubernetesVersion",
+        KUBERNETES_VERSION,
         "disruptive",
         f"EKS replaces every node by one of the newer version, {_STOPS_FIRST}",
         UPDATE_VERSION,
         "docs: eks/update-managed-node-group",
     ),
-    ("upgrade.maxSurge", "in-place", _NEXT, UPDATE_CONFIG, f"{_SDK}, NodegroupUpdateConfig"),
-    ("upgrade.maxUnavailable", "in-place", _NEXT, UPDATE_CONFIG, f"{_SDK}, NodegroupUpdateConfig"),
-    ("nodes.count", "in-place", "EKS adds nodes", UPDATE_CONFIG, _SDK),
-    ("nodes.autoscaling.min", "in-place", _BOUND, UPDATE_CONFIG, _SDK),
-    ("nodes.autoscaling.max", "in-place", _BOUND, UPDATE_CONFIG, _SDK),
+    (MAX_SURGE, "in-place", _NEXT, UPDATE_CONFIG, f"{_SDK}, NodegroupUpdateConfig"),
+    (MAX_UNAVAILABLE, "in-place", _NEXT, UPDATE_CONFIG, f"{_SDK}, NodegroupUpdateConfig"),
+    (COUNT, "in-place", "EKS adds nodes", UPDATE_CONFIG, _SDK),
+    (LEAST, "in-place", _BOUND, UPDATE_CONFIG, _SDK),
+    (MOST, "in-place", _BOUND, UPDATE_CONFIG, _SDK),
     (
-        "nodes.autoscaling.resources[*]",
+        FieldPath("nodes", "autoscaling", "resources", "*"),
         "in-place",
         "the cluster autoscaler learns anew what a node that is not there yet will have",
         TAG,
         "kubernetes/autoscaler cluster-autoscaler/cloudprovider/aws aws_manager.go; botocore eks TagResource",
     ),
-    ("labels[*]", "in-place", "EKS relabels the nodes", UPDATE_CONFIG, "botocore eks/2017-11-01 UpdateLabelsPayload"),
+    (label("*"), "in-place", "EKS relabels the nodes", UPDATE_CONFIG, "botocore eks/2017-11-01 UpdateLabelsPayload"),
     (
-        f"labels[{CONFIG_LABEL}]",
+        label(CONFIG_LABEL),
         "disruptive",
         "the device plugin restarts with another configuration: the number of devices changes under running pods",
         UPDATE_CONFIG,
         "NVIDIA/k8s-device-plugin README, config-manager",
     ),
     (
-        f"labels[{MIG_CONFIG_LABEL}]",
+        label(MIG_CONFIG_LABEL),
         "disruptive",
         "the MIG manager stops the GPU clients of each node and may reboot it",
         UPDATE_CONFIG,
         "NVIDIA/mig-parted reconfigure-mig.sh, NVIDIA/gpu-operator#1606",
     ),
     (
-        f"labels[{ADVERTISER_LABEL}]",
+        label(ADVERTISER_LABEL),
         "in-place",
         "the component that this label asks for comes to the nodes",
         UPDATE_CONFIG,
         "NVIDIA/k8s-device-plugin v0.20.0 values.yaml, affinity",
     ),
-    ("taints", "in-place", "EKS changes the taints of the nodes", UPDATE_CONFIG, f"{_SDK}, UpdateTaintsPayload"),
+    (TAINTS, "in-place", "EKS changes the taints of the nodes", UPDATE_CONFIG, f"{_SDK}, UpdateTaintsPayload"),
     (
-        "tags[*]",
+        tag("*"),
         "in-place",
         "the tags of the node group change at once, those of its machines with the launch template's next version",
         TAG,
         "botocore eks/2017-11-01 TagResource, docs: eks/eks-using-tags",
     ),
-    ("deletionProtection", "in-place", "a label of the node group", UPDATE_CONFIG, _SDK),
+    (PROTECTION, "in-place", "a label of the node group", UPDATE_CONFIG, _SDK),
 )
 """Rows of the portable fields of `Desired.fields`."""
 
-NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
-    ("eks.subnets", "replace", "the subnets are set at creation only", "", _TERRAFORM),
-    ("eks.nodeRole", "replace", "the role is set at creation only", "", _TERRAFORM),
+NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
+    (FieldPath("eks", "subnets"), "replace", "the subnets are set at creation only", "", _TERRAFORM),
+    (FieldPath("eks", "nodeRole"), "replace", "the role is set at creation only", "", _TERRAFORM),
     (
-        "eks.releaseVersion",
+        FieldPath("eks", "releaseVersion"),
         "disruptive",
         f"EKS replaces every node by one of the other release, {_STOPS_FIRST}",
         UPDATE_VERSION,
         "docs: eks/update-managed-node-group",
     ),
-    ("eks.nodeRepairConfig", "in-place", "holds from the next fault on", UPDATE_CONFIG, "docs: eks/node-health"),
+    (
+        FieldPath("eks", "nodeRepairConfig"),
+        "in-place",
+        "holds from the next fault on",
+        UPDATE_CONFIG,
+        "docs: eks/node-health",
+    ),
 )
 """Rows of the native members, by their first part."""
 
@@ -141,25 +171,22 @@ def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
         beside: All that change with it: whether a size shrinks shows only in several numbers together.
     """
     row = _row_of(change.field)
-    if change.field == "nodes.count" and change.new is None:
+    if change.field == COUNT and change.new is None:
         return _unfixed(change, beside, row)
-    if change.field == "capacity.type":
+    if change.field == CAPACITY_TYPE:
         return _bought(change, beside, row)
     adjust = _BY_VALUE.get(row.field)
     return adjust(change, row) if adjust else row
 
 
-def _row_of(field: str) -> UpdateRow:
+def _row_of(field: FieldPath) -> UpdateRow:
     if field in INTENT_ROWS:
         return INTENT_ROWS[field]
-    head = field.partition("[")[0]
-    if f"{head}[*]" in INTENT_ROWS:
-        return replace(INTENT_ROWS[f"{head}[*]"], field=field)
-    if field.startswith("sharing."):
-        return replace(INTENT_ROWS["sharing.*"], field=field)
-    native = ".".join(field.split(".")[:2])
-    if native in NATIVE_ROWS:
-        return replace(NATIVE_ROWS[native], field=field)
+    for row in (INTENT_ROWS.get(FieldPath(*field[:-1], "*")), NATIVE_ROWS.get(FieldPath(*field[:2]))):
+        if row is not None:
+            return replace(row, field=field)
+    if field.is_below("sharing"):
+        return replace(INTENT_ROWS[FieldPath("sharing", "*")], field=field)
     return UpdateRow(
         field, "refused", "what a change of this member does is not documented", "", "botocore eks/2017-11-01"
     )
@@ -167,10 +194,10 @@ def _row_of(field: str) -> UpdateRow:
 
 def _bought(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
     """A reservation is bought on demand: the launch template names it, capacityType stays (unlike a block's)."""
-    block = any(other.field == "capacity.reserved.eks.capacityBlock" for other in beside)
+    block = any(other.field == _BLOCK for other in beside)
     if block or {change.old, change.new} != {"on-demand", "reserved"}:
         return row
-    return replace(INTENT_ROWS["capacity.reserved.eks.capacityReservation"], field=change.field)
+    return replace(INTENT_ROWS[_RESERVATION], field=change.field)
 
 
 def _version(change: Change, row: UpdateRow) -> UpdateRow:
@@ -198,7 +225,7 @@ def _count(change: Change, row: UpdateRow) -> UpdateRow:
 def _unfixed(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
     """A fixed size becomes bounds; a declared size of 0 does too, as the largest size of a group is 1 at least."""
     bounds = {other.field: other.new for other in beside}
-    low, high = bounds.get("nodes.autoscaling.min"), bounds.get("nodes.autoscaling.max")
+    low, high = bounds.get(LEAST), bounds.get(MOST)
     if isinstance(high, int) and isinstance(change.old, int) and (high < change.old or (low, high) == (0, 1)):
         sentence = "EKS terminates the nodes above the new size at once, with the pods on them"
         return replace(row, kind="disruptive", sentence=sentence)
@@ -250,10 +277,10 @@ def _items(value: object) -> set[str]:
 
 
 _BY_VALUE: Final = {
-    "nodes.count": _count,
-    "nodes.autoscaling.max": _most,
-    f"labels[{ADVERTISER_LABEL}]": _advertiser,
-    "taints": _taints,
-    "kubernetesVersion": _version,
-    "eks.releaseVersion": _release,
+    COUNT: _count,
+    MOST: _most,
+    label(ADVERTISER_LABEL): _advertiser,
+    TAINTS: _taints,
+    KUBERNETES_VERSION: _version,
+    FieldPath("eks", "releaseVersion"): _release,
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import MAX_SURGE, MAX_UNAVAILABLE, FieldPath
 from gpukube.core.jsontree import at, tree
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def is_asked(upgrade: Upgrade) -> bool:
 
 def has_surge(target: Target) -> bool:
     """Say whether a pool asks for nodes beyond its size while it is updated."""
-    return upgrade_fields(upgrade_members(target)).get("upgrade.maxSurge") == SURGE
+    return upgrade_fields(upgrade_members(target)).get(MAX_SURGE) == SURGE
 
 
 def upgrade_members(target: Target) -> dict[str, object]:
@@ -57,10 +58,10 @@ def update_config(target: Target) -> dict[str, object]:
     return {**kept, **asked}
 
 
-def upgrade_fields(config: object) -> dict[str, object]:
+def upgrade_fields(config: object) -> dict[FieldPath, object]:
     """Name the comparable fields of an updateConfig: of a live group, or of what is asked for."""
     count, share = at(config, _COUNT), at(config, _SHARE)
     unavailable = f"{share}%" if share is not None else None if count is None else str(count)
     surge = {"DEFAULT": SURGE, "MINIMAL": _NO_SURGE}.get(str(at(config, _STRATEGY)))
-    found = {"upgrade.maxSurge": surge, "upgrade.maxUnavailable": unavailable}
-    return {name: value for name, value in found.items() if value is not None}
+    found = {MAX_SURGE: surge, MAX_UNAVAILABLE: unavailable}
+    return {path: value for path, value in found.items() if value is not None}

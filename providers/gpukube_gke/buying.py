@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.jsontree import at, tree
+from gpukube.core.fields import CAPACITY_TYPE, FieldPath
+from gpukube.core.jsontree import at, strings, tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,8 +42,8 @@ LONGEST_RUN_S: Final = 7 * 86400
 
 _FLEX: Final = ("flexStart", "flexStartQueued")
 _QUEUED: Final = ("queued", "flexStartQueued")
-_FORM: Final = "capacity.reserved.gke"
-_RUN: Final = "capacity.reserved.gke.maxRunDuration"
+_FORM: Final = FieldPath("capacity", "reserved", "gke")
+_RUN: Final = FieldPath("capacity", "reserved", "gke", "maxRunDuration")
 
 
 def reservation_form(target: Target) -> str:
@@ -86,10 +87,10 @@ def translate_buying(target: Target) -> dict[str, object]:
     }
 
 
-def buying_fields(target: Target) -> dict[str, object]:
+def buying_fields(target: Target) -> dict[FieldPath, object]:
     """Give the comparable fields; a run of the longest duration is no field, whether it is asked for or not."""
     form, found = reservation_form(target), target.capacity.reservation
-    fields: dict[str, object] = {"capacity.type": target.capacity.type}
+    fields: dict[FieldPath, object] = {CAPACITY_TYPE: target.capacity.type}
     if found and form:
         fields[_FORM] = _shown(form, _full_name(target, found.id))
     if found and is_short_lived(target) and found.max_run_s not in (None, LONGEST_RUN_S):
@@ -97,7 +98,7 @@ def buying_fields(target: Target) -> dict[str, object]:
     return fields
 
 
-def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:
+def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> dict[FieldPath, object]:
     """Read the comparable fields of a live pool.
 
     Args:
@@ -110,17 +111,16 @@ def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> 
     if config.get("flexStart"):
         return _short_lived("flexStart", config)
     if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION":
-        values = affinity.get("values")
-        name = ", ".join(str(value) for value in values) if isinstance(values, list) else ""
-        return {"capacity.type": "reserved", _FORM: _shown("reservation", name)}
+        name = ", ".join(strings(affinity, "values"))
+        return {CAPACITY_TYPE: "reserved", _FORM: _shown("reservation", name)}
     if config.get("preemptible"):  # ends after 24 hours, which Spot does not (google.container.v1 NodeConfig.spot)
-        return {"capacity.type": "preemptible"}
-    return {"capacity.type": "spot" if config.get("spot") else "on-demand"}
+        return {CAPACITY_TYPE: "preemptible"}
+    return {CAPACITY_TYPE: "spot" if config.get("spot") else "on-demand"}
 
 
-def _short_lived(form: str, config: Mapping[str, object]) -> dict[str, object]:
+def _short_lived(form: str, config: Mapping[str, object]) -> dict[FieldPath, object]:
     run = config.get("maxRunDuration")
-    fields: dict[str, object] = {"capacity.type": "reserved", _FORM: form}
+    fields: dict[FieldPath, object] = {CAPACITY_TYPE: "reserved", _FORM: form}
     return fields | ({_RUN: run} if run and run != f"{LONGEST_RUN_S}s" else {})
 
 

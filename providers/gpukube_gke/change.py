@@ -18,11 +18,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import (
+    DISK_SIZE,
+    DISK_TYPE,
+    DRIVER,
+    DRIVER_VERSION,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    PROTECTION,
+    TAINTS,
+    ZONES,
+    FieldPath,
+)
 from gpukube.core.jsontree import texts, tree
 from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
 from gpukube_gke.marks import recorded
-from gpukube_gke.native import merge_native
+from gpukube_gke.native import merge_native, native_path
 from gpukube_gke.observe import zones_of
 from gpukube_gke.places import pool_name
 from gpukube_gke.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
@@ -37,7 +50,7 @@ __all__ = ["MANAGE", "scale_pool", "update_pool"]
 MANAGE: Final = "set_node_pool_management"
 _SERVICE_TAGS: Final = "goog-"
 """Prefix of resource labels that Google writes, and nobody else may."""
-_POLICY: Final = "gke.autoscaling.locationPolicy"
+_POLICY: Final = native_path("autoscaling.locationPolicy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,7 @@ class _Edit:
 
     desired: Desired
     observed: Observed
-    changes: Mapping[str, Change]
+    changes: Mapping[FieldPath, Change]
 
     @property
     def cluster(self) -> ClusterRef:
@@ -57,11 +70,15 @@ class _Edit:
         """The live node config."""
         return live_message(self.observed, "config")
 
-    def has(self, *prefixes: str) -> bool:
-        """Say whether a field of this group changes."""
-        return any(name.startswith(prefixes) for name in self.changes)
+    def has(self, *groups: tuple[str, ...]) -> bool:
+        """Whether a field changes that is, or is below, one of these paths."""
+        return any(path.is_below(*above) for path in self.changes for above in groups)
 
-    def new(self, field: str) -> object:
+    def below(self, *above: str) -> dict[tuple[str, ...], object]:
+        """Return the new values of the fields below a path, by the rest of their paths."""
+        return {path[len(above) :]: change.new for path, change in self.changes.items() if path.is_below(*above)}
+
+    def new(self, field: FieldPath) -> object:
         return self.changes[field].new
 
     def update(self, **body: object) -> Request:
@@ -87,7 +104,7 @@ def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change])
         SpecError: The live zones do not divide the size that is declared; the spec left the zones open.
     """
     edit = _Edit(desired, observed, {change.field: change for change in changes})
-    made = [request for prefixes, build in _CALLS if edit.has(*prefixes) for request in build(edit)]
+    made = [request for groups, build in _CALLS if edit.has(*groups) for request in build(edit)]
     return tuple(made)
 
 
@@ -106,16 +123,15 @@ def _manage(edit: _Edit) -> list[Request]:
     """The message is replaced as a whole, so the flag that stays is sent again."""
     live = live_message(edit.observed, "management")
     flags = {flag: bool(live.get(flag)) for flag in ("autoUpgrade", "autoRepair")}
-    return [edit.manage(flags | _native(edit, "gke.management."))]
+    return [edit.manage(flags | _members(edit, *_MANAGEMENT))]
 
 
 def _label(edit: _Edit) -> list[Request]:
     labels = dict(edit.observed.labels)
-    for name, change in edit.changes.items():
-        if name.startswith("labels["):
-            _put(labels, name[len("labels[") : -1], change.new)
-    if "deletionProtection" in edit.changes:
-        _put(labels, PROTECT_LABEL, "true" if edit.new("deletionProtection") else None)
+    for (key,), value in edit.below("labels").items():
+        _put(labels, key, value)
+    if PROTECTION in edit.changes:
+        _put(labels, PROTECT_LABEL, "true" if edit.new(PROTECTION) else None)
     return [edit.update(labels={"labels": dict(sorted(labels.items()))})]
 
 
@@ -131,9 +147,8 @@ def _tag(edit: _Edit) -> list[Request]:
     """
     live = texts(edit.config, "resourceLabels")
     tags = {key: value for key, value in live.items() if not key.startswith(_SERVICE_TAGS)}
-    for name, change in edit.changes.items():
-        if name.startswith("tags["):
-            _put(tags, name[len("tags[") : -1], change.new)
+    for (key,), value in edit.below("tags").items():
+        _put(tags, key, value)
     tags = recorded(tags, recorded_tags(edit.desired, edit.observed, tuple(edit.changes.values())))
     return [edit.update(resourceLabels={"labels": dict(sorted(tags.items()))})]
 
@@ -149,9 +164,9 @@ def _accelerate(edit: _Edit) -> list[Request]:
     """The live accelerator, type and count as they are (others are refused), with what changes in it."""
     live = tree(edit.config, "accelerators", 0)
     wanted = tree(edit.desired.create.params, "nodePool", "config", "accelerators", 0)
-    if edit.has("sharing."):
+    if edit.has(("sharing",)):
         live = _with(live, "gpuSharingConfig", wanted)
-    if edit.has("driver"):
+    if edit.has(DRIVER):
         live = _with(live, "gpuDriverInstallationConfig", wanted)
     return [edit.update(accelerators=[live])]
 
@@ -163,7 +178,7 @@ def _with(live: Mapping[str, object], part: str, wanted: Mapping[str, object]) -
 
 def _migrate(edit: _Edit) -> list[Request]:
     body: dict[str, object] = {}
-    for field, name in (("instanceType", "machineType"), ("disk.type", "diskType"), ("disk.sizeGiB", "diskSizeGb")):
+    for field, name in ((INSTANCE_TYPE, "machineType"), (DISK_TYPE, "diskType"), (DISK_SIZE, "diskSizeGb")):
         if field in edit.changes:
             value = edit.new(field)
             body[name] = str(value) if name == "diskSizeGb" else value  # a 64-bit number is text
@@ -173,13 +188,13 @@ def _migrate(edit: _Edit) -> list[Request]:
 def _upgrade(edit: _Edit) -> list[Request]:
     """Both are required together (google.container.v1); silence on the version could mean the newest one."""
     live = {"imageType": edit.config.get("imageType"), "nodeVersion": edit.observed.native.get("version")}
-    changed = {"image": "imageType", "kubernetesVersion": "nodeVersion"}
+    changed = {IMAGE: "imageType", KUBERNETES_VERSION: "nodeVersion"}
     body = live | {name: edit.new(field) for field, name in changed.items() if field in edit.changes}
     return [edit.update(**{name: value for name, value in body.items() if value})]
 
 
-_ACCELERATORS: Final = ("sharing.", "driver")
-_SYSTEM: Final = ("image", "kubernetesVersion")
+_ACCELERATORS: Final = (("sharing",), DRIVER)
+_SYSTEM: Final = (IMAGE, KUBERNETES_VERSION)
 
 
 def _renew(edit: _Edit) -> list[Request]:
@@ -188,13 +203,13 @@ def _renew(edit: _Edit) -> list[Request]:
         *(_accelerate(edit) if edit.has(*_ACCELERATORS) else ()),
         *(_upgrade(edit) if edit.has(*_SYSTEM) else ()),
     ]
-    newest = edit.changes.get("driver.version")
+    newest = edit.changes.get(DRIVER_VERSION)
     return calls[::-1] if newest and newest.new == LATEST else calls
 
 
 def _pace(edit: _Edit) -> list[Request]:
     live = live_message(edit.observed, "upgradeSettings")
-    numbers, strategy = _native(edit, "upgrade."), _native(edit, "gke.upgradeSettings.")
+    numbers, strategy = _members(edit, "upgrade"), _members(edit, *_STRATEGY)
     return [edit.update(upgradeSettings={**live, **numbers, **strategy})]
 
 
@@ -204,7 +219,7 @@ def _move(edit: _Edit) -> list[Request]:
 
 def _zones(edit: _Edit) -> list[str]:
     """The zones that the pool will have."""
-    wanted = edit.new("zones") if "zones" in edit.changes else None
+    wanted = edit.new(ZONES) if ZONES in edit.changes else None
     return [str(zone) for zone in wanted] if isinstance(wanted, tuple) else list(zones_of(edit.observed.native))
 
 
@@ -228,45 +243,50 @@ def _fix_size(edit: _Edit, zones: int) -> list[Request]:
     return [] if size.params["nodeCount"] == size_of(edit.observed) else [size]
 
 
-def _native(edit: _Edit, prefix: str) -> dict[str, object]:
-    """The changed native fields below a message, by their last names."""
-    return {name[len(prefix) :]: change.new for name, change in edit.changes.items() if name.startswith(prefix)}
+def _members(edit: _Edit, *message: str) -> dict[str, object]:
+    """The changed fields of a message, by their names."""
+    return {name: value for (name,), value in edit.below(*message).items()}
 
 
-def _message(prefix: str, field: str) -> Callable[[_Edit], list[Request]]:
+def _message(path: FieldPath, field: str) -> Callable[[_Edit], list[Request]]:
     """A message of native fields that is sent with what changes in it."""
-    return lambda edit: [edit.update(**{field: _native(edit, prefix)})]
+    return lambda edit: [edit.update(**{field: _members(edit, *path)})]
 
 
-def _whole(prefix: str, field: str, *parents: str) -> Callable[[_Edit], list[Request]]:
+def _whole(field: str, *parents: str) -> Callable[[_Edit], list[Request]]:
     """A message that is replaced as a whole: the live one with what changes in it."""
 
     def build(edit: _Edit) -> list[Request]:
         live = tree(edit.observed.native, *parents, field)
         changed: dict[str, object] = {}
-        for path, value in _native(edit, prefix).items():
+        for path, value in edit.below("gke", *parents, field).items():
             changed = merge_native(changed, _nested(path, value))
         return [edit.update(**{field: merge_native(live, changed)})]
 
     return build
 
 
-def _nested(path: str, value: object) -> dict[str, object]:
-    head, _, rest = path.partition(".")
-    return {head: _nested(rest, value) if rest else value}
+def _nested(path: tuple[str, ...], value: object) -> dict[str, object]:
+    return {path[0]: _nested(path[1:], value) if path[1:] else value}
 
 
 def _network_tag(edit: _Edit) -> list[Request]:
-    tags = edit.new("gke.config.tags")
+    tags = edit.new(_NETWORK_TAGS)
     return [edit.update(tags={"tags": list(tags) if isinstance(tags, tuple) else []})]
 
 
 def _consolidate(edit: _Edit) -> list[Request]:
-    return [edit.update(consolidationDelay=edit.new("gke.config.consolidationDelay"))]
+    return [edit.update(consolidationDelay=edit.new(_CONSOLIDATION))]
 
 
-_GVNIC: Final = "gke.config.gvnic."
-_FAST_SOCKET: Final = "gke.config.fastSocket."
+_MANAGEMENT: Final = native_path("management")
+_STRATEGY: Final = native_path("upgradeSettings")
+_TAINT_CONFIG: Final = native_path("config.taintConfig")
+_CONSOLIDATION: Final = native_path("config.consolidationDelay")
+_NETWORK_TAGS: Final = native_path("config.tags")
+_PRIVATE: Final = native_path("networkConfig.enablePrivateNodes")
+_GVNIC: Final = native_path("config.gvnic")
+_FAST_SOCKET: Final = native_path("config.fastSocket")
 
 
 def _connect(edit: _Edit) -> list[Request]:
@@ -275,29 +295,29 @@ def _connect(edit: _Edit) -> list[Request]:
         *(_message(_GVNIC, "gvnic")(edit) if edit.has(_GVNIC) else ()),
         *(_message(_FAST_SOCKET, "fastSocket")(edit) if edit.has(_FAST_SOCKET) else ()),
     ]
-    goes = f"{_GVNIC}enabled" in edit.changes and not edit.new(f"{_GVNIC}enabled")
+    goes = not edit.below(*_GVNIC).get(("enabled",), True)
     return calls[::-1] if goes else calls
 
 
-_CALLS: Final[tuple[tuple[tuple[str, ...], Callable[[_Edit], list[Request]]], ...]] = (
-    (("gke.management.",), _manage),
-    (("labels[", "deletionProtection"), _label),
-    (("taints",), _taint),
-    (("gke.config.taintConfig.",), _message("gke.config.taintConfig.", "taintConfig")),
-    (("gke.config.consolidationDelay",), _consolidate),
-    (("gke.nodeDrainConfig.",), _whole("gke.nodeDrainConfig.", "nodeDrainConfig")),
-    (("upgrade.", "gke.upgradeSettings."), _pace),
-    (("gke.config.tags",), _network_tag),
-    (("tags[",), _tag),
+_CALLS: Final[tuple[tuple[tuple[tuple[str, ...], ...], Callable[[_Edit], list[Request]]], ...]] = (
+    ((_MANAGEMENT,), _manage),
+    ((("labels",), PROTECTION), _label),
+    ((TAINTS,), _taint),
+    ((_TAINT_CONFIG,), _message(_TAINT_CONFIG, "taintConfig")),
+    ((_CONSOLIDATION,), _consolidate),
+    ((native_path("nodeDrainConfig"),), _whole("nodeDrainConfig")),
+    ((("upgrade",), _STRATEGY), _pace),
+    ((_NETWORK_TAGS,), _network_tag),
+    ((("tags",),), _tag),
     ((*_ACCELERATORS, *_SYSTEM), _renew),
     ((_GVNIC, _FAST_SOCKET), _connect),
     *(
-        ((f"gke.config.{field}.",), _whole(f"gke.config.{field}.", field, "config"))
+        ((native_path(f"config.{field}"),), _whole(field, "config"))
         for field in ("workloadMetadataConfig", "gcfsConfig", "loggingConfig")
     ),
-    (("instanceType", "disk."), _migrate),
-    (("gke.networkConfig.enablePrivateNodes",), _message("gke.networkConfig.", "nodeNetworkConfig")),
-    (("zones",), _move),
-    (("zones", "nodes.", _POLICY), _resize),
+    ((INSTANCE_TYPE, ("disk",)), _migrate),
+    ((_PRIVATE,), _message(native_path("networkConfig"), "nodeNetworkConfig")),
+    ((ZONES,), _move),
+    ((ZONES, ("nodes",), _POLICY), _resize),
 )
-"""Prefixes of the fields of a group, and what makes its calls; in the order in which they are sent."""
+"""Paths of the fields of a group, or above them, and what makes its calls; in the order in which they are sent."""

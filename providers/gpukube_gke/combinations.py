@@ -241,7 +241,7 @@ _TABLE: Final = (
 
 def check_combinations(target: Target) -> Iterator[Diagnostic]:
     """Find native fields that GKE refuses for the sake of another one, or that are of no use beside it."""
-    fields = {name.removeprefix("gke."): value for name, value in flatten_native(target.native).items()}
+    fields = {".".join(path[1:]): value for path, value in flatten_native(target.native).items()}
     for row in _TABLE:
         if row.path in fields and row.when(target, fields):
             yield _found(target, row.path, row.says, row.fix, row.severity)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from gpukube.core.fields import FieldPath
 from gpukube.errors import Diagnostic
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.errors import Where
 
-__all__ = ["MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native"]
+__all__ = ["MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native", "native_path"]
 
 Leaf: TypeAlias = (
     "Literal['bool', 'int', 'str', 'scopes', 'tags', 'seconds', 'range', 'key', 'networks', 'disks'] | tuple[str, ...]"
@@ -291,8 +292,8 @@ def _merged(old: object, new: object) -> object:
     return new
 
 
-def flatten_native(pool: Mapping[str, object], *, live: bool = False) -> dict[str, object]:
-    """Flatten native fields to comparable ones: {"gke.config.gvnic.enabled": True}.
+def flatten_native(pool: Mapping[str, object], *, live: bool = False) -> dict[FieldPath, object]:
+    """Flatten native fields to comparable ones, gke.config.gvnic.enabled and the like.
 
     Args:
         pool: Native fields of a spec, or a whole pool as read.
@@ -305,7 +306,12 @@ def flatten_native(pool: Mapping[str, object], *, live: bool = False) -> dict[st
         for path, leaf in NATIVE.items():
             if isinstance(leaf, str) and leaf in empty:
                 found.setdefault(path, empty[leaf])
-    return {f"gke.{path}": value for path, value in found.items()}
+    return {native_path(path): value for path, value in found.items()}
+
+
+def native_path(name: str) -> FieldPath:
+    """Return the path of the comparable field of a native one, "config.gvnic.enabled"."""
+    return FieldPath("gke", *name.split("."))
 
 
 def _comparable(value: object, leaf: Leaf) -> object:

@@ -12,6 +12,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from gpukube.core.fields import (
+    COUNT,
+    DISK_SIZE,
+    DISK_TYPE,
+    DRIVER,
+    DRIVER_VERSION,
+    GPU,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    LEAST,
+    MAX_PODS,
+    MAX_SURGE,
+    MAX_UNAVAILABLE,
+    MIG_PROFILE,
+    MOST,
+    PLUGIN,
+    PROTECTION,
+    SCOPE,
+    TAINTS,
+    ZONES,
+    FieldPath,
+    known,
+    label,
+    tag,
+)
 from gpukube.core.jsontree import at, number, strings, tree, trees
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
@@ -41,7 +67,10 @@ SYSTEM_TAINTS: Final = frozenset({ARM_TAINT.key, QUEUED_TAINT.key})
 """Keys of taints that GKE puts on nodes by itself, besides the GPU taint."""
 
 _EFFECTS: Final = {word: effect for effect, word in EFFECTS.items()}
-_STRATEGIES: Final = {"TIME_SHARING": "sharing.timeSlicing.replicas", "MPS": "sharing.mps.replicas"}
+_STRATEGIES: Final = {
+    "TIME_SHARING": FieldPath("sharing", "timeSlicing", "replicas"),
+    "MPS": FieldPath("sharing", "mps", "replicas"),
+}
 
 
 def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None) -> Observed:
@@ -75,7 +104,7 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         etag=str(native.get("etag") or ""),
         native=native,
         copy=copy,
-        written=frozenset(f"tags[{key}]" for key in FORM.written(tags, place)),
+        written=frozenset(tag(key) for key in FORM.written(tags, place)),
     )
 
 
@@ -95,63 +124,64 @@ def _failure(native: Mapping[str, object]) -> str:
     return f"{code}: {text}" if code and text else code or text
 
 
-def _fields(native: Mapping[str, object], config: Mapping[str, object], labels: Mapping[str, str]) -> dict[str, object]:
+def _fields(
+    native: Mapping[str, object], config: Mapping[str, object], labels: Mapping[str, str]
+) -> dict[FieldPath, object]:
     taints = (taint for taint in _taints(config) if taint != GPU_TAINT and taint.key not in SYSTEM_TAINTS)
     tags = tree(config, "resourceLabels")
-    fields: dict[str, object] = {
-        "instanceType": config.get("machineType"),
+    fields: dict[FieldPath, object] = {
+        INSTANCE_TYPE: config.get("machineType"),
         **observe_buying(native, config),
-        "zones": tuple(sorted(zones_of(native))) or None,
-        "disk.sizeGiB": config.get("diskSizeGb"),
-        "disk.type": config.get("diskType"),
-        "image": str(config.get("imageType") or "").upper() or None,
-        "kubernetesVersion": native.get("version"),
-        "maxPodsPerNode": number(native, "maxPodsConstraint", "maxPodsPerNode") or None,
+        ZONES: tuple(sorted(zones_of(native))) or None,
+        DISK_SIZE: config.get("diskSizeGb"),
+        DISK_TYPE: config.get("diskType"),
+        IMAGE: str(config.get("imageType") or "").upper() or None,
+        KUBERNETES_VERSION: native.get("version"),
+        MAX_PODS: number(native, "maxPodsConstraint", "maxPodsPerNode") or None,
         **_upgrade_fields(native),
-        "taints": tuple(sorted(str(taint) for taint in taints)),
-        "deletionProtection": labels.get(PROTECT_LABEL) == "true",
-        "devicePlugin": "none" if labels.get(OPT_OUT_LABEL) == "true" else "cloud",
+        TAINTS: tuple(sorted(str(taint) for taint in taints)),
+        PROTECTION: labels.get(PROTECT_LABEL) == "true",
+        PLUGIN: "none" if labels.get(OPT_OUT_LABEL) == "true" else "cloud",
         **_gpu_fields(config),
         **_node_fields(native),
-        **{f"labels[{key}]": value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},
-        **{f"tags[{key}]": value for key, value in tags.items() if not (key.startswith("goog-") or FORM.is_own(key))},
+        **{label(key): value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},
+        **{tag(key): value for key, value in tags.items() if not (key.startswith("goog-") or FORM.is_own(key))},
         **flatten_native(native, live=True),
     }
-    return {name: value for name, value in sorted(fields.items()) if value is not None}
+    return known(fields)
 
 
-def _upgrade_fields(native: Mapping[str, object]) -> dict[str, object]:
+def _upgrade_fields(native: Mapping[str, object]) -> dict[FieldPath, object]:
     """proto3 leaves zeros out."""
-    settings = tree(native, "upgradeSettings")
-    return {f"upgrade.{name}": number(settings, name) for name in ("maxSurge", "maxUnavailable")}
+    return {path: number(native, "upgradeSettings", path.key) for path in (MAX_SURGE, MAX_UNAVAILABLE)}
 
 
-def _gpu_fields(config: Mapping[str, object]) -> dict[str, object]:
+def _gpu_fields(config: Mapping[str, object]) -> dict[FieldPath, object]:
     accelerator = tree(config, "accelerators", 0)
     driver = at(accelerator, "gpuDriverInstallationConfig", "gpuDriverVersion")
-    fields: dict[str, object] = {
-        "gpu": f"{number(accelerator, 'acceleratorCount')} x {accelerator.get('acceleratorType', 'no GPU')}",
-        "sharing.mig.profile": accelerator.get("gpuPartitionSize") or None,
-        "driver": "none" if driver == NO_DRIVER else "cloud",
-        "driver.version": LATEST if driver == "LATEST" else None,
+    fields: dict[FieldPath, object] = {
+        GPU: f"{number(accelerator, 'acceleratorCount')} x {accelerator.get('acceleratorType', 'no GPU')}",
+        MIG_PROFILE: accelerator.get("gpuPartitionSize") or None,
+        DRIVER: "none" if driver == NO_DRIVER else "cloud",
+        DRIVER_VERSION: LATEST if driver == "LATEST" else None,
     }
     sharing = tree(accelerator, "gpuSharingConfig")
     field = _STRATEGIES.get(str(sharing.get("gpuSharingStrategy")))
     return {**fields, **({field: number(sharing, "maxSharedClientsPerGpu")} if field else {})}
 
 
-def _node_fields(native: Mapping[str, object]) -> dict[str, object]:
+def _node_fields(native: Mapping[str, object]) -> dict[FieldPath, object]:
     """Pool totals, and whether the autoscaler keeps them for the pool or for each zone."""
     scaling = tree(native, "autoscaling")
     if not scaling.get("enabled"):
-        return {"nodes.count": _total(native, native.get("initialNodeCount"))}
+        return {COUNT: _total(native, native.get("initialNodeCount"))}
     if scaling.get("totalMaxNodeCount"):
         low, high = number(scaling, "totalMinNodeCount"), number(scaling, "totalMaxNodeCount")
         scope = "pool"
     else:
         low, high = _total(native, scaling.get("minNodeCount")), _total(native, scaling.get("maxNodeCount"))
         scope = "zone"
-    return {"nodes.autoscaling.min": low, "nodes.autoscaling.max": high, "nodes.autoscaling.scope": scope}
+    return {LEAST: low, MOST: high, SCOPE: scope}
 
 
 def _total(native: Mapping[str, object], count: object) -> int:

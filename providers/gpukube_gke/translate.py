@@ -17,6 +17,32 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import (
+    COUNT,
+    DISK_SIZE,
+    DISK_TYPE,
+    DRIVER,
+    DRIVER_VERSION,
+    GPU,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    LEAST,
+    MAX_PODS,
+    MAX_SURGE,
+    MAX_UNAVAILABLE,
+    MIG_PROFILE,
+    MOST,
+    PLUGIN,
+    PROTECTION,
+    SCOPE,
+    TAINTS,
+    ZONES,
+    FieldPath,
+    known,
+    label,
+    tag,
+)
 from gpukube.core.jsontree import at, tree
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
@@ -216,14 +242,13 @@ def _pace(target: Target) -> dict[str, object]:
     asked = upgrade_fields(target)
     if is_short_lived(target) and not asked:
         return {}
-    numbers = {name.removeprefix("upgrade."): number for name, number in asked.items()}
-    return {"upgradeSettings": {"maxSurge": 1, **numbers}}
+    return {"upgradeSettings": {"maxSurge": 1, **{path.key: number for path, number in asked.items()}}}
 
 
-def upgrade_fields(target: Target) -> dict[str, int]:
+def upgrade_fields(target: Target) -> dict[FieldPath, int]:
     """Give how many nodes an upgrade may add and take away, as far as the spec says; shares of nodes are refused."""
-    asked = {"upgrade.maxSurge": target.upgrade.max_surge, "upgrade.maxUnavailable": target.upgrade.max_unavailable}
-    return {name: int(number) for name, number in asked.items() if number and number.isdecimal()}
+    asked = {MAX_SURGE: target.upgrade.max_surge, MAX_UNAVAILABLE: target.upgrade.max_unavailable}
+    return {path: int(number) for path, number in asked.items() if number and number.isdecimal()}
 
 
 def _only_zone(target: Target) -> list[str]:
@@ -280,42 +305,44 @@ def wire_taint(taint: Taint) -> dict[str, object]:
     return {"key": taint.key, "value": taint.value, "effect": EFFECTS[taint.effect]}
 
 
-def _fields(target: Target, labels: Mapping[str, str]) -> dict[str, object]:
+def _fields(target: Target, labels: Mapping[str, str]) -> dict[FieldPath, object]:
     sharing = Sharing() if is_operated(target) else target.sharing
     slicing = sharing.slicing
-    fields: dict[str, object] = {
-        "instanceType": target.machine.name,
-        "gpu": accelerator_of(target),
+    fields: dict[FieldPath, object] = {
+        INSTANCE_TYPE: target.machine.name,
+        GPU: accelerator_of(target),
         **buying_fields(target),
-        "zones": tuple(sorted(target.zones)) or None,
-        "disk.sizeGiB": target.disk.size_gib,
-        "disk.type": target.disk.type,
-        "image": image_of(target) or None,
-        "kubernetesVersion": target.kubernetes_version or None,
+        ZONES: tuple(sorted(target.zones)) or None,
+        DISK_SIZE: target.disk.size_gib,
+        DISK_TYPE: target.disk.type,
+        IMAGE: image_of(target) or None,
+        KUBERNETES_VERSION: target.kubernetes_version or None,
         **upgrade_fields(target),
-        "maxPodsPerNode": target.max_pods,
-        "sharing.mig.profile": sharing.mig.profile if sharing.mig else None,
-        "sharing.timeSlicing.replicas": slicing.replicas if slicing and slicing.mode == "time-slicing" else None,
-        "sharing.mps.replicas": slicing.replicas if slicing and slicing.mode == "mps" else None,
-        "taints": tuple(sorted(str(taint) for taint in own_taints(target))),
-        "deletionProtection": target.protect,
-        "driver": _driver(target),
-        "driver.version": LATEST if _driver_version(target) == "LATEST" else None,
-        "devicePlugin": "none" if runs_own_plugin(target) else "cloud",
+        MAX_PODS: target.max_pods,
+        MIG_PROFILE: sharing.mig.profile if sharing.mig else None,
+        FieldPath("sharing", "timeSlicing", "replicas"): slicing.replicas
+        if slicing and slicing.mode == "time-slicing"
+        else None,
+        FieldPath("sharing", "mps", "replicas"): slicing.replicas if slicing and slicing.mode == "mps" else None,
+        TAINTS: tuple(sorted(str(taint) for taint in own_taints(target))),
+        PROTECTION: target.protect,
+        DRIVER: _driver(target),
+        DRIVER_VERSION: LATEST if _driver_version(target) == "LATEST" else None,
+        PLUGIN: "none" if runs_own_plugin(target) else "cloud",
         **_node_fields(target),
-        **{f"labels[{key}]": value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},
-        **{f"tags[{key}]": value for key, value in target.tags.items()},
+        **{label(key): value for key, value in labels.items() if key not in (PROTECT_LABEL, OPT_OUT_LABEL)},
+        **{tag(key): value for key, value in target.tags.items()},
         **flatten_native(target.native),
     }
-    return {name: value for name, value in sorted(fields.items()) if value is not None}
+    return known(fields)
 
 
-def _node_fields(target: Target) -> dict[str, object]:
+def _node_fields(target: Target) -> dict[FieldPath, object]:
     nodes = target.nodes
     if nodes.autoscaled:
         return {
-            "nodes.autoscaling.min": nodes.minimum,
-            "nodes.autoscaling.max": nodes.maximum,
-            "nodes.autoscaling.scope": nodes.scope,
+            LEAST: nodes.minimum,
+            MOST: nodes.maximum,
+            SCOPE: nodes.scope,
         }
-    return {"nodes.count": nodes.count}
+    return {COUNT: nodes.count}

@@ -13,8 +13,35 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import (
+    CAPACITY_TYPE,
+    COUNT,
+    DISK_SIZE,
+    DISK_TYPE,
+    DRIVER,
+    DRIVER_VERSION,
+    GPU,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    LEAST,
+    MAX_PODS,
+    MAX_SURGE,
+    MAX_UNAVAILABLE,
+    MIG_PROFILE,
+    MOST,
+    PLUGIN,
+    PROTECTION,
+    SCOPE,
+    TAINTS,
+    ZONES,
+    FieldPath,
+    label,
+    tag,
+)
 from gpukube.core.values import UpdateRow
 from gpukube.gpu.catalogue import find_machine
+from gpukube_gke.native import native_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,15 +70,15 @@ _TRIED: Final = "GoogleCloudPlatform/magic-modules#18493"
 _TERRAFORM: Final = "Terraform: ForceNew (GoogleCloudPlatform/magic-modules, node_config.go.tmpl)"
 
 
-def _rows(*rows: tuple[str, UpdateKind, str, str, str]) -> dict[str, UpdateRow]:
+def _rows(*rows: tuple[FieldPath, UpdateKind, str, str, str]) -> dict[FieldPath, UpdateRow]:
     return {row[0]: UpdateRow(*row) for row in rows}
 
 
-INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
-    ("instanceType", "replace", "another machine type has other GPUs, whose type and number a pool keeps", "", _TRIED),
-    ("gpu", "replace", "GKE answers: Accelerator count should not be updated", "", _TRIED),
+INTENT_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
+    (INSTANCE_TYPE, "replace", "another machine type has other GPUs, whose type and number a pool keeps", "", _TRIED),
+    (GPU, "replace", "GKE answers: Accelerator count should not be updated", "", _TRIED),
     (
-        "nodes.count",
+        COUNT,
         "in-place",
         "GKE adds nodes",
         _SIZE,
@@ -59,77 +86,83 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
     ),
     *(
         (
-            f"nodes.autoscaling.{bound}",
+            bound,
             "in-place",
             "the autoscaler keeps the new bound",
             _SCALING,
             "google.container.v1 SetNodePoolAutoscalingRequest.autoscaling",
         )
-        for bound in ("min", "max")
+        for bound in (LEAST, MOST)
     ),
     (
-        "nodes.autoscaling.scope",
+        SCOPE,
         "in-place",
         "the autoscaler keeps the bounds of the other scope; no node goes for it",
         _SCALING,
         "google.container.v1 NodePoolAutoscaling.total_max_node_count",
     ),
-    ("capacity.type", "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
-    ("capacity.reserved.gke", "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
-    ("capacity.reserved.gke.maxRunDuration", "replace", _RUN_DURATION, "", _TERRAFORM),
-    ("zones", "disruptive", "GKE removes the nodes in zones that are taken away", _UPDATE, f"{_PROTO}locations"),
-    ("disk.sizeGiB", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_size_gb"),
-    ("disk.type", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_type"),
-    ("image", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}image_type"),
-    ("kubernetesVersion", "disruptive", _RECREATED, _UPDATE, f"{_PROTO}node_version"),
-    *(
-        (f"upgrade.{name}", "in-place", _NEXT_UPGRADE, _UPDATE, f"{_PROTO}upgrade_settings")
-        for name in ("maxSurge", "maxUnavailable")
-    ),
-    ("maxPodsPerNode", "replace", _AT_BIRTH, "", _TERRAFORM),
+    (CAPACITY_TYPE, "replace", "how machines are bought is set at creation only", "", _TERRAFORM),
     (
-        "sharing.mig.profile",
+        FieldPath("capacity", "reserved", "gke"),
+        "replace",
+        "how machines are bought is set at creation only",
+        "",
+        _TERRAFORM,
+    ),
+    (FieldPath("capacity", "reserved", "gke", "maxRunDuration"), "replace", _RUN_DURATION, "", _TERRAFORM),
+    (ZONES, "disruptive", "GKE removes the nodes in zones that are taken away", _UPDATE, f"{_PROTO}locations"),
+    (DISK_SIZE, "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_size_gb"),
+    (DISK_TYPE, "disruptive", _RECREATED, _UPDATE, f"{_PROTO}disk_type"),
+    (IMAGE, "disruptive", _RECREATED, _UPDATE, f"{_PROTO}image_type"),
+    (KUBERNETES_VERSION, "disruptive", _RECREATED, _UPDATE, f"{_PROTO}node_version"),
+    *(
+        (limit, "in-place", _NEXT_UPGRADE, _UPDATE, f"{_PROTO}upgrade_settings")
+        for limit in (MAX_SURGE, MAX_UNAVAILABLE)
+    ),
+    (MAX_PODS, "replace", _AT_BIRTH, "", _TERRAFORM),
+    (
+        MIG_PROFILE,
         "replace",
         "whether GKE cuts the GPUs of living nodes again is not documented (unconfirmed)",
         "",
         _TRIED,
     ),
-    ("sharing.timeSlicing.replicas", "disruptive", _REDIVIDED, _UPDATE, f"{_TRIED}, {_AICR}"),
-    ("sharing.mps.replicas", "disruptive", _REDIVIDED, _UPDATE, f"{_TRIED}, {_AICR}"),
-    ("labels[*]", "in-place", "GKE relabels the nodes", _UPDATE, f"{_PROTO}labels, {_AICR}"),
+    (FieldPath("sharing", "timeSlicing", "replicas"), "disruptive", _REDIVIDED, _UPDATE, f"{_TRIED}, {_AICR}"),
+    (FieldPath("sharing", "mps", "replicas"), "disruptive", _REDIVIDED, _UPDATE, f"{_TRIED}, {_AICR}"),
+    (label("*"), "in-place", "GKE relabels the nodes", _UPDATE, f"{_PROTO}labels, {_AICR}"),
     (
-        "labels[nvidia.com/device-plugin.config]",
+        label("nvidia.com/device-plugin.config"),
         "disruptive",
         "the device plugin restarts with another configuration: the number of devices changes under running pods",
         _UPDATE,
         "NVIDIA/k8s-device-plugin README, config-manager",
     ),
     (
-        "labels[nvidia.com/mig.config]",
+        label("nvidia.com/mig.config"),
         "disruptive",
         "the MIG manager stops the GPU clients of each node and may reboot it",
         _UPDATE,
         "NVIDIA/mig-parted reconfigure-mig.sh, NVIDIA/gpu-operator#1606",
     ),
-    ("taints", "in-place", "GKE changes the taints of the nodes", _UPDATE, f"{_PROTO}taints, {_AICR}"),
-    ("tags[*]", "disruptive", _RECREATED, _UPDATE, "gcloud container node-pools update --help: --labels"),
-    ("deletionProtection", "in-place", "a label of the pool", _UPDATE, f"{_PROTO}labels"),
+    (TAINTS, "in-place", "GKE changes the taints of the nodes", _UPDATE, f"{_PROTO}taints, {_AICR}"),
+    (tag("*"), "disruptive", _RECREATED, _UPDATE, "gcloud container node-pools update --help: --labels"),
+    (PROTECTION, "in-place", "a label of the pool", _UPDATE, f"{_PROTO}labels"),
     (
-        "driver",
+        DRIVER,
         "disruptive",
         "the driver is installed another way, and GKE may make the nodes again",
         _UPDATE,
         f"docs: kubernetes-engine/how-to/gpus, {_TRIED}",
     ),
     (
-        "driver.version",
+        DRIVER_VERSION,
         "disruptive",
         _MAYBE_RECREATED,
         _UPDATE,
         f"docs: kubernetes-engine/how-to/gpus, {_TRIED}",
     ),
     (
-        "devicePlugin",
+        PLUGIN,
         "replace",
         "the label that keeps GKE's plugin away takes the devices from under running pods",
         "",
@@ -138,10 +171,10 @@ INTENT_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
 )
 """Rows of the portable fields of `Desired.fields`."""
 
-NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
+NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
     *(
         (
-            f"gke.management.{name}",
+            native_path(f"management.{name}"),
             "in-place",
             _FROM_NOW_ON,
             _MANAGEMENT,
@@ -149,35 +182,35 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         )
         for name in ("autoUpgrade", "autoRepair")
     ),
-    ("gke.upgradeSettings.strategy", "in-place", _NEXT_UPGRADE, _UPDATE, f"{_PROTO}upgrade_settings"),
+    (native_path("upgradeSettings.strategy"), "in-place", _NEXT_UPGRADE, _UPDATE, f"{_PROTO}upgrade_settings"),
     (
-        "gke.autoscaling.locationPolicy",
+        native_path("autoscaling.locationPolicy"),
         "in-place",
         _FROM_NOW_ON,
         _SCALING,
         "google.container.v1 NodePoolAutoscaling.location_policy",
     ),
-    ("gke.config.gvnic.enabled", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}gvnic"),
-    ("gke.config.fastSocket.enabled", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}fast_socket"),
-    ("gke.config.tags", "in-place", "GKE changes the network tags of the nodes", _UPDATE, f"{_PROTO}tags"),
-    ("gke.config.consolidationDelay", "in-place", _FROM_NOW_ON, _UPDATE, f"{_PROTO}consolidation_delay"),
+    (native_path("config.gvnic.enabled"), "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}gvnic"),
+    (native_path("config.fastSocket.enabled"), "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}fast_socket"),
+    (native_path("config.tags"), "in-place", "GKE changes the network tags of the nodes", _UPDATE, f"{_PROTO}tags"),
+    (native_path("config.consolidationDelay"), "in-place", _FROM_NOW_ON, _UPDATE, f"{_PROTO}consolidation_delay"),
     (
-        "gke.config.taintConfig.architectureTaintBehavior",
+        native_path("config.taintConfig.architectureTaintBehavior"),
         "in-place",
         "GKE changes the taints of arm64 nodes",
         _UPDATE,
         f"{_PROTO}taint_config",
     ),
     (
-        "gke.config.workloadMetadataConfig.mode",
+        native_path("config.workloadMetadataConfig.mode"),
         "disruptive",
         _MAYBE_RECREATED,
         _UPDATE,
         f"{_PROTO}workload_metadata_config",
     ),
-    ("gke.config.gcfsConfig.enabled", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}gcfs_config"),
+    (native_path("config.gcfsConfig.enabled"), "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}gcfs_config"),
     (
-        "gke.config.loggingConfig.variantConfig.variant",
+        native_path("config.loggingConfig.variantConfig.variant"),
         "disruptive",
         _MAYBE_RECREATED,
         _UPDATE,
@@ -185,7 +218,7 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
     ),
     *(
         (
-            f"gke.nodeDrainConfig.{name}",
+            native_path(f"nodeDrainConfig.{name}"),
             "in-place",
             "holds from the next drain on",
             _UPDATE,
@@ -193,9 +226,15 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
         )
         for name in ("respectPdbDuringNodePoolDeletion", "pdbTimeoutDuration", "graceTerminationDuration")
     ),
-    ("gke.networkConfig.enablePrivateNodes", "disruptive", _MAYBE_RECREATED, _UPDATE, f"{_PROTO}node_network_config"),
+    (
+        native_path("networkConfig.enablePrivateNodes"),
+        "disruptive",
+        _MAYBE_RECREATED,
+        _UPDATE,
+        f"{_PROTO}node_network_config",
+    ),
     *(
-        (f"gke.{path}", "replace", _AT_BIRTH, "", _TERRAFORM)
+        (native_path(path), "replace", _AT_BIRTH, "", _TERRAFORM)
         for path in (
             "networkConfig.createPodRange",
             "networkConfig.podRange",
@@ -216,9 +255,9 @@ NATIVE_ROWS: Final[Mapping[str, UpdateRow]] = _rows(
             "config.bootDiskKmsKey",
         )
     ),
-    ("gke.config.maxRunDuration", "replace", _RUN_DURATION, "", _TERRAFORM),
+    (native_path("config.maxRunDuration"), "replace", _RUN_DURATION, "", _TERRAFORM),
     *(
-        (f"gke.{path}", "replace", _AT_BIRTH, "", "google.container.v1: no update call has it")
+        (native_path(path), "replace", _AT_BIRTH, "", "google.container.v1: no update call has it")
         for path in (
             "bestEffortProvisioning.enabled",
             "bestEffortProvisioning.minProvisionNodes",
@@ -237,11 +276,11 @@ def find_row(change: Change) -> UpdateRow:
     return adjust(change, row) if adjust else row
 
 
-def _row_of(field: str) -> UpdateRow:
+def _row_of(field: FieldPath) -> UpdateRow:
     if field in INTENT_ROWS:
         return INTENT_ROWS[field]
-    if field.startswith(("labels[", "tags[")):
-        return replace(INTENT_ROWS[field.partition("[")[0] + "[*]"], field=field)
+    if field[0] in ("labels", "tags"):
+        return replace(INTENT_ROWS[FieldPath(field[0], "*")], field=field)
     if field in NATIVE_ROWS:
         return NATIVE_ROWS[field]
     return UpdateRow(field, "refused", "what a change of this field does is not documented", "", "")
@@ -294,11 +333,11 @@ def _items(value: object) -> set[str]:
 
 
 BY_VALUE: Final = {
-    "instanceType": _type,
-    "nodes.count": _count,
-    "nodes.autoscaling.min": _bound,
-    "nodes.autoscaling.max": _bound,
-    "nodes.autoscaling.scope": _bound,
-    "taints": _taints,
-    "zones": _zones,
+    INSTANCE_TYPE: _type,
+    COUNT: _count,
+    LEAST: _bound,
+    MOST: _bound,
+    SCOPE: _bound,
+    TAINTS: _taints,
+    ZONES: _zones,
 }

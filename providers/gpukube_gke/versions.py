@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at
 from gpukube.errors import Diagnostic, SpecError
 from gpukube_gke.buying import is_flex_start, is_queued
-from gpukube_gke.native import flatten_native
 from gpukube_gke.translate import image_of, runs_own_plugin
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ _FLOORS: Final = (
     ),
     _Floor(
         "fast socket",
-        lambda target: flatten_native(target.native).get("gke.config.fastSocket.enabled") is True,
+        lambda target: at(target.native, "config", "fastSocket", "enabled") is True,
         ("1.25.2-gke.1700",),
         "GoogleCloudPlatform/magic-modules, node_config.go.tmpl: fast_socket",
     ),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpukube.core.fields import GPU
 from gpukube.core.jsontree import trees
 from gpukube.errors import SpecError
 from gpukube_gke.observe import observe_pool, zones_of
@@ -62,4 +63,4 @@ def choose_zone(
 
 
 def _accelerator(pool: Mapping[str, object]) -> str:
-    return str(observe_pool(pool).fields.get("gpu", "")).rpartition(" ")[2] if pool else ""
+    return str(observe_pool(pool).fields.get(GPU, "")).rpartition(" ")[2] if pool else ""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpukube.core.fields import FieldPath
 from gpukube_aks import updates as aks
 from gpukube_eks import updates as eks
 from gpukube_eks.native import field_of as eks_field
@@ -148,7 +149,7 @@ def _natives(cloud: str, plain: Pool, kinds: Mapping[str, UpdateKind]) -> Iterat
             yield Edit(
                 old,
                 {key: value for key, value in new.items() if old.get(key) != value},
-                {eks_field(path) if cloud == "eks" else f"{cloud}.{path}": kinds[path]},
+                {str(eks_field(path)) if cloud == "eks" else f"{cloud}.{path}": kinds[path]},
             )
 
 
@@ -323,7 +324,7 @@ def _group(name: str) -> Pool:
 
 
 _AKS_KINDS: dict[str, UpdateKind] = {
-    path: aks.NATIVE_ROWS[f"aks.{path.partition('.')[0]}"].kind for path in NATIVE_OF["aks"]
+    path: aks.NATIVE_ROWS[FieldPath("aks", path.partition(".")[0])].kind for path in NATIVE_OF["aks"]
 }
 _FIRST_OF = {path.partition(".")[0]: path for path in [*NATIVE_OF["aks"]][::-1]}
 """Row -> one of its fields: those that replace the pool are replaced once per row; tests/wire/aks has each."""
@@ -481,7 +482,7 @@ _GKE = [
     Edit(_L4, {"upgrade": {"maxUnavailable": 1}}, {"upgrade.maxUnavailable": I}),
     Edit({**_L4, "maxPodsPerNode": 32}, {"maxPodsPerNode": 64}, {"maxPodsPerNode": R}),
     Edit({**_L4, "nodes": {"count": 0}}, {"driver": {"version": "latest"}}, {"driver.version": D}),
-    *_natives("gke", _L4, {path: gke.NATIVE_ROWS[f"gke.{path}"].kind for path in NATIVE_OF["gke"]}),
+    *_natives("gke", _L4, {path: gke.NATIVE_ROWS[FieldPath.parse(f"gke.{path}")].kind for path in NATIVE_OF["gke"]}),
 ]
 
 STRATEGY = Edit(
@@ -493,9 +494,9 @@ STRATEGY = Edit(
 
 EDITS: Mapping[str, list[Edit]] = {"eks": _EKS, "aks": _AKS, "gke": _GKE}
 ROWS: Mapping[str, set[str]] = {
-    "eks": {*eks.INTENT_ROWS, *eks.NATIVE_ROWS},
-    "aks": {*aks.INTENT_ROWS, *aks.NATIVE_ROWS},
-    "gke": {*gke.INTENT_ROWS, *gke.NATIVE_ROWS},
+    "eks": {*map(str, eks.INTENT_ROWS), *map(str, eks.NATIVE_ROWS)},
+    "aks": {*map(str, aks.INTENT_ROWS), *map(str, aks.NATIVE_ROWS)},
+    "gke": {*map(str, gke.INTENT_ROWS), *map(str, gke.NATIVE_ROWS)},
 }
 UNREACHED: Mapping[str, Mapping[str, str]] = {
     "eks": {"kubernetesVersion": "EKS takes the cluster's own version only; tests/wire/eks"},

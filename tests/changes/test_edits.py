@@ -65,7 +65,9 @@ def test_edit_when_it_is_the_strategy_of_an_operator_then_also(world: World) -> 
 def check(group: str, kind: Class, edits: Mapping[str, Edit], world: World) -> None:
     """Edit pools, one field each, all of one class."""
     before, after = _staged(group, edits, world)
-    planned = {name: {c.change.field: c.row.kind for c in pool.changes} for name, pool in world.pools(after).items()}
+    planned = {
+        name: {str(c.change.field): c.row.kind for c in pool.changes} for name, pool in world.pools(after).items()
+    }
     assert planned == {name: dict(edit.fields) for name, edit in edits.items()}
     for consent in TOO_LITTLE[kind]:
         with pytest.raises(Conflict) as caught:

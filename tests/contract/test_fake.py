@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 
+from gpukube.core.fields import label, tag
 from gpukube.core.values import Nodes, Settings
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, QuotaError
 from gpukube.gpu.sharing import MigCut, Sharing
@@ -73,8 +74,8 @@ class FakeHarness:
 
     def replace_labels(self, name: str, labels: Mapping[str, str]) -> None:
         live = self.world.pools[name]
-        fields = {key: value for key, value in live.fields.items() if not key.startswith("labels[")}
-        fields |= {f"labels[{key}]": value for key, value in labels.items()}
+        fields = {path: value for path, value in live.fields.items() if not path.is_below("labels")}
+        fields |= {label(key): value for key, value in labels.items()}
         lost = {"owner": "", "pool": "", "protected": live.copy is not None}
         self.world.pools[name] = replace(live, labels=dict(labels), fields=fields, **lost)  # type: ignore[arg-type]  # marks
 
@@ -89,12 +90,12 @@ class FakeHarness:
 
     def add_tag(self, name: str, key: str, value: str) -> None:
         live = self.world.pools[name]
-        self.world.pools[name] = replace(live, fields={**live.fields, f"tags[{key}]": value})
+        self.world.pools[name] = replace(live, fields={**live.fields, tag(key): value})
 
     def touch(self, name: str) -> str:
         live = self.world.pools[name]
         labels = {**live.labels, "touched": live.etag}
-        fields = {**live.fields, "labels[touched]": live.etag}
+        fields = {**live.fields, label("touched"): live.etag}
         self.world.pools[name] = replace(live, labels=labels, fields=fields, etag=str(int(live.etag) + 1))
         return "touched"
 

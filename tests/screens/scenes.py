@@ -14,6 +14,7 @@ from gpukube.cluster.proof import Finding, NodeProof, PoolProof
 from gpukube.cluster.release_plan import ReleasePlan, ValueChange
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import NodeView
+from gpukube.core.fields import LEAST, MOST, FieldPath
 from gpukube.core.values import (
     OWNER_LABEL,
     POOL_LABEL,
@@ -86,7 +87,9 @@ def live(name: str, machine: str = T4, nodes: int | None = 1, **changes: object)
 
 
 def change(field: str, old: object, new: object, kind: UpdateKind, sentence: str) -> ClassifiedChange:
-    return ClassifiedChange(Change(field, old, new), UpdateRow(field, kind, sentence, UPDATE, "docs"))
+    return ClassifiedChange(
+        Change(FieldPath.parse(field), old, new), UpdateRow(FieldPath.parse(field), kind, sentence, UPDATE, "docs")
+    )
 
 
 def node(name: str, pool: str, devices: Mapping[str, str], *, ready: bool = True) -> NodeView:
@@ -251,7 +254,7 @@ LIVE: Final = (
         FACTS,
         live=(
             live("a100mig", ND, 2),
-            live("t4shared", nodes=2, fields={"nodes.autoscaling.min": 0, "nodes.autoscaling.max": 5}, protected=True),
+            live("t4shared", nodes=2, fields={LEAST: 0, MOST: 5}, protected=True),
             live("broken", state="failed", status="Failed", failure="SkuNotAvailable: no T4 in zone 1"),
             live("theirs", ND, 1, owner="another-team", pool="theirs"),
             live("unmarked", owner="", pool=""),

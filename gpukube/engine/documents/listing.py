@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.nodes_drift import nodes_of_pool
+from gpukube.core.fields import LEAST, MOST
+from gpukube.core.jsontree import integer
 from gpukube.core.live import live_machine
 from gpukube.engine.documents.parts import error_part, gpu_part, plain
 from gpukube.engine.lookup import is_named, no_such_pool
@@ -73,7 +75,7 @@ def _detail(pool: Observed, plan: ClusterPlan, usage: Usage) -> PoolDetail:
         {"name": node.name, "ready": node.ready, "devices": node.devices, "taints": [str(t) for t in node.taints]}
         for node in _pool_nodes(plan, pool)
     ]
-    fields = {key: plain(value) for key, value in sorted(pool.fields.items())}
+    fields = {str(path): plain(pool.fields[path]) for path in sorted(pool.fields, key=str)}
     return {**_live_pool(pool, plan, usage), "fields": fields, "nodes": nodes}
 
 
@@ -97,18 +99,13 @@ def _live_pool(pool: Observed, plan: ClusterPlan, usage: Usage) -> LivePool:
         "instanceType": pool.instance_type,
         "gpu": gpu_part(machine),
         "nodeCount": pool.nodes,
-        "autoscaling": [_bound(pool, "min"), _bound(pool, "max")],
+        "autoscaling": [integer(pool.fields.get(LEAST)), integer(pool.fields.get(MOST))],
         "protected": pool.protected,
         "gpus": machine.gpus * pool.nodes if machine and pool.nodes is not None else None,
         "allocatable": allocatable,
         "used": used,
         "slicesPerGpu": _slices(allocatable, machine.gpus * len(nodes)) if machine and allocatable else None,
     }
-
-
-def _bound(pool: Observed, end: str) -> int | None:
-    value = pool.fields.get(f"nodes.autoscaling.{end}")
-    return value if isinstance(value, int) else None
 
 
 def _slices(allocatable: Mapping[str, int], gpus: float) -> float | None:

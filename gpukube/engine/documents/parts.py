@@ -12,6 +12,7 @@ from gpukube.rule_ids import rule_id
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gpukube.core.fields import FieldPath
     from gpukube.core.values import ClassifiedChange, Locator, Nodes
     from gpukube.core.values import Request as NativeRequest
     from gpukube.core.values import Toleration as PodToleration
@@ -93,13 +94,18 @@ def change_part(classified: ClassifiedChange, locator: Locator | None = None) ->
     """Describe one changed field, with its place in the spec where that is known."""
     change = classified.change
     return {
-        "field": change.field,
+        "field": str(change.field),
         "old": plain(change.old),
         "new": plain(change.new),
         "kind": classified.row.kind,
         "sentence": classified.row.sentence,
-        "declared": position_of(locator.at(change.field.partition("[")[0])) if locator else None,
+        "declared": position_of(locator.at(_place(change.field))) if locator else None,
     }
+
+
+def _place(field: FieldPath) -> str:
+    """The field of the spec that stands for it: of a label, all labels, since gpukube adds some of its own."""
+    return field[0] if field[0] in ("labels", "tags") else ".".join(field)
 
 
 def request_part(request: NativeRequest) -> Request:

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 __all__ = ["plan_document"]
 
-_PROMISED: Final = ("nodes.", "sharing.", "instanceType", "devicePlugin", "driver")
-"""Fields whose change changes what the nodes promise: until it is made, the live ones are not held to it."""
+_PROMISED: Final = ("nodes", "sharing", "instanceType", "devicePlugin", "driver")
+"""First steps of fields whose change changes what the nodes promise: until then the live ones are not held to it."""
 
 _OF_NODES: Final = frozenset({"node", "ready", "plugin-pod", "features", "geometry", "count", "stale-name"})
 """Steps that nodes pass and fail by themselves; the others are drift, and stand with the release or the repairs."""
@@ -326,7 +326,7 @@ def _loss(plan: PoolPlan) -> Loss | None:
 def _health(plan: PoolPlan, seen: Sighting | None) -> Health | None:
     """Hold the live nodes to the promise, where it is the one they were made for."""
     same = plan.action in ("no-op", "update")  # nodes to adopt do not carry our marks yet
-    moved = any(c.change.field.startswith(_PROMISED) for c in plan.changes)
+    moved = any(c.change.field[0] in _PROMISED for c in plan.changes)
     if seen is None or plan.desired is None or plan.observed is None or not same or moved:
         return None
     found = [f for f in prove_pool(plan.desired, seen).all_findings if f.step in _OF_NODES]

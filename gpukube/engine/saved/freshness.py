@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import FieldPath, label
 from gpukube.engine.saved.sightings import record_cluster
 from gpukube.errors import SpecError, StalePlan, Where
 
@@ -42,7 +43,6 @@ _BY_NATURE: Final = frozenset(
 service writes (Microsoft.ContainerService, ManagedClusterAgentPoolProfileProperties, read-only properties)."""
 _NUMBERS: Final = frozenset({"count", "desiredSize", "initialNodeCount"})
 """Keys that repeat how many nodes there are; of an autoscaled pool that is there, the autoscaler's business."""
-_AUTOSCALED: Final = "nodes.autoscaling."
 _ABSENT: Final = object()
 _ENDPOINT: Final = "endpoint."
 """Hosts that the cloud was asked at, which an SDK's environment or configuration can change."""
@@ -194,13 +194,13 @@ def _sight(saved: SightRecord | None, now: SightRecord | None) -> Iterator[str]:
 
 def _facts(seen: SightRecord) -> dict[str, object]:
     """Give all that is known of a live pool by name, each thing once."""
-    labels = {f"labels[{key}]": value for key, value in seen.labels.items()}
+    labels = {str(label(key)): value for key, value in seen.labels.items()}
     taints = {} if "taints" in seen.fields else {"taints": list(seen.taints)}
     return {"name": seen.name, **labels, **taints, **seen.fields}
 
 
 def _is_autoscaled(seen: SightRecord) -> bool:
-    return any(field.startswith(_AUTOSCALED) for field in seen.fields)
+    return any(FieldPath.parse(field).is_below("nodes", "autoscaling") for field in seen.fields)
 
 
 def _calls(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:

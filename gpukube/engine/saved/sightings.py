@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.core.fields import FieldPath
     from gpukube.core.values import Observed, PoolPlan, Request
     from gpukube.engine.planning import ClusterPlan
 
@@ -74,7 +75,7 @@ def _pool(plan: PoolPlan) -> PoolRecord:
         owner=plan.desired.target.owner if plan.desired else plan.observed.owner if plan.observed else "",
         name=plan.name,
         action=plan.action,
-        changes=tuple(ChangeRecord(c.field, plain(c.old), plain(c.new), kind) for c, kind in changes),
+        changes=tuple(ChangeRecord(str(c.field), plain(c.old), plain(c.new), kind) for c, kind in changes),
         requests=tuple(_request(request) for request in plan.requests),
         seen=_sight(plan.observed) if plan.observed else None,
     )
@@ -103,5 +104,5 @@ def _release(plan: ReleasePlan) -> ReleaseRecord:
     )
 
 
-def _object(value: Mapping[str, object]) -> dict[str, object]:
+def _object(value: Mapping[str, object] | Mapping[FieldPath, object]) -> dict[str, object]:
     return {str(key): plain(inner) for key, inner in value.items()}

@@ -155,7 +155,9 @@ def test_believed_when_eks_tells_its_autoscaler_by_tags_then_it_is_right(sharing
     target = replace(make_target(sharing=sharing, nodes=FROM_ZERO), machine=require_machine("eks", "p4d.24xlarge"))
     made = EksProvider().desired(target, OWNED, promise_of(target))
     assert believed(made, EKS.autoscaler) is None
-    untold = replace(made, fields={k: v for k, v in made.fields.items() if "autoscaling.resources" not in k})
+    untold = replace(
+        made, fields={k: v for k, v in made.fields.items() if not k.is_below("nodes", "autoscaling", "resources")}
+    )
     assert (believed(untold, EKS.autoscaler) is None) is (sharing == WHOLE)
 
 

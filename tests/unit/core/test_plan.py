@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.core.fields import INSTANCE_TYPE, FieldPath, label, tag
 from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import promise_of
@@ -54,9 +55,9 @@ def test_plan_when_creation_failed_then_it_is_repaired() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "action"),
-    [("labels[team]", "speech", "update"), ("instanceType", "other", "replace")],
+    [(label("team"), "speech", "update"), (INSTANCE_TYPE, "other", "replace")],
 )
-def test_plan_when_a_field_differs_then_one_change_of_its_class(field: str, value: str, action: str) -> None:
+def test_plan_when_a_field_differs_then_one_change_of_its_class(field: FieldPath, value: str, action: str) -> None:
     live = make_observed(WANTED, fields={**WANTED.fields, field: value})
     plan = plan_pool(PROVIDER, WANTED, (live,))
     assert plan.action == action
@@ -95,11 +96,11 @@ FAILED = {"state": "failed", "status": "Failed"}
 
 
 def test_plan_when_only_the_copy_names_it_then_ours_under_any_name() -> None:
-    fields = {key: value for key, value in LOST.fields.items() if not key.startswith("labels[")}
+    fields = {path: value for path, value in LOST.fields.items() if not path.is_below("labels")}
     plan = plan_pool(PROVIDER, WANTED, (replace(LOST, name="a100migb", fields=fields),))
     assert (plan.action, plan.name) == ("update", "a100migb")
     assert "its labels lost the marks" in plan.why
-    assert {"labels[gpukube.io/owner]", "labels[gpukube.io/pool]"} <= {c.change.field for c in plan.changes}
+    assert {label("gpukube.io/owner"), label("gpukube.io/pool")} <= {c.change.field for c in plan.changes}
 
 
 def test_plan_when_another_pool_has_the_marks_then_the_copy_is_no_second_half_of_a_replacement() -> None:
@@ -122,7 +123,9 @@ def test_plan_when_a_pool_with_lost_marks_failed_then_it_is_not_made_again() -> 
 def test_plan_when_the_copy_says_protected_and_the_spec_does_not_then_shown() -> None:
     copy = replace(WANTED.copy, protected=True) if WANTED.copy else None
     plan = plan_pool(PROVIDER, WANTED, (replace(LOST, copy=copy),))
-    assert ("deletionProtection", True, None) in [(c.change.field, c.change.old, c.change.new) for c in plan.changes]
+    assert ("deletionProtection", True, None) in [
+        (str(c.change.field), c.change.old, c.change.new) for c in plan.changes
+    ]
 
 
 @pytest.mark.parametrize(("owner", "pool"), [("others", "x"), ("others", "a100mig")])
@@ -132,6 +135,6 @@ def test_plan_when_a_label_names_another_owner_then_it_wins_over_our_copy(owner:
 
 
 def test_plan_when_a_tag_of_ours_is_not_declared_then_it_goes_and_those_of_others_stay() -> None:
-    fields = {**WANTED.fields, "tags[ours]": "1", "tags[theirs]": "2"}
-    plan = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields=fields, written=frozenset({"tags[ours]"})),))
-    assert [(c.change.field, c.change.old, c.change.new) for c in plan.changes] == [("tags[ours]", "1", None)]
+    fields = {**WANTED.fields, tag("ours"): "1", tag("theirs"): "2"}
+    plan = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields=fields, written=frozenset({tag("ours")})),))
+    assert [(str(c.change.field), c.change.old, c.change.new) for c in plan.changes] == [("tags[ours]", "1", None)]

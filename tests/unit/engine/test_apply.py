@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.core.fields import COUNT, DISK_SIZE, ZONES, FieldPath, label
 from gpukube.core.values import OWNER_LABEL, Change, Loss
 from gpukube.engine.apply import Consent, require_consent
 from gpukube.engine.create import create_pools
@@ -18,6 +19,8 @@ from tests.unit.cluster.builders import SINGLE, desire
 from tests.unit.engine.stage import RESUME, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Operation, Request
 
 CUT = desire(sharing=SINGLE)
@@ -26,11 +29,15 @@ LOST = CloudError("the answer was lost", fix="run it again")
 RECREATE = Consent(replace="recreate")
 
 
+def named(fields: Mapping[str, object]) -> dict[FieldPath, object]:
+    return {FieldPath(*name.split("__")): value for name, value in fields.items()}
+
+
 def live(stage: Stage, name: str = "", **fields: object) -> None:
     """Change fields of a live pool behind gpukube's back; names in Python's spelling."""
     name = name or CUT.target.name
     pool = stage.world.pools[name]
-    changed = {**pool.fields, **{key.replace("__", ".").replace("_of_", "["): value for key, value in fields.items()}}
+    changed = {**pool.fields, **named(fields)}
     kept = {key: value for key, value in changed.items() if value is not None}
     stage.world.pools[name] = replace(pool, fields=kept, etag=str(int(pool.etag) + 1))
 
@@ -58,7 +65,7 @@ def test_apply_when_fields_differ_then_one_call_per_group_and_quiet_after(stage:
     live(stage, nodes__count=7, taints=())
     (pool,) = stage.apply().pools
     assert (pool.outcome, stage.sent()) == ("done", ["update", "update"])
-    assert {c.change.field for c in pool.changes} == {"nodes.count", "taints"}
+    assert {str(c.change.field) for c in pool.changes} == {"nodes.count", "taints"}
     assert stage.plan().pools[0].action == "no-op"
 
 
@@ -108,7 +115,7 @@ def test_apply_when_somebody_resizes_the_pool_right_before_the_first_call_then_n
     (pool,) = stage.apply().pools
     assert pool.error is not None
     assert pool.error.diagnostics[0].code == "moved"
-    assert (stage.world.pools[CUT.target.name].fields["nodes.count"], stage.sent()) == (9, ["update"])
+    assert (stage.world.pools[CUT.target.name].fields[COUNT], stage.sent()) == (9, ["update"])
 
 
 def test_apply_when_the_cloud_takes_calls_without_effect_then_said() -> None:
@@ -131,7 +138,7 @@ def test_apply_when_the_cloud_takes_calls_without_effect_then_said() -> None:
 
 def test_apply_when_a_size_passes_through_another_then_gone_on_with(stage: Stage) -> None:
     live(stage, zones=("a",))
-    stage.pools = [replace(CUT, fields={**CUT.fields, "zones": ("a", "b")})]
+    stage.pools = [replace(CUT, fields={**CUT.fields, ZONES: ("a", "b")})]
     send = stage.session.cloud.send
 
     def per_zone(request: Request) -> Operation:
@@ -184,7 +191,7 @@ def test_apply_when_the_pool_is_protected_then_a_replacement_is_refused_even_if_
 
 def test_apply_when_a_change_disrupts_then_refused_unless_allowed(stage: Stage) -> None:
     live(stage, disk__sizeGiB=64)
-    stage.pools = [replace(CUT, fields={**CUT.fields, "disk.sizeGiB": 128})]
+    stage.pools = [replace(CUT, fields={**CUT.fields, DISK_SIZE: 128})]
     assert objections(stage) == ["needs-disruption"]
     assert stage.apply(Consent(allow_disruption=True)).pools[0].outcome == "done"
 
@@ -236,26 +243,26 @@ def orphan(stage: Stage, **fields: object) -> None:
     """Take our marks, their copy and our labels off the live pool."""
     pool = stage.world.pools[CUT.target.name]
     ours = CUT.labels.keys() - CUT.target.labels.keys()
-    kept = {key: value for key, value in pool.fields.items() if key[7:-1] not in ours}
+    kept = {path: value for path, value in pool.fields.items() if not path.is_below("labels") or path.key not in ours}
     labels = {key: value for key, value in pool.labels.items() if key not in ours}
     stage.world.pools[CUT.target.name] = replace(
-        pool, owner="", pool="", labels=labels, fields={**kept, **fields}, copy=None
+        pool, owner="", pool="", labels=labels, fields={**kept, **named(fields)}, copy=None
     )
 
 
 def wipe(stage: Stage, **fields: object) -> None:
     """Replace all labels of the live pool, as `az --labels` does; the copy of the marks stays."""
     pool = stage.world.pools[CUT.target.name]
-    kept = {key: value for key, value in pool.fields.items() if not key.startswith("labels[")}
+    kept = {path: value for path, value in pool.fields.items() if not path.is_below("labels")}
     stage.world.pools[CUT.target.name] = replace(
-        pool, owner="", pool="", protected=True, labels={}, fields={**kept, **fields}
+        pool, owner="", pool="", protected=True, labels={}, fields={**kept, **named(fields)}
     )
 
 
 def test_apply_when_labels_lost_the_marks_then_they_come_back_without_adopt(stage: Stage) -> None:
     wipe(stage)
     plan = stage.plan().pools[0]
-    assert (plan.action, f"labels[{OWNER_LABEL}]" in {c.change.field for c in plan.changes}) == ("update", True)
+    assert (plan.action, label(OWNER_LABEL) in {c.change.field for c in plan.changes}) == ("update", True)
     (pool,) = stage.apply().pools
     assert (pool.outcome, pool.message) == ("done", "updated")
     assert stage.world.pools[CUT.target.name].labels == CUT.labels
@@ -297,17 +304,17 @@ def test_apply_when_the_pool_to_adopt_differs_then_it_gets_our_marks_alone(stage
     orphan(stage, **DIFFERENCES[kind])
     before = stage.world.pools[CUT.target.name].fields
     (field,) = DIFFERENCES[kind]
-    stage.pools = [replace(CUT, fields={**CUT.fields, "disk.sizeGiB": 100})] if kind == "disruptive" else [CUT]
+    stage.pools = [replace(CUT, fields={**CUT.fields, DISK_SIZE: 100})] if kind == "disruptive" else [CUT]
     (plan,) = stage.plan(adopt=True).pools
     assert (plan.action, [d.code for d in plan.diagnostics]) == ("adopt", ["adopt-differs"])
     (pool,) = stage.apply(adopt=True).pools  # no consent to anything
     assert (pool.outcome, field in pool.message, pool.error) == ("done", True, None)
-    assert field in [c.change.field for c in pool.changes]
+    assert field in [str(c.change.field) for c in pool.changes]
     assert stage.sent() == ["update"]
     after = stage.world.pools[CUT.target.name].fields
     assert {key for key in after if after.get(key) != before.get(key)} == {
-        f"labels[{OWNER_LABEL}]",
-        "labels[gpukube.io/pool]",
+        label(OWNER_LABEL),
+        label("gpukube.io/pool"),
     }
     assert stage.plan().pools[0].action == ("replace" if kind == "replace" else "update")
 
@@ -355,12 +362,12 @@ def test_apply_when_stopped_while_the_cloud_works_then_the_way_to_resume() -> No
 
 
 def test_apply_when_a_config_label_moves_then_its_old_entry_is_what_is_freed(stage: Stage) -> None:
-    label = "labels[nvidia.com/device-plugin.config]"
+    moved = label("nvidia.com/device-plugin.config")
     pool = stage.world.pools[CUT.target.name]
     old = {**pool.labels, "nvidia.com/device-plugin.config": "c-old"}
-    stage.world.pools[CUT.target.name] = replace(pool, fields={**pool.fields, label: "c-old"}, labels=old)
+    stage.world.pools[CUT.target.name] = replace(pool, fields={**pool.fields, moved: "c-old"}, labels=old)
     plan = stage.plan().pools[0]
-    assert [c.change for c in plan.changes] == [Change(label, "c-old", CUT.ownership.config_key)]
+    assert [c.change for c in plan.changes] == [Change(moved, "c-old", CUT.ownership.config_key)]
     assert stage.apply(Consent(allow_disruption=True)).pools[0].outcome == "done"
 
 

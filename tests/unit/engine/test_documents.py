@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from gpukube.cli.rendering.words import gpu_line, needs_line, stuck_line, unread_line
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import NodeView, PodView
+from gpukube.core.fields import DISK_SIZE, INSTANCE_TYPE, MOST, label
 from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.resolve import promise_of
@@ -65,7 +66,7 @@ def test_documents_when_made_then_no_native_answer_is_in_them() -> None:
 
 
 def test_plan_document_when_a_change_is_classified_then_its_sentence_goes_along() -> None:
-    changed = make_observed(WANTED, fields={**WANTED.fields, "labels[team]": "vision"})
+    changed = make_observed(WANTED, fields={**WANTED.fields, label("team"): "vision"})
     plan = ClusterPlan(CLUSTER, facts=FACTS, pools=(plan_pool(PROVIDER, WANTED, (changed,)),), live=(changed,))
     document = json.loads(json.dumps(plan_document([plan], [], kind="Diff")))
     (change,) = document["clusters"][0]["pools"][0]["changes"]
@@ -160,8 +161,8 @@ def test_schema_when_a_document_is_wrong_then_it_says_so() -> None:
 
 
 def test_plan_document_when_something_is_lost_then_what_it_costs_and_the_flags_it_needs() -> None:
-    live = make_observed(WANTED, fields={**WANTED.fields, "disk.sizeGiB": 100})
-    declared = replace(WANTED, fields={**WANTED.fields, "disk.sizeGiB": 200})
+    live = make_observed(WANTED, fields={**WANTED.fields, DISK_SIZE: 100})
+    declared = replace(WANTED, fields={**WANTED.fields, DISK_SIZE: 200})
     plan = replace(plan_pool(PROVIDER, declared, (live,)), loss=Loss(1, 8.0, ("ml/train-0",)), capacity={"a": 1})
     (pool,) = plan_document([ClusterPlan(CLUSTER, facts=FACTS, pools=(plan,))], [])["clusters"][0]["pools"]
     assert pool["loss"] == {"nodes": 1, "of": None, "gpus": 8.0, "pods": ["ml/train-0"]}
@@ -171,9 +172,9 @@ def test_plan_document_when_something_is_lost_then_what_it_costs_and_the_flags_i
 NEEDS: dict[str, tuple[PoolPlan, list[str]]] = {
     "create": (plan_pool(PROVIDER, WANTED, ()), []),
     "no-op": (plan_pool(PROVIDER, WANTED, (LIVE,)), []),
-    "label": (plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, "labels[a]": "b"}),)), []),
+    "label": (plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, label("a"): "b"}),)), []),
     "replace": (
-        plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, "instanceType": "other"}),)),
+        plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, INSTANCE_TYPE: "other"}),)),
         ["--replace recreate"],
     ),
     "delete": (plan_removal(PROVIDER, CLUSTER, LIVE), ["--prune"]),
@@ -268,7 +269,7 @@ def test_plan_document_when_a_node_is_not_ready_then_shown_as_health_and_no_diff
 
 
 def test_plan_document_when_the_promise_itself_changes_then_live_nodes_are_not_held_to_it() -> None:
-    moved = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, "nodes.autoscaling.max": 9}),))
+    moved = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, MOST: 9}),))
     plan = ClusterPlan(CLUSTER, facts=FACTS, pools=(moved,), seen=Sighting(nodes=(node("False", "0"),)))
     assert plan_document([plan], [])["clusters"][0]["pools"][0]["health"] is None
 
@@ -282,7 +283,7 @@ class Lines:
 
 def test_plan_document_when_the_spec_is_a_file_then_pools_and_changes_carry_their_lines() -> None:
     written = replace(WANTED, target=replace(TARGET, locator=Lines()))
-    live = make_observed(WANTED, fields={**WANTED.fields, "labels[team]": "vision"})
+    live = make_observed(WANTED, fields={**WANTED.fields, label("team"): "vision"})
     (pool,) = plan_document([ClusterPlan(CLUSTER, pools=(plan_pool(PROVIDER, written, (live,)),))], [])["clusters"][0][
         "pools"
     ]

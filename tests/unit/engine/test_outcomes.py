@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.core.fields import INSTANCE_TYPE
 from gpukube.core.values import Nodes
 from gpukube.engine.apply import Consent, apply_pools
 from gpukube.engine.clock import Stopped
@@ -46,7 +47,7 @@ def update(stage: Stage) -> ClusterReport:
 
 def replacement(stage: Stage) -> ClusterReport:
     pool = stage.world.pools[NAME]
-    stage.world.pools[NAME] = replace(pool, fields={**pool.fields, "instanceType": "other"})
+    stage.world.pools[NAME] = replace(pool, fields={**pool.fields, INSTANCE_TYPE: "other"})
     return stage.apply(Consent(replace="recreate"))
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpukube.cluster.chart import ChartSource
+from gpukube.core.fields import label
 from gpukube.core.values import ClusterFacts, Request, Settings
 from gpukube.engine.planning import ClusterPlan
 from gpukube.engine.prepare import prepare
@@ -45,7 +46,7 @@ SCHEMA = ROOT / "gpukube" / "engine" / "documents" / "schemas" / "saved-plan.sch
 WANTED = desire(labels={"team": "vision"})
 UPDATING = World(
     (WANTED,),
-    (make_observed(WANTED, fields={**WANTED.fields, "labels[team]": "x"}, native={"token": "secret-token"}),),
+    (make_observed(WANTED, fields={**WANTED.fields, label("team"): "x"}, native={"token": "secret-token"}),),
     PlanOptions(pools=("a*",), adopt=True, allow_disruption=True, replace="recreate", chart="./chart"),
 )
 Document = dict[str, Any]  # JSON, to be broken in every way

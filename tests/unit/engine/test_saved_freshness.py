@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpukube.cluster.nodes_drift import NodeRepair
+from gpukube.core.fields import COUNT, INSTANCE_TYPE, PROTECTION, label, tag
 from gpukube.core.values import ClusterFacts, Nodes, Taint
 from gpukube.engine.planning import ClusterPlan
 from gpukube.engine.saved import PlanOptions, read_plan, require_fresh, require_place, saved_plan, write_plan
@@ -33,18 +34,18 @@ STRAY = make_observed(WANTED, name="old", pool="old")
 
 def relabelled(wanted: Desired, **changes: object) -> Observed:
     """Make a live pool that an update is due for."""
-    fields = {**wanted.fields, "labels[team]": "audio"}
+    fields = {**wanted.fields, label("team"): "audio"}
     labels = {**wanted.labels, "team": "audio"}
     return make_observed(wanted, fields=fields, labels=labels, **changes)
 
 
 LOST = NodeRepair("node-1", "a100mig", "label", "team", "vision", None)
 CREATING = World((WANTED,))
-BARE = World((WANTED,), (replace(relabelled(WANTED), fields={"labels[team]": "audio"}),))
+BARE = World((WANTED,), (replace(relabelled(WANTED), fields={label("team"): "audio"}),))
 IDLE = World((WANTED,), (MATCHING,))
 UPDATING = World((WANTED,), (relabelled(WANTED),))
 UPDATING_AUTOSCALED = World((AUTOSCALED,), (relabelled(AUTOSCALED),))
-REPLACING = World((WANTED,), (make_observed(WANTED, fields={**WANTED.fields, "instanceType": "Standard_NC6s_v3"}),))
+REPLACING = World((WANTED,), (make_observed(WANTED, fields={**WANTED.fields, INSTANCE_TYPE: "Standard_NC6s_v3"}),))
 PRUNING = World((WANTED,), (MATCHING, STRAY), PlanOptions(prune=True))
 LEAVING = World((WANTED,), (MATCHING, STRAY))
 FAILED = World((WANTED,), (make_observed(WANTED, state="failed", status="Failed"),))
@@ -194,7 +195,7 @@ BY_NATURE: dict[str, tuple[World, World]] = {
     "an operation ended": (UPDATING.with_live(state="busy"), UPDATING.with_live(state="ready", etag="2")),
     "a busy pool that matches": (IDLE, IDLE.with_live(state="busy", etag="2")),
     "the etag of a pool that matches": (IDLE, IDLE.with_live(etag="2")),
-    "an open field of a pool that matches": (IDLE, IDLE.with_live(fields={**MATCHING.fields, "tags[policy]": "added"})),
+    "an open field of a pool that matches": (IDLE, IDLE.with_live(fields={**MATCHING.fields, tag("policy"): "added"})),
     "a deletion ended": (DELETING, CREATING),
     "a pruned pool's deletion ended": (
         PRUNING.with_live(1, state="deleting"),
@@ -293,8 +294,8 @@ def test_place_when_it_is_another_then_refused_before_any_call(case: str, tmp_pa
 
 
 def _shift_count(pool: Observed) -> Observed:
-    count = pool.fields.get("nodes.count")
-    return replace(pool, fields={**pool.fields, "nodes.count": count + 1}) if isinstance(count, int) else pool
+    count = pool.fields.get(COUNT)
+    return replace(pool, fields={**pool.fields, COUNT: count + 1}) if isinstance(count, int) else pool
 
 
 def _bump_etag(pool: Observed) -> Observed:
@@ -302,22 +303,22 @@ def _bump_etag(pool: Observed) -> Observed:
 
 
 def _set_team(pool: Observed) -> Observed:
-    labels, fields = {**pool.labels, "team": "music"}, {**pool.fields, "labels[team]": "music"}
+    labels, fields = {**pool.labels, "team": "music"}, {**pool.fields, label("team"): "music"}
     return replace(pool, labels=labels, fields=fields)
 
 
 CHANGES: dict[str, Callable[[Observed], Observed]] = {
     "label": _set_team,
     "count": _shift_count,
-    "type": lambda pool: replace(pool, fields={**pool.fields, "instanceType": "Standard_NC6s_v3"}),
+    "type": lambda pool: replace(pool, fields={**pool.fields, INSTANCE_TYPE: "Standard_NC6s_v3"}),
     "failed": lambda pool: replace(pool, state="failed", status="Failed"),
     "busy": lambda pool: replace(pool, state="busy", status="Updating"),
     "deleting": lambda pool: replace(pool, state="deleting", status="Deleting"),
     "etag": _bump_etag,
-    "tag": lambda pool: replace(pool, fields={**pool.fields, "tags[policy]": "x"}),
+    "tag": lambda pool: replace(pool, fields={**pool.fields, tag("policy"): "x"}),
     "nodes": lambda pool: replace(pool, nodes=7),
     "word": lambda pool: replace(pool, status="Fine"),
-    "protected": lambda pool: replace(pool, fields={**pool.fields, "deletionProtection": True}),
+    "protected": lambda pool: replace(pool, fields={**pool.fields, PROTECTION: True}),
     "renamed": lambda pool: replace(pool, owner="others"),
 }
 """What may happen to a live pool, of whichever kind."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpukube.core.fields import COUNT, LEAST, MOST, label
 from gpukube.core.values import Nodes, Progress
 from gpukube.engine.scale import Scaling, Size, plan_scaling, scale_pools
 from gpukube.engine.waiting import wait_for_pools
@@ -42,7 +43,7 @@ def test_scale_when_a_fixed_pool_grows_then_one_call_and_nothing_else_changes(st
     stage.run = replace(stage.run, no_wait=True)
     assert scale(stage, CUT.target.pool, Size(count=4)) == "started"
     assert stage.sent() == ["update"]
-    assert stage.world.pools[CUT.target.name].fields == {**before, "nodes.count": 4}
+    assert stage.world.pools[CUT.target.name].fields == {**before, COUNT: 4}
 
 
 def test_scale_when_it_has_the_size_then_nothing_is_sent(stage: Stage) -> None:
@@ -55,16 +56,16 @@ def test_scale_when_bounds_are_given_then_the_other_one_stays(stage: Stage) -> N
     stage.run = replace(stage.run, no_wait=True)
     assert scale(stage, "grow", Size(maximum=9)) == "started"
     fields = stage.world.pools["grow"].fields
-    assert (fields["nodes.autoscaling.min"], fields["nodes.autoscaling.max"]) == (1, 9)
+    assert (fields[LEAST], fields[MOST]) == (1, 9)
 
 
 def test_scale_when_the_pool_changed_meanwhile_then_only_the_size_is_ours(stage: Stage) -> None:
     scaling = planned(stage, CUT.target.pool, Size(count=4))
     pool = stage.world.pools[CUT.target.name]
-    fields = {**pool.fields, "labels[team]": "speech"}
+    fields = {**pool.fields, label("team"): "speech"}
     stage.world.pools[CUT.target.name] = replace(pool, fields=fields, etag="77")
     scale_pools(scaling, {CLUSTER.key: stage.session}, replace(stage.run, no_wait=True))
-    assert stage.world.pools[CUT.target.name].fields == {**fields, "nodes.count": 4}
+    assert stage.world.pools[CUT.target.name].fields == {**fields, COUNT: 4}
 
 
 REFUSED: dict[str, tuple[str, Size, str]] = {
@@ -126,7 +127,7 @@ def test_wait_when_never_begun_then_failed_and_nothing_is_sent() -> None:
 
 def test_wait_when_it_differs_then_said(stage: Stage) -> None:
     pool = stage.world.pools[CUT.target.name]
-    stage.world.pools[CUT.target.name] = replace(pool, fields={**pool.fields, "nodes.count": 9})
+    stage.world.pools[CUT.target.name] = replace(pool, fields={**pool.fields, COUNT: 9})
     assert waited(stage)[CUT.target.pool] == ("differs", None)
 
 

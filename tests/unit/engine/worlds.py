@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.release_plan import plan_release
+from gpukube.core.fields import FieldPath
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.values import ClusterFacts
 from gpukube.engine.planning import ClusterPlan
@@ -85,7 +86,7 @@ class World:
 
     def with_fields(self, number: int = 0, **fields: object) -> World:
         """Change fields of one live pool; "__" stands for a dot."""
-        changed = {name.replace("__", "."): value for name, value in fields.items()}
+        changed = {FieldPath(*name.split("__")): value for name, value in fields.items()}
         return self.with_live(number, fields={**self.live[number].fields, **changed})
 
     def save(self, directory: Path) -> SavedPlan:

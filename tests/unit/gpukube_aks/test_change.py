@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import COUNT, INSTANCE_TYPE
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Change, Nodes, Ownership, Promise, Taint, Upgrade
 from gpukube.errors import SpecError
@@ -172,7 +173,7 @@ def test_update_when_one_thing_changes_then_the_rest_goes_back_as_read(name: str
 
 def test_update_when_the_count_alone_is_asked_for_then_no_bounds_stay_beside_a_pool_without_autoscaler() -> None:
     before = live(AUTOSCALED, count=3)
-    (request,) = PROVIDER.update_requests(desire(PLAIN), before, (Change("nodes.count", None, 1),))
+    (request,) = PROVIDER.update_requests(desire(PLAIN), before, (Change(COUNT, None, 1),))
 
     assert moved(before, request) == EDITS["autoscaler off"][2]
 
@@ -226,7 +227,7 @@ def test_update_when_the_value_is_an_arm_id_or_a_list_then_sent_as_written() -> 
 
 def test_update_when_a_field_has_no_call_then_nothing_is_sent_silently() -> None:
     with pytest.raises(LookupError, match="instanceType"):
-        PROVIDER.update_requests(desire(PLAIN), live(PLAIN), (Change("instanceType", "a", "b"),))
+        PROVIDER.update_requests(desire(PLAIN), live(PLAIN), (Change(INSTANCE_TYPE, "a", "b"),))
 
 
 def test_update_when_aks_gives_no_etag_then_no_empty_guard() -> None:

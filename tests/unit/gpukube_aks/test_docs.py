@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.core.fields import COUNT, IMAGE, KUBERNETES_VERSION, TAINTS, label
 from gpukube.core.values import Change
 from gpukube_aks.native import REFUSED, UNTESTED
 from gpukube_aks.updates import BY_VALUE, INTENT_ROWS, NATIVE_ROWS, find_row
@@ -19,20 +20,20 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parents[3] / "docs" / "aks.md"
 SHADES: tuple[tuple[str, Change], ...] = (
-    ("nodes.count, fewer", Change("nodes.count", 2, 1)),
-    ("nodes.count instead of autoscaling", Change("nodes.count", None, 1)),
-    ("nodes.autoscaling instead of a count", Change("nodes.count", 1, None)),
-    ("taints, a new one with NoExecute", Change("taints", (), ("a=b:NoExecute",))),
-    ("labels[gpukube.io/advertiser], another or none", Change("labels[gpukube.io/advertiser]", "chart", None)),
-    ("image, from or to Windows", Change("image", "Windows2022", "Ubuntu")),
-    ("kubernetesVersion, older", Change("kubernetesVersion", "1.34.2", "1.33.5")),
+    ("nodes.count, fewer", Change(COUNT, 2, 1)),
+    ("nodes.count instead of autoscaling", Change(COUNT, None, 1)),
+    ("nodes.autoscaling instead of a count", Change(COUNT, 1, None)),
+    ("taints, a new one with NoExecute", Change(TAINTS, (), ("a=b:NoExecute",))),
+    ("labels[gpukube.io/advertiser], another or none", Change(label("gpukube.io/advertiser"), "chart", None)),
+    ("image, from or to Windows", Change(IMAGE, "Windows2022", "Ubuntu")),
+    ("kubernetesVersion, older", Change(KUBERNETES_VERSION, "1.34.2", "1.33.5")),
 )
 """Changes whose class is not that of their row, by what the page calls them."""
 
 
 def rows() -> Iterator[tuple[str, UpdateRow]]:
-    yield from ((row.field, row) for row in INTENT_ROWS.values())
-    yield from ((row.field, row) for row in NATIVE_ROWS.values())
+    yield from ((str(row.field), row) for row in INTENT_ROWS.values())
+    yield from ((str(row.field), row) for row in NATIVE_ROWS.values())
     yield from ((name, find_row(change)) for name, change in SHADES)
 
 

@@ -9,6 +9,7 @@ import pytest
 from azure.mgmt.containerservice import models
 from azure.mgmt.containerservice._version import VERSION
 
+from gpukube.core.fields import FieldPath
 from gpukube.core.values import Change
 from gpukube_aks.images import IMAGES
 from gpukube_aks.native import (
@@ -22,7 +23,7 @@ from gpukube_aks.native import (
     flatten_native,
 )
 from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
-from tests.builders import make_target
+from tests.builders import by_text, make_target
 from tests.unit.gpukube_aks.shapes import PROPERTIES, inner_model, leaves, wire_names
 
 if typing.TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_resource_when_compared_with_the_sdk_has_the_fields_we_know() -> None:
 
 
 def test_managed_properties_when_compared_with_the_updates_have_a_row_each() -> None:
-    tops = {field.partition("[")[0] for field in INTENT_ROWS}
+    tops = {str(field).partition("[")[0] for field in INTENT_ROWS}
 
     for name, fields in {**MANAGED, **MANAGED_MEMBERS}.items():
         for field in fields.split(" or "):
@@ -103,8 +104,8 @@ def test_managed_properties_when_compared_with_the_updates_have_a_row_each() -> 
 def test_native_leaves_when_changed_are_of_the_class_of_their_property() -> None:
     for path in leaves():
         if is_native(path):
-            row = find_row(Change(f"aks.{path}", None, "x"))
-            assert row.kind == find_row(Change(f"aks.{path.partition('.')[0]}", None, "x")).kind
+            row = find_row(Change(FieldPath("aks", *path.split(".")), None, "x"))
+            assert row.kind == find_row(Change(FieldPath("aks", path.partition(".")[0]), None, "x")).kind
             assert row.kind != "refused", path
 
 
@@ -113,8 +114,8 @@ def test_escape_hatch_when_the_field_has_no_row_is_closed(name: str) -> None:
     found = check_native(make_target(native={name: "x"}))
 
     assert [problem.severity for problem in found] == ["error"]
-    assert f"aks.{name}" not in NATIVE_ROWS
-    assert find_row(Change(f"aks.{name}", None, "x")).kind == "refused"
+    assert FieldPath("aks", name) not in NATIVE_ROWS
+    assert find_row(Change(FieldPath("aks", name), None, "x")).kind == "refused"
 
 
 def compare(path: str, shape: Shape, hint: object) -> None:
@@ -151,7 +152,7 @@ def test_systems_when_compared_with_the_sdk_leave_out_windows_and_the_deprecated
 
 
 def test_native_properties_when_compared_with_the_updates_have_a_row_each() -> None:
-    assert NATIVE_ROWS.keys() == {f"aks.{name}" for name in NATIVE}
+    assert NATIVE_ROWS.keys() == {FieldPath("aks", name) for name in NATIVE}
 
 
 def test_flatten_when_given_nested_and_foreign_properties_keeps_the_native_leaves() -> None:
@@ -162,7 +163,7 @@ def test_flatten_when_given_nested_and_foreign_properties_keeps_the_native_leave
         "vnetSubnetID": "/subscriptions/S/resourceGroups/R",
     }
 
-    assert flatten_native(properties) == {
+    assert by_text(flatten_native(properties)) == {
         "aks.upgradeSettings.drainTimeoutInMinutes": 60,
         "aks.kubeletConfig.allowedUnsafeSysctls": ("a", "b"),
         "aks.vnetSubnetID": "/subscriptions/s/resourcegroups/r",

@@ -26,7 +26,7 @@ provider.check(target), provider.abilities(), provider.stack(target)
 desired = provider.desired(target, Ownership("cloud", "chart", "c", {}, ""), Promise({}, target.nodes))
 observed = observe_pool({"name": "a100mig", "properties": desired.create.params["body"]["properties"]})
 provider.delete_request(CLUSTER, observed), provider.recreate_request(desired, observed)
-provider.update_row(Change("zones", 1, 2))
+provider.update_row(Change(ZONES, 1, 2))
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"azure", "msal", "requests", "yaml", "httpx"}))
 """
 

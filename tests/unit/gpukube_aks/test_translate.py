@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from gpukube.core.fields import CAPACITY_TYPE, PROTECTION, TAINTS, FieldPath, label
 from gpukube.core.values import Capacity, Ownership, Promise, Reservation, Taint, Upgrade
 from gpukube_aks import AksProvider
 from gpukube_aks.observe import observe_pool
-from tests.builders import CLUSTER, make_target
+from tests.builders import CLUSTER, by_text, make_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,8 +50,8 @@ def test_marks_when_the_user_writes_them_too_are_ours() -> None:
         "gpukube.io/pool": "a100mig",
         "gpukube.io/protect": "true",
     }
-    assert desired.fields["deletionProtection"] is True
-    assert "labels[gpukube.io/protect]" not in desired.fields
+    assert desired.fields[PROTECTION] is True
+    assert label("gpukube.io/protect") not in desired.fields
 
 
 def test_spot_taint_when_effective_is_not_sent() -> None:
@@ -58,7 +59,7 @@ def test_spot_taint_when_effective_is_not_sent() -> None:
 
     assert Taint(SPOT_KEY, "spot", "NoSchedule") in desired.effective_taints
     assert properties_of(desired.create)["nodeTaints"] == ["nvidia.com/gpu=present:NoSchedule"]
-    assert desired.fields["taints"] == ("nvidia.com/gpu=present:NoSchedule",)
+    assert desired.fields[TAINTS] == ("nvidia.com/gpu=present:NoSchedule",)
 
 
 def test_lists_and_maps_when_sent_are_in_one_order() -> None:
@@ -84,8 +85,8 @@ def test_native_fields_when_given_enter_the_body_last_and_are_compared() -> None
     desired = desire(make_target(native=native))
 
     assert list(properties_of(desired.create))[-2:] == ["scaleDownMode", "upgradeSettings"]
-    assert desired.fields["aks.scaleDownMode"] == "Deallocate"
-    assert desired.fields["aks.upgradeSettings.drainTimeoutInMinutes"] == 60
+    assert desired.fields[FieldPath.parse("aks.scaleDownMode")] == "Deallocate"
+    assert desired.fields[FieldPath.parse("aks.upgradeSettings.drainTimeoutInMinutes")] == 60
 
 
 def test_upgrade_settings_when_given_in_both_ways_are_sent_together() -> None:
@@ -97,7 +98,7 @@ def test_upgrade_settings_when_given_in_both_ways_are_sent_together() -> None:
         "maxUnavailable": "33%",
         "drainTimeoutInMinutes": 60,
     }
-    assert {name: value for name, value in desired.fields.items() if "pgrade" in name} == {
+    assert {name: value for name, value in by_text(desired.fields).items() if "pgrade" in name} == {
         "upgrade.maxSurge": "0",
         "upgrade.maxUnavailable": "33%",
         "aks.upgradeSettings.drainTimeoutInMinutes": 60,
@@ -108,15 +109,15 @@ def test_reservation_when_asked_for_is_sent_as_written_and_compared_without_case
     desired = desire(make_target(capacity=Capacity("reserved", reservation=GROUP)))
 
     assert properties_of(desired.create)["capacityReservationGroupID"] == GROUP.id
-    assert desired.fields["capacity.type"] == "reserved"
-    assert desired.fields["capacity.reserved.aks.capacityReservationGroup"] == GROUP.id.lower()
+    assert desired.fields[CAPACITY_TYPE] == "reserved"
+    assert desired.fields[FieldPath.parse("capacity.reserved.aks.capacityReservationGroup")] == GROUP.id.lower()
 
 
 def test_reservation_when_the_pool_buys_otherwise_is_not_sent() -> None:
     desired = desire(make_target(capacity=Capacity("on-demand", reservation=GROUP)))
 
     assert "capacityReservationGroupID" not in properties_of(desired.create)
-    assert "capacity.reserved.aks.capacityReservationGroup" not in desired.fields
+    assert FieldPath.parse("capacity.reserved.aks.capacityReservationGroup") not in desired.fields
 
 
 def test_nodes_when_their_software_is_chosen_are_asked_for_by_the_names_of_aks() -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.core.fields import IMAGE, FieldPath
 from gpukube.core.values import Capacity, Change, Disk, Nodes, Ownership, Promise, Reservation, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube_aks import AksProvider
@@ -87,7 +88,7 @@ def test_image_when_the_live_pool_cannot_migrate_needs_another_pool(
     target = make_target()
     desired = AksProvider().desired(target, Ownership("cloud", "none", "", {}, ""), Promise({}, target.nodes))
     live = make_observed(desired, native={"properties": read})
-    row = AksProvider().update_row(Change("image", "Ubuntu", new), (), live)
+    row = AksProvider().update_row(Change(IMAGE, "Ubuntu", new), (), live)
 
     assert row.kind == kind
     assert bool(row.call) == (kind == "disruptive")
@@ -95,9 +96,9 @@ def test_image_when_the_live_pool_cannot_migrate_needs_another_pool(
 
 @pytest.mark.parametrize(("field", "old", "new", "kind"), CASES)
 def test_row_when_asked_says_what_the_change_does(field: str, old: object, new: object, kind: str) -> None:
-    row = find_row(Change(field, old, new))
+    row = find_row(Change(FieldPath.parse(field), old, new))
 
-    assert (row.field, row.kind) == (field, kind)
+    assert (str(row.field), row.kind) == (field, kind)
     assert row.sentence
     assert bool(row.call) == (kind in ("in-place", "disruptive"))
 
@@ -132,6 +133,8 @@ def test_rows_when_compared_with_every_field_of_a_full_pool_cover_all() -> None:
     kinds = {field: AksProvider().update_row(Change(field, None, 1)).kind for field in [*desired.fields, *fixed.fields]}
 
     assert "refused" not in kinds.values()
-    assert {field.partition("[")[0] for field in INTENT_ROWS} == {
-        field.partition("[")[0] for field in kinds if not field.startswith("aks.")
-    }
+    assert {group(field) for field in INTENT_ROWS} == {group(field) for field in kinds if not field.is_below("aks")}
+
+
+def group(field: FieldPath) -> tuple[str, ...]:
+    return field[:1] if field[0] in ("labels", "tags") else field

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpukube.core.fields import MAX_PODS
 from gpukube.gpu.models import model_named
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks.bottlerocket import MIG_MODELS, is_profile, read_settings, sharing_fields, user_data
+from tests.builders import by_text
 
 A100 = model_named("A100-40GB")
 
@@ -55,7 +57,7 @@ def test_user_data_when_mps_has_no_request_limit() -> None:
 def test_settings_when_silent_have_bottlerockets_defaults() -> None:
     text = '[settings.kubelet-device-plugins.nvidia]\ndevice-sharing-strategy = "time-slicing"\n'
 
-    assert read_settings(encode(text)) == {
+    assert by_text(read_settings(encode(text))) == {
         "sharing.timeSlicing.replicas": 2,
         "sharing.timeSlicing.renameByDefault": True,
         "sharing.timeSlicing.failRequestsGreaterThanOne": True,
@@ -64,7 +66,7 @@ def test_settings_when_silent_have_bottlerockets_defaults() -> None:
 
 @pytest.mark.parametrize("text", ["", "#!/bin/sh\necho hello [", "[settings.host]\nname = 'x'\n"])
 def test_settings_when_they_say_nothing_of_gpus_are_empty(text: str) -> None:
-    assert read_settings(encode(text)) == {}
+    assert by_text(read_settings(encode(text))) == {}
 
 
 def test_settings_when_not_base64_are_empty() -> None:
@@ -93,7 +95,7 @@ CUTS = st.builds(MigCut, st.sampled_from(["1g.5gb", "3g.20gb"]), st.just("single
     st.one_of(st.none(), st.integers(1, 250)),
 )
 def test_settings_when_read_again_are_what_was_wanted(sharing: Sharing, pods: int | None) -> None:
-    said = {} if pods is None else {"maxPodsPerNode": pods}
+    said = {} if pods is None else {MAX_PODS: pods}
 
     assert read_settings(user_data(sharing, A100, pods)) == sharing_fields(sharing) | said
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpukube.core.fields import DISK_SIZE
 from gpukube.core.values import Capacity, Operation, Request, Reservation, Settings
 from gpukube.endpoint import Endpoint
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, SpecError
@@ -87,7 +88,7 @@ def test_pools_when_read_again_ask_for_no_template_version_twice(aws: FakeAws, c
     first, second = cloud.pools(), cloud.pools()
 
     assert first == second
-    assert first[0].fields["disk.sizeGiB"] == 100
+    assert first[0].fields[DISK_SIZE] == 100
     assert aws.calls.count("describe_launch_template_versions") == 1
 
 

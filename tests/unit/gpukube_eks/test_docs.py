@@ -37,8 +37,8 @@ def table() -> str:
     lines = ["| Field | Change | What happens | Call |", "| --- | --- | --- | --- |"]
     for field, row in {**INTENT_ROWS, **NATIVE_ROWS}.items():
         lines.append(line(f"`{field}`", row))
-        if field in VARIANTS:
-            words, old, new = VARIANTS[field]
+        if str(field) in VARIANTS:
+            words, old, new = VARIANTS[str(field)]
             lines.append(line(f"`{field}`: {words}", find_row(Change(field, old, new))))
     return "\n".join(lines) + "\n"
 

@@ -8,6 +8,7 @@ import botocore.session
 import pytest
 from botocore.model import ListShape, Shape, StructureShape
 
+from gpukube.core.fields import FieldPath
 from gpukube.core.values import Change
 from gpukube_eks.native import MANAGED, NATIVE, REFUSED, check_native, field_of
 from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
@@ -54,11 +55,11 @@ def test_members_when_counted_are_all_decided_on(service: str, name: str) -> Non
 def test_members_when_read_have_either_a_row_or_a_reason(service: str, name: str) -> None:
     for path, member in SHAPES[service, name].items():
         assert bool(member.row) != bool(member.reason), path
-        assert not member.row or member.row in ROWS, path
+        assert not member.row or FieldPath.parse(member.row) in ROWS, path
 
 
 def test_native_members_when_compared_are_those_with_a_native_row() -> None:
-    rows = {*NATIVE_ROWS, "upgrade.maxSurge", "upgrade.maxUnavailable"}
+    rows = {*map(str, NATIVE_ROWS), "upgrade.maxSurge", "upgrade.maxUnavailable"}
     decided = {path.partition("[")[0] for path, member in CREATE.items() if member.row in rows}
 
     assert decided == set(NATIVE)

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import DISK_SIZE, INSTANCE_TYPE, MIG_PROFILE
 from gpukube.core.values import Disk, Taint
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks.observe import observe_group, observe_leftover
@@ -80,13 +81,13 @@ def test_pool_when_made_without_a_template_has_its_own_disk_and_type() -> None:
 
     observed = observe_group(group, {}, {})
 
-    assert (observed.owner, observed.instance_type, observed.fields["disk.sizeGiB"]) == ("", "g4dn.xlarge", 20)
+    assert (observed.owner, observed.instance_type, observed.fields[DISK_SIZE]) == ("", "g4dn.xlarge", 20)
 
 
 def test_type_when_only_the_template_has_it_is_read_there() -> None:
     observed = observe_group({"nodegroupName": "cb"}, {"InstanceType": "p5.48xlarge"}, {})
 
-    assert observed.instance_type == observed.fields["instanceType"] == "p5.48xlarge"
+    assert observed.instance_type == observed.fields[INSTANCE_TYPE] == "p5.48xlarge"
 
 
 def test_taints_when_read_are_spelt_as_kubernetes_does() -> None:
@@ -105,7 +106,7 @@ def test_sharing_when_bottlerocket_is_read_from_the_user_data() -> None:
     observed = observe_group(params["nodegroup"], cast("Json", params["launchTemplate"]["LaunchTemplateData"]), {})
 
     assert diff_fields(desired.fields, observed.fields) == ()
-    assert observed.fields["sharing.mig.profile"] == "1g.5gb"
+    assert observed.fields[MIG_PROFILE] == "1g.5gb"
 
 
 def test_sharing_when_the_user_data_was_changed_is_a_difference() -> None:
@@ -114,7 +115,7 @@ def test_sharing_when_the_user_data_was_changed_is_a_difference() -> None:
 
     observed = observe_group(params["nodegroup"], {}, {})
 
-    assert [change.field for change in diff_fields(desired.fields, observed.fields)] == ["sharing.mig.profile"]
+    assert [str(change.field) for change in diff_fields(desired.fields, observed.fields)] == ["sharing.mig.profile"]
 
 
 def test_leftover_when_read_is_a_failed_pool_of_ours_without_nodes() -> None:

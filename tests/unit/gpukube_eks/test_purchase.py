@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import CAPACITY_TYPE
 from gpukube.core.values import Capacity, Reservation
 from gpukube_eks.observe import observe_group
 from gpukube_eks.purchase import bought_data, capacity_type
@@ -58,7 +59,7 @@ def test_capacity_when_read_again_is_no_difference_and_to_every_other_one_is(kin
     for other, capacity in KINDS.items():
         changes = diff_fields(desired_of(eks_target("p5.48xlarge", capacity=capacity)).fields, observed.fields)
         assert bool(changes) == (other != kind), other
-        assert {change.field.partition(".")[0] for change in changes} <= {"capacity"}
+        assert {str(change.field).partition(".")[0] for change in changes} <= {"capacity"}
 
 
 def test_reservation_when_given_up_is_replaced_by_any_open_one() -> None:
@@ -66,4 +67,4 @@ def test_reservation_when_given_up_is_replaced_by_any_open_one() -> None:
 
     assert given_up == {"CapacityReservationSpecification": {"CapacityReservationPreference": "open"}}
     observed = observe_group({"capacityType": capacity_type(ODCR)}, given_up, {})
-    assert observed.fields["capacity.type"] == "on-demand"
+    assert observed.fields[CAPACITY_TYPE] == "on-demand"

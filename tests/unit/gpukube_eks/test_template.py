@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpukube.core.fields import MAX_PODS, FieldPath
 from gpukube.gpu.sharing import Sharing, Slicing
 from gpukube_eks.observe import observe_group
 from gpukube_eks.template import changed_data, contains, tags_of, template_fields, template_name
 from gpukube_eks.translate import group_of
+from tests.builders import by_text
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 NAMES = st.from_regex(r"\A[0-9A-Za-z][A-Za-z0-9\-_]{0,99}\Z")
@@ -60,8 +62,8 @@ def test_fields_when_bottlerocket_are_those_of_the_second_disk() -> None:
     rocket = template_fields({"BlockDeviceMappings": disks}, "BOTTLEROCKET_x86_64_NVIDIA")
     linux = template_fields({"BlockDeviceMappings": disks}, "AL2023_x86_64_NVIDIA")
 
-    assert rocket == {"disk.sizeGiB": 200, "disk.type": "gp2"}
-    assert linux == {"disk.sizeGiB": 4, "disk.type": "gp3"}
+    assert by_text(rocket) == {"disk.sizeGiB": 200, "disk.type": "gp2"}
+    assert by_text(linux) == {"disk.sizeGiB": 4, "disk.type": "gp3"}
 
 
 SLICED = Sharing(None, Slicing("time-slicing", 4))
@@ -88,11 +90,11 @@ def test_user_data_when_changed_says_pods_and_sharing_that_stay_too(
     observed = observe_group(live, cast("dict[str, object]", data), {})
     target = eks_target("g4dn.xlarge", **after)
 
-    changed = changed_data(target, observed, {"maxPodsPerNode", "sharing.timeSlicing.replicas"})
+    changed = changed_data(target, observed, {MAX_PODS, FieldPath.parse("sharing.timeSlicing.replicas")})
 
     found = template_fields(changed, str(live["amiType"]))
-    assert found["maxPodsPerNode"] == kept
-    assert found.get("sharing.timeSlicing.replicas") == (4 if target.sharing.slicing else None)
+    assert found[MAX_PODS] == kept
+    assert found.get(FieldPath.parse("sharing.timeSlicing.replicas")) == (4 if target.sharing.slicing else None)
 
 
 def test_tags_when_there_are_none_are_empty() -> None:

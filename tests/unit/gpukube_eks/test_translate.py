@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from gpukube.core.fields import DISK_SIZE, DISK_TYPE, IMAGE, MAX_UNAVAILABLE, PROTECTION, label
 from gpukube.core.values import Capacity, Disk, Nodes, Taint
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks.marks import FORM
 from gpukube_eks.translate import RESOURCE_TAG, native_taint, with_place
+from tests.builders import by_text
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def data_of(desired: Desired) -> Json:
 def test_ami_type_when_translated_is_that_of_architecture_and_image(machine: str, image: str, ami_type: str) -> None:
     desired = desired_of(eks_target(machine, image=image))
 
-    assert group_of(desired)["amiType"] == desired.fields["image"] == ami_type
+    assert group_of(desired)["amiType"] == desired.fields[IMAGE] == ami_type
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def test_sizes_when_translated_are_always_three(nodes: Nodes, sizes: tuple[int, 
     desired = desired_of(eks_target(nodes=nodes))
 
     assert group_of(desired)["scalingConfig"] == dict(zip(("minSize", "maxSize", "desiredSize"), sizes, strict=True))
-    assert {name: value for name, value in desired.fields.items() if name.startswith("nodes.")} == fields
+    assert {name: value for name, value in by_text(desired.fields).items() if name.startswith("nodes.")} == fields
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_disk_when_given_is_that_of_images_and_pods(image: str, device: str) -> 
 
     volume = {"VolumeSize": 300, "VolumeType": "gp2", "DeleteOnTermination": True}
     assert data_of(desired)["BlockDeviceMappings"] == [{"DeviceName": device, "Ebs": volume}]
-    assert (desired.fields["disk.sizeGiB"], desired.fields["disk.type"]) == (300, "gp2")
+    assert (desired.fields[DISK_SIZE], desired.fields[DISK_TYPE]) == (300, "gp2")
 
 
 def test_tags_when_given_reach_group_template_machines_and_disks() -> None:
@@ -178,7 +180,7 @@ def test_native_when_given_takes_the_place_of_the_default() -> None:
     desired = desired_of(eks_target(native={"updateConfig": {"maxUnavailablePercentage": 20}}))
 
     assert group_of(desired)["updateConfig"] == {"maxUnavailablePercentage": 20}
-    assert desired.fields["upgrade.maxUnavailable"] == "20%"
+    assert desired.fields[MAX_UNAVAILABLE] == "20%"
 
 
 def test_place_when_filled_in_changes_the_request_only() -> None:
@@ -194,8 +196,8 @@ def test_protection_when_asked_is_a_label_and_no_plain_field() -> None:
     desired = desired_of(eks_target(protect=True))
 
     assert desired.labels["gpukube.io/protect"] == "true"
-    assert desired.fields["deletionProtection"] is True
-    assert "labels[gpukube.io/protect]" not in desired.fields
+    assert desired.fields[PROTECTION] is True
+    assert label("gpukube.io/protect") not in desired.fields
 
 
 def test_taint_when_it_has_no_value_is_sent_without_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpukube.core.fields import CAPACITY_TYPE, FieldPath
 from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
@@ -49,9 +50,9 @@ CASES = [
 
 @pytest.mark.parametrize(("field", "old", "new", "kind"), CASES)
 def test_change_when_looked_up_has_its_kind(field: str, old: object, new: object, kind: str) -> None:
-    row = find_row(Change(field, old, new))
+    row = find_row(Change(FieldPath.parse(field), old, new))
 
-    assert (row.field, row.kind) == (field, kind)
+    assert (str(row.field), row.kind) == (field, kind)
     assert row.sentence
 
 
@@ -69,11 +70,11 @@ def test_change_when_looked_up_has_its_kind(field: str, old: object, new: object
 def test_capacity_when_changed_is_replaced_unless_only_the_template_says_it(
     old: str, new: str, beside: str, kind: str
 ) -> None:
-    change = Change("capacity.type", old, new)
+    change = Change(CAPACITY_TYPE, old, new)
 
-    row = find_row(change, (change, Change(beside, "cr-1", None)))
+    row = find_row(change, (change, Change(FieldPath.parse(beside), "cr-1", None)))
 
-    assert (row.field, row.kind) == ("capacity.type", kind)
+    assert (str(row.field), row.kind) == ("capacity.type", kind)
 
 
 def test_rows_when_read_say_where_they_come_from() -> None:

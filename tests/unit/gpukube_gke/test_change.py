@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import label
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Nodes, Taint, Upgrade
 from gpukube.errors import SpecError
@@ -79,7 +80,7 @@ def test_calls_when_nothing_changes_are_none() -> None:
 def test_labels_when_one_changes_keep_those_that_nobody_declared() -> None:
     live = changed(live_of(BASE), labels={**live_of(BASE).labels, "team": "vision", "theirs": "1"})
     desired = desire(replace(BASE, labels={"team": "speech"}))
-    (change,) = [c for c in diff_fields(desired.fields, live.fields) if c.field == "labels[team]"]
+    (change,) = [c for c in diff_fields(desired.fields, live.fields) if c.field == label("team")]
     (request,) = PROVIDER.update_requests(desired, live, [change])
 
     assert request.params["labels"] == {"labels": {**desired.labels, "theirs": "1"}}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MOST, SCOPE, TAINTS, ZONES
 from gpukube.core.values import Change
 from gpukube_gke.native import REFUSED
 from gpukube_gke.updates import BY_VALUE, INTENT_ROWS, NATIVE_ROWS, find_row
@@ -19,22 +20,22 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parents[3] / "docs" / "gke.md"
 SHADES: tuple[tuple[str, Change], ...] = (
-    ("instanceType, with the same GPUs", Change("instanceType", "g2-standard-8", "g2-standard-12")),
-    ("nodes.count, fewer", Change("nodes.count", 2, 1)),
-    ("nodes.count instead of autoscaling", Change("nodes.count", None, 1)),
-    ("nodes.autoscaling instead of a count", Change("nodes.count", 1, None)),
-    ("nodes.autoscaling.min, no longer", Change("nodes.autoscaling.min", 1, None)),
-    ("nodes.autoscaling.max, no longer", Change("nodes.autoscaling.max", 1, None)),
-    ("nodes.autoscaling.scope, no longer", Change("nodes.autoscaling.scope", "pool", None)),
-    ("taints, a new one with NoExecute", Change("taints", (), ("a=b:NoExecute",))),
-    ("zones, one more", Change("zones", ("a",), ("a", "b"))),
+    ("instanceType, with the same GPUs", Change(INSTANCE_TYPE, "g2-standard-8", "g2-standard-12")),
+    ("nodes.count, fewer", Change(COUNT, 2, 1)),
+    ("nodes.count instead of autoscaling", Change(COUNT, None, 1)),
+    ("nodes.autoscaling instead of a count", Change(COUNT, 1, None)),
+    ("nodes.autoscaling.min, no longer", Change(LEAST, 1, None)),
+    ("nodes.autoscaling.max, no longer", Change(MOST, 1, None)),
+    ("nodes.autoscaling.scope, no longer", Change(SCOPE, "pool", None)),
+    ("taints, a new one with NoExecute", Change(TAINTS, (), ("a=b:NoExecute",))),
+    ("zones, one more", Change(ZONES, ("a",), ("a", "b"))),
 )
 """Changes of which more is to be said than in their row, by what the page calls them."""
 
 
 def rows() -> Iterator[tuple[str, UpdateRow]]:
-    yield from ((row.field, row) for row in INTENT_ROWS.values())
-    yield from ((row.field, row) for row in NATIVE_ROWS.values())
+    yield from ((str(row.field), row) for row in INTENT_ROWS.values())
+    yield from ((str(row.field), row) for row in NATIVE_ROWS.values())
     yield from ((name, find_row(change)) for name, change in SHADES)
 
 

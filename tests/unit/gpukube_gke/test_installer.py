@@ -9,6 +9,7 @@ import pytest
 
 from gpukube.cluster.merging import Surroundings
 from gpukube.cluster.operator import operator_values
+from gpukube.core.fields import DRIVER, PLUGIN
 from gpukube.core.owners import choose_release, decide_owner
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import Ownership
@@ -47,7 +48,7 @@ def test_pool_when_the_operator_serves_then_gke_installs_shares_and_cuts_nothing
     }
     assert config["labels"][LABEL] == "true"
     assert config["labels"]["nvidia.com/mig.config"] == "all-1g.5gb"
-    assert (pool.ownership.advertiser, pool.fields["devicePlugin"], pool.fields["driver"]) == (
+    assert (pool.ownership.advertiser, pool.fields[PLUGIN], pool.fields[DRIVER]) == (
         "operator",
         "none",
         "none",

@@ -9,6 +9,7 @@ import pytest
 from google.cloud import container_v1 as wire
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
+from gpukube.core.fields import FieldPath
 from gpukube.spec.positions import parse_path
 from gpukube_gke.native import MANAGED, NATIVE, REFUSED, Leaf, check_native, flatten_native, merge_native
 from tests.unit.gpukube_gke.targets import gke_target
@@ -148,9 +149,9 @@ def test_merge_when_messages_meet_keeps_what_is_not_named() -> None:
 def test_flatten_when_live_fills_in_what_proto3_leaves_out() -> None:
     live = flatten_native({"config": {"localNvmeSsdBlockConfig": {"localSsdCount": "2"}}}, live=True)
 
-    assert live["gke.config.localNvmeSsdBlockConfig.localSsdCount"] == 2
-    assert live["gke.management.autoUpgrade"] is False
-    assert live["gke.bestEffortProvisioning.minProvisionNodes"] == 0
+    assert live[FieldPath.parse("gke.config.localNvmeSsdBlockConfig.localSsdCount")] == 2
+    assert live[FieldPath.parse("gke.management.autoUpgrade")] is False
+    assert live[FieldPath.parse("gke.bestEffortProvisioning.minProvisionNodes")] == 0
     assert flatten_native({}) == {}
 
 

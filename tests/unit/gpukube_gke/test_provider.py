@@ -19,6 +19,7 @@ from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, gke_target
 PLAN = """
 import sys
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire, gke_target
+from gpukube.core.fields import ZONES
 from gpukube.core.values import Change
 from gpukube_gke.observe import observe_pool
 target = gke_target()
@@ -26,7 +27,7 @@ PROVIDER.check(target), PROVIDER.abilities(), PROVIDER.stack(target)
 desired = desire(target)
 observed = observe_pool(desired.create.params["nodePool"])
 PROVIDER.delete_request(CLUSTER, observed), PROVIDER.follow_up(desired, observed)
-PROVIDER.update_row(Change("zones", (), ("a",)))
+PROVIDER.update_row(Change(ZONES, (), ("a",)))
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"google", "grpc", "proto", "requests", "yaml"}))
 """
 

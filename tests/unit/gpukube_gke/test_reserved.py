@@ -13,6 +13,7 @@ from gpukube.gpu.sharing import Sharing, Slicing
 from gpukube_gke.buying import buying_fields, translate_buying
 from gpukube_gke.observe import observe_pool
 from gpukube_gke.versions import is_picky, require_version
+from tests.builders import by_text
 from tests.unit.gpukube_gke.targets import PROVIDER, ZONAL, gke_target, reserved
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def test_capacity_when_it_is_said_to_be_on_demand_is_not_read_as_reserved() -> N
     """A form that is left beside another type is refused by the spec's own rules; nothing of it may be sent."""
     target = gke_target(capacity=replace(OURS, type="on-demand"))
 
-    assert buying_fields(target) == {"capacity.type": "on-demand"}
+    assert by_text(buying_fields(target)) == {"capacity.type": "on-demand"}
     assert translate_buying(target) == {}
 
 
@@ -303,7 +304,7 @@ LIVE = {"config": {}, "locations": [A]}
 def test_observe_when_others_made_the_pool_says_how_it_is_bought(
     pool: dict[str, object], fields: dict[str, object]
 ) -> None:
-    observed = observe_pool({**LIVE, **pool}).fields
+    observed = by_text(observe_pool({**LIVE, **pool}).fields)
 
     assert {name: value for name, value in observed.items() if name.startswith("capacity.")} == fields
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from google.cloud import container_v1 as wire
 
+from gpukube.core.fields import FieldPath
 from gpukube.core.values import Nodes
-from gpukube_gke.native import MANAGED, NATIVE, REFUSED
+from gpukube_gke.native import MANAGED, NATIVE, REFUSED, native_path
 from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.gpukube_gke.edits import EDITS, changes_of, live_of
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire
@@ -128,11 +129,11 @@ def test_request_when_the_sdk_has_a_field_it_is_sent_or_listed(operation: str) -
 
 @pytest.mark.parametrize("path", NATIVE)
 def test_escape_hatch_when_it_takes_a_field_the_field_has_a_row(path: str) -> None:
-    assert f"gke.{path}" in NATIVE_ROWS
+    assert native_path(path) in NATIVE_ROWS
 
 
 def test_edits_when_compared_with_the_rows_cover_every_one() -> None:
-    covered = {edit.row for edit in EDITS.values()}
+    covered = {FieldPath.parse(edit.row) for edit in EDITS.values()}
 
     assert covered >= INTENT_ROWS.keys() | NATIVE_ROWS.keys(), (
         "a row without an edit in tests/unit/gpukube_gke/edits.py"
@@ -144,7 +145,7 @@ def test_edit_when_compared_is_one_change_of_the_class_of_its_row(name: str) -> 
     edit = EDITS[name]
     changes = changes_of(edit)
 
-    assert [change.field for change in changes] == [edit.field]
+    assert [str(change.field) for change in changes] == [edit.field]
     assert find_row(changes[0]).kind == edit.kind
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Literal, cast
 import pytest
 from google.cloud import container_v1 as wire
 
+from gpukube.core.fields import COUNT, DRIVER, DRIVER_VERSION, GPU, IMAGE, TAINTS, ZONES, FieldPath
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_gke.marks import FORM
 from gpukube_gke.translate import ARM_TAINT, CREATE, DELETE, OPT_OUT_LABEL, UPDATE, needs_zone, with_zones
-from tests.builders import make_observed
+from tests.builders import by_text, make_observed
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, ZONAL, desire, gke_target, reserved
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def test_accelerators_when_sent_are_those_of_the_machine(
 
     assert (accelerator_of(target)["acceleratorType"], accelerator_of(target)["acceleratorCount"]) == (kind, count)
     assert config_of(target)["machineType"] == machine
-    assert desire(target).fields["gpu"] == f"{count} x {kind}"
+    assert desire(target).fields[GPU] == f"{count} x {kind}"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_sharing_when_sent_is_part_of_the_accelerator(
     target = gke_target(sharing=sharing)
 
     assert accelerator_of(target).items() >= sent.items()
-    assert field in desire(target).fields.items()
+    assert field in by_text(desire(target).fields).items()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_driver_when_sent_goes_with_the_plugin(
     target = gke_target(**changes)
 
     assert accelerator_of(target)["gpuDriverInstallationConfig"] == {"gpuDriverVersion": version}
-    assert desire(target).fields["driver"] == desire(target).ownership.driver == owner
+    assert desire(target).fields[DRIVER] == desire(target).ownership.driver == owner
     assert (OPT_OUT_LABEL in desire(target).labels) is label
     assert desire(target).ownership.advertiser == ("none" if label else "cloud")
 
@@ -138,7 +139,7 @@ def test_count_when_sent_is_per_zone(changes: dict[str, object], zones: list[str
     target = gke_target(nodes=Nodes(4, 4, 4, autoscaled=False), **changes)
 
     assert (pool_of(target)["locations"], pool_of(target)["initialNodeCount"]) == (zones, count)
-    assert desire(target).fields["nodes.count"] == 4
+    assert desire(target).fields[COUNT] == 4
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_bounds_when_sent_are_of_their_scope_and_compared_in_total(
 
     assert pool_of(target)["autoscaling"] == sent
     assert pool_of(target)["initialNodeCount"] == 1
-    assert {name: value for name, value in desire(target).fields.items() if name.startswith("nodes.")} == {
+    assert {name: value for name, value in by_text(desire(target).fields).items() if name.startswith("nodes.")} == {
         "nodes.autoscaling.min": 0,
         "nodes.autoscaling.max": 6,
         "nodes.autoscaling.scope": scope,
@@ -166,7 +167,7 @@ def test_zone_when_left_open_on_a_regional_cluster_is_for_the_live_half() -> Non
     desired = desire(gke_target())
 
     assert needs_zone(desired)
-    assert "zones" not in desired.fields
+    assert ZONES not in desired.fields
     chosen = with_zones(desired, [B])
     assert not needs_zone(chosen)
     assert cast("Mapping[str, object]", chosen.create.params["nodePool"])["locations"] == [B]
@@ -177,7 +178,7 @@ def test_taints_when_created_are_sent_without_that_of_gke() -> None:
     target = gke_target(taints=(GPU_TAINT, OWN))
 
     assert config_of(target)["taints"] == [{"key": "dedicated", "value": "ml", "effect": "NO_EXECUTE"}]
-    assert desire(target).fields["taints"] == ("dedicated=ml:NoExecute",)
+    assert desire(target).fields[TAINTS] == ("dedicated=ml:NoExecute",)
     assert desire(target).effective_taints == (GPU_TAINT, OWN)
     assert "taints" not in config_of(gke_target())
 
@@ -366,7 +367,7 @@ def test_driver_version_when_asked_for_is_sent(asked: str, sent: str) -> None:
     target = gke_target(driver_version=asked)
 
     assert accelerator_of(target)["gpuDriverInstallationConfig"] == {"gpuDriverVersion": sent}
-    assert desire(target).fields.get("driver.version") == (asked if sent == "LATEST" else None)
+    assert desire(target).fields.get(DRIVER_VERSION) == (asked if sent == "LATEST" else None)
 
 
 @pytest.mark.parametrize(
@@ -383,7 +384,7 @@ def test_reservation_when_a_block_is_asked_for_is_named_in_full(asked: str, sent
     affinity = cast("Mapping[str, object]", config_of(target)["reservationAffinity"])
 
     assert affinity["values"] == [sent]
-    assert desire(target).fields["capacity.reserved.gke"] == f"reservation {sent}"
+    assert desire(target).fields[FieldPath.parse("capacity.reserved.gke")] == f"reservation {sent}"
 
 
 def test_queued_pool_when_translated_expects_the_taint_that_gke_adds() -> None:
@@ -422,4 +423,4 @@ def test_image_when_written_as_gcloud_does_then_is_sent_and_compared_as_gke_answ
     target = gke_target(image="ubuntu_containerd")
 
     assert config_of(target)["imageType"] == "UBUNTU_CONTAINERD"
-    assert desire(target).fields["image"] == "UBUNTU_CONTAINERD"
+    assert desire(target).fields[IMAGE] == "UBUNTU_CONTAINERD"

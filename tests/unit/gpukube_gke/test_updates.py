@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from google.cloud import container_v1 as wire
 
+from gpukube.core.fields import FieldPath
 from gpukube.core.values import Change
-from gpukube_gke.native import NATIVE
+from gpukube_gke.native import NATIVE, native_path
 from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 
 CALLS = {"update_node_pool", "set_node_pool_size", "set_node_pool_autoscaling", "set_node_pool_management"}
@@ -24,7 +25,7 @@ def test_row_when_listed_says_what_how_and_by_whom(row: object) -> None:
 
 
 def test_native_rows_when_compared_with_the_table_are_the_same_fields() -> None:
-    assert {f"gke.{path}" for path in NATIVE} == NATIVE_ROWS.keys()
+    assert {native_path(path) for path in NATIVE} == NATIVE_ROWS.keys()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_native_rows_when_compared_with_the_table_are_the_same_fields() -> None:
     ],
 )
 def test_row_when_the_values_are_known_is_the_fitting_one(field: str, old: object, new: object, kind: str) -> None:
-    row = find_row(Change(field, old, new))
+    row = find_row(Change(FieldPath.parse(field), old, new))
 
-    assert (row.kind, row.field) == (kind, field)
+    assert (row.kind, str(row.field)) == (kind, field)
     assert bool(row.call) == (kind in ("in-place", "disruptive"))

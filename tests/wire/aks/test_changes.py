@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import FieldPath
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Settings, Taint, Upgrade
 from gpukube.errors import Conflict
@@ -217,8 +218,8 @@ def kind_of(edit: Edit) -> UpdateKind:
         return edit.kind
     for row, edits in INTENT.items():
         if edit in edits:
-            return INTENT_ROWS[row].kind
-    return NATIVE_ROWS[".".join(edit.field.split(".")[:2])].kind
+            return INTENT_ROWS[FieldPath.parse(row)].kind
+    return NATIVE_ROWS[FieldPath(*edit.field.split(".")[:2])].kind
 
 
 def name_of(edit: Edit) -> str:
@@ -230,10 +231,9 @@ OTHERS = [edit for edit in EDITS if kind_of(edit) not in ("in-place", "disruptiv
 
 
 def test_edits_when_compared_with_the_tables_leave_no_row_out() -> None:
-    assert INTENT.keys() == INTENT_ROWS.keys()
-    assert {
-        ".".join(edit.field.split(".")[:2]) for edit in EDITS if edit.field.startswith("aks.")
-    } == NATIVE_ROWS.keys()
+    assert {FieldPath.parse(row) for row in INTENT} == INTENT_ROWS.keys()
+    natives = {FieldPath(*edit.field.split(".")[:2]) for edit in EDITS if edit.field.startswith("aks.")}
+    assert natives == NATIVE_ROWS.keys()
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +264,7 @@ def test_edit_when_no_put_can_do_it_then_one_change_that_says_so(edit: Edit, sta
     desired = desire(edit.edit(replace(BASES[edit.base], name=edit.base)), edit.owned)
     (change,) = diff_fields(desired.fields, observed.fields)
 
-    assert (change.field, PROVIDER.update_row(change).kind) == (edit.field, kind_of(edit))
+    assert (str(change.field), PROVIDER.update_row(change).kind) == (edit.field, kind_of(edit))
 
 
 @pytest.mark.parametrize("edit", MUTABLE, ids=name_of)
@@ -275,7 +275,7 @@ def test_edit_when_brought_about_then_one_change_and_nothing_else_moved(edit: Ed
     (change,) = lab.bring_about(desired)
     after = lab.find(target.name)
 
-    assert (change.field, PROVIDER.update_row(change).kind) == (edit.field, kind_of(edit))
+    assert (str(change.field), PROVIDER.update_row(change).kind) == (edit.field, kind_of(edit))
     assert diff_fields(desired.fields, after.fields) == ()
     assert moved(before, after) == expected_to_move(change)
     new_nodes = lab.settled(target.name)
@@ -298,7 +298,7 @@ def flat(value: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, o
 
 
 def expected_to_move(change: Change) -> set[str]:
-    key = change.field.partition("[")[2].removesuffix("]")
+    key = str(change.field).partition("[")[2].removesuffix("]")
     by_start = {
         "nodes.count": {"count"},
         "nodes.autoscaling.min": {"minCount"} if change.new == 0 else {"minCount", "count"},  # the autoscaler follows
@@ -311,10 +311,10 @@ def expected_to_move(change: Change) -> set[str]:
         "taints": {"nodeTaints"},
         "image": {"osSKU"},
         "kubernetesVersion": {"orchestratorVersion"},
-        "upgrade.": {f"upgradeSettings/{change.field.removeprefix('upgrade.')}"},
-        "aks.": {change.field.removeprefix("aks.").replace(".", "/")},
+        "upgrade.": {f"upgradeSettings/{str(change.field).removeprefix('upgrade.')}"},
+        "aks.": {str(change.field).removeprefix("aks.").replace(".", "/")},
     }
-    return next(names for start, names in by_start.items() if change.field.startswith(start))
+    return next(names for start, names in by_start.items() if str(change.field).startswith(start))
 
 
 # Several things at once, and what comes in between.

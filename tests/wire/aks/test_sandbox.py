@@ -141,7 +141,10 @@ def test_reservation_when_its_group_is_empty_is_a_difference_of_the_pool_that_ak
     assert follow(cloud, cloud.send(desired.create)).done
     changes = diff_fields(desired.fields, find(cloud).fields)
 
-    assert {change.field for change in changes} == {"capacity.type", "capacity.reserved.aks.capacityReservationGroup"}
+    assert {str(change.field) for change in changes} == {
+        "capacity.type",
+        "capacity.reserved.aks.capacityReservationGroup",
+    }
     assert {PROVIDER.update_row(change).kind for change in changes} == {"replace"}
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import FieldPath
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Settings, Taint, Upgrade
@@ -20,6 +21,7 @@ from gpukube_eks import EksProvider
 from gpukube_eks.native import EXCLUSIVE, NATIVE, field_of
 from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG
 from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, UNTAG, UPDATE_VERSION, find_row
+from tests.builders import by_text
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
 from tests.waiting import wait_for
 
@@ -325,8 +327,8 @@ def test_field_when_edited_is_one_change_of_its_class_and_then_quiet(
     changes = diff_fields(desired.fields, before.fields)
 
     field = edit.field or name.partition("|")[0]
-    assert sorted(change.field for change in changes) == sorted((field, *edit.along))
-    row = find_row(next(change for change in changes if change.field == field), changes)
+    assert sorted(str(change.field) for change in changes) == sorted((field, *edit.along))
+    row = find_row(next(change for change in changes if str(change.field) == field), changes)
     assert row.kind == edit.kind
     assert plan_pool(PROVIDER, desired, [before]).action == "update"
 
@@ -335,14 +337,14 @@ def test_field_when_edited_is_one_change_of_its_class_and_then_quiet(
     after = find(cloud, desired.target)
     assert sent[-1] == (edit.call or row.call)
     assert edit.along or len(sent) == 1
-    gone = {field_of(one) for pair in EXCLUSIVE for one in pair if field_of(one) != field}
+    gone = {str(field_of(one)) for pair in EXCLUSIVE for one in pair if str(field_of(one)) != field}
     gone |= {"eks.releaseVersion"} if field == "kubernetesVersion" else set()
     assert others(after, {field, *edit.along, *gone}) == others(before, {field, *edit.along, *gone})
     check_nodes(nodes(running, desired.target), machines, field, rolled=row.call == UPDATE_VERSION)
 
 
 def others(observed: Observed, names: set[str]) -> dict[str, object]:
-    return {name: value for name, value in observed.fields.items() if name not in names}
+    return {name: value for name, value in by_text(observed.fields).items() if name not in names}
 
 
 def check_nodes(now: list[str], before: list[str], field: str, *, rolled: bool) -> None:
@@ -362,7 +364,7 @@ def test_field_when_it_cannot_change_in_place_is_classified_so(running: SandboxI
 
     plan = plan_pool(PROVIDER, desired, [before])
 
-    (classified,) = [one for one in plan.changes if one.change.field == name.partition("|")[0]]
+    (classified,) = [one for one in plan.changes if str(one.change.field) == name.partition("|")[0]]
     assert classified.row.kind == edit.kind
     if edit.kind == "replace":
         assert [request.operation for request in plan.requests] == ["delete_nodegroup", "create_nodegroup"]
@@ -371,12 +373,12 @@ def test_field_when_it_cannot_change_in_place_is_classified_so(running: SandboxI
 
 
 def test_member_when_unknown_is_refused() -> None:
-    assert find_row(Change("eks.surprise", 1, 2)).kind == "refused"
+    assert find_row(Change(FieldPath.parse("eks.surprise"), 1, 2)).kind == "refused"
 
 
 def test_rows_when_counted_have_an_edit_each() -> None:
     members = {field_of(path) for path in NATIVE}
-    tried = {name.partition("|")[0] for name in (*IN_PLACE, *OTHERWISE)}
+    tried = {FieldPath.parse(name.partition("|")[0]) for name in (*IN_PLACE, *OTHERWISE)}
 
-    assert {".".join(member.split(".")[:2]) for member in members} - INTENT_ROWS.keys() == NATIVE_ROWS.keys()
+    assert {FieldPath(*member[:2]) for member in members} - INTENT_ROWS.keys() == NATIVE_ROWS.keys()
     assert tried == INTENT_ROWS.keys() | members, "write an edit for the row above, or take it away"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import DISK_SIZE, FieldPath
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Disk, Nodes, Operation, Settings, Taint
 from gpukube.errors import AccessError, CloudError, Conflict, GpukubeError
@@ -237,7 +238,7 @@ def test_version_when_it_fails_again_and_again_makes_one_version(
         assert follow(cloud, cloud.send(requests(cloud, desired_of(BIGGER))[0])).error is not None
 
     assert versions(aws) == 2
-    assert find(cloud).fields["disk.sizeGiB"] == 100
+    assert find(cloud).fields[DISK_SIZE] == 100
 
 
 def test_version_when_going_to_and_fro_makes_no_more_versions(cloud: EksCloud, follow: Follow, aws: AwsClients) -> None:
@@ -302,7 +303,7 @@ def test_version_when_only_the_disk_changes_keeps_the_release(
 
     assert follow(cloud, cloud.send(requests(cloud, desired_of(BIGGER))[0])).done
 
-    assert find(cloud).fields["eks.releaseVersion"] == "1.34.2-20260101"
+    assert find(cloud).fields[FieldPath.parse("eks.releaseVersion")] == "1.34.2-20260101"
 
 
 def test_version_when_only_the_release_changes_keeps_the_template(
@@ -329,7 +330,7 @@ def test_version_when_the_group_has_no_template_says_so_and_changes_nothing(
     aws.eks.create_nodegroup(**place, **given, scalingConfig=sizes)
     assert follow(cloud, Operation("a100mig", "create")).done
     desired = desired_of(BIGGER)
-    change = tuple(c for c in diff_fields(desired.fields, find(cloud).fields) if c.field == "disk.sizeGiB")
+    change = tuple(c for c in diff_fields(desired.fields, find(cloud).fields) if c.field == DISK_SIZE)
 
     (request,) = PROVIDER.update_requests(desired, find(cloud), change)
     with pytest.raises(CloudError) as caught:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import ZONES
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Capacity, Nodes, Reservation
 from gpukube.errors import CapacityError, GpukubeError
@@ -53,7 +54,7 @@ def test_create_when_reserved_goes_to_the_zone_of_the_reservation_and_then_diffe
     assert follow(cloud, cloud.send(desired.create)).done
 
     observed = find(cloud)
-    assert (observed.fields["zones"], observed.instance_type) == ((zone,), machine)
+    assert (observed.fields[ZONES], observed.instance_type) == ((zone,), machine)
     assert diff_fields(desired.fields, observed.fields) == ()
     assert plan_pool(PROVIDER, desired, cloud.pools()).action == "no-op"
 

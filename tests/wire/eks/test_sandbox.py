@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import DISK_SIZE
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Capacity, Disk, Nodes, Operation, Settings, Taint
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError, SpecError
@@ -167,7 +168,7 @@ def test_create_when_the_leftover_says_otherwise_uses_a_new_version(cloud: EksCl
 
     native = cast("Mapping[str, Mapping[str, str]]", find(cloud).native)
     assert native["launchTemplate"]["version"] == "2"
-    assert find(cloud).fields["disk.sizeGiB"] == 300
+    assert find(cloud).fields[DISK_SIZE] == 300
 
 
 def test_delete_when_only_the_template_is_left_takes_it(cloud: EksCloud, follow: Follow) -> None:

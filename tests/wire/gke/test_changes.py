@@ -35,7 +35,7 @@ def test_edit_when_brought_about_is_one_change_and_moves_nothing_else(
     create(living, edit.base)
     before, old = find(living), machines(edited_sandbox)
     (change,) = planned(living, desire(edit.target))
-    assert (change.change.field, change.row.kind) == (edit.field, edit.kind)
+    assert (str(change.change.field), change.row.kind) == (edit.field, edit.kind)
 
     plan = plan_pool(PROVIDER, desire(edit.target), living.pools())
     calls = bring_about(living, desire(edit.target))
@@ -58,7 +58,7 @@ def test_edit_when_it_cannot_be_in_place_is_planned_as_such(living: GkeCloud, na
     create(living, edit.base)
     plan = plan_pool(PROVIDER, desire(edit.target), living.pools())
 
-    assert [(c.change.field, c.row.kind) for c in plan.changes] == [(edit.field, edit.kind)]
+    assert [(str(c.change.field), c.row.kind) for c in plan.changes] == [(edit.field, edit.kind)]
     assert plan.action == "replace"
     assert [request.operation for request in plan.requests] == ["delete_node_pool", "create_node_pool"]
 

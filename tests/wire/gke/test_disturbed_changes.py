@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpukube.core.diff import diff_fields
+from gpukube.core.fields import COUNT, FieldPath
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Disk, Nodes, Operation, Taint, Upgrade
@@ -107,7 +108,7 @@ def test_change_when_somebody_was_quicker_leaves_theirs_alone(
     assert code_of(caught.value) == MOVED
 
     bring_about(living, desired)
-    assert find(living).fields["gke.management.autoRepair"] is False
+    assert find(living).fields[FieldPath.parse("gke.management.autoRepair")] is False
 
 
 def test_change_when_the_pool_is_at_work_is_busy(edited_sandbox: SandboxInfo, living: GkeCloud) -> None:
@@ -190,7 +191,7 @@ def test_autoscaler_when_it_comes_and_goes_leaves_the_declared_size(living: GkeC
 
     calls = bring_about(living, desire(replace(BASE, nodes=Nodes(2, 2, 2, autoscaled=False))))
     assert [call.operation for call in calls] == ["set_node_pool_autoscaling", "set_node_pool_size"]
-    assert find(living).fields["nodes.count"] == 2
+    assert find(living).fields[COUNT] == 2
 
 
 def test_sharing_when_its_kind_changes_takes_one_call(living: GkeCloud) -> None:
@@ -198,7 +199,7 @@ def test_sharing_when_its_kind_changes_takes_one_call(living: GkeCloud) -> None:
     calls = bring_about(living, desire(replace(BASE, sharing=Sharing(None, Slicing("mps", 8)))))
 
     assert len(calls) == 1
-    assert find(living).fields["sharing.mps.replicas"] == 8
+    assert find(living).fields[FieldPath.parse("sharing.mps.replicas")] == 8
 
 
 def test_bounds_when_somebody_makes_them_those_of_each_zone_show_it_and_are_put_right(
@@ -211,7 +212,7 @@ def test_bounds_when_somebody_makes_them_those_of_each_zone_show_it_and_are_put_
     finish(living, Operation("edited", "update", started.name))
     plan = plan_pool(PROVIDER, desire(base), living.pools())
 
-    assert [(one.change.field, one.change.old, one.change.new) for one in plan.changes] == [
+    assert [(str(one.change.field), one.change.old, one.change.new) for one in plan.changes] == [
         ("nodes.autoscaling.scope", "zone", "pool")
     ]
     assert [call.operation for call in bring_about(living, desire(base))] == ["set_node_pool_autoscaling"]
