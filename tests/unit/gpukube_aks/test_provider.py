@@ -18,6 +18,7 @@ from tests.builders import CLUSTER, make_target
 PLAN = """
 import sys
 from tests.builders import make_target, CLUSTER
+from gpukube.core.fields import ZONES
 from gpukube.core.values import Change, Ownership, Promise
 from gpukube_aks import AksProvider
 from gpukube_aks.observe import observe_pool
