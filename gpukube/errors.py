@@ -8,14 +8,22 @@ The tree::
     GpukubeError            1
     ├── SpecError           4   the user's spec or command line
     ├── AccessError         5   who we are, or what we may do
+    │   ├── WrongAccount    5   somebody else than the spec names
+    │   └── NotAllowed      5   known, and without the permission
     ├── CapacityError       6   the cloud has no such machine now
     ├── QuotaError          6   the account may not have more of them
     ├── WaitTimeout         7   the cloud is still working
-    ├── Conflict            1   somebody else's pool, a busy cluster, a lost race
+    ├── Conflict            1   somebody else's pool, a lost race
+    │   ├── Busy            1   another operation runs: wait, send again
+    │   └── Moved           1   changed since it was read: look again
     ├── CloudError          1   any other answer of a cloud's API
+    │   └── NoCluster       1   no such cluster, or none that has node pools
     ├── ClusterError        1   the Kubernetes API of a cluster
+    │   └── ClusterSlow     1   it took the connection, and answered too late
     ├── HelmError           1   the chart or the release
-    │   └── ChartNotFound   4   its repository has no such version
+    │   ├── ChartNotFound   4   its repository has no such version
+    │   ├── FieldConflict   1   another editor has a field of an object
+    │   └── HelmTimeout     1   Helm took too long
     ├── StalePlan           1   a saved plan that the world has moved away from
     └── MissingExtra        1   a library that is not installed
 
@@ -26,7 +34,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 from gpukube.rule_ids import rule_label
 from gpukube.visible import visible
@@ -37,22 +45,30 @@ if TYPE_CHECKING:
 __all__ = [
     "SEVERITIES",
     "AccessError",
+    "Busy",
     "CapacityError",
     "ChartNotFound",
     "CloudError",
     "ClusterError",
+    "ClusterSlow",
     "Conflict",
     "Diagnostic",
     "ExitCode",
+    "FieldConflict",
     "GpukubeError",
     "HelmError",
+    "HelmTimeout",
     "MissingExtra",
+    "Moved",
+    "NoCluster",
+    "NotAllowed",
     "QuotaError",
     "Severity",
     "SpecError",
     "StalePlan",
     "WaitTimeout",
     "Where",
+    "WrongAccount",
     "in_order",
     "render_diagnostics",
 ]
@@ -168,10 +184,28 @@ class GpukubeError(Exception):
         code: str = "",
     ) -> None:
         place = Where(where) if isinstance(where, str) else where
-        self.diagnostics: tuple[Diagnostic, ...] = (
+        self._diagnostics: tuple[Diagnostic, ...] = (
             Diagnostic(code or self.default_code, place, message, fix=fix, why=why),
         )
         super().__init__(message)
+
+    @classmethod
+    def of(cls, diagnostics: Iterable[Diagnostic], message: str = "") -> Self:
+        """Make one error of several diagnostics.
+
+        Args:
+            diagnostics: At least one.
+            message: What the error says as a whole; the first diagnostic's message when not given.
+        """
+        found = tuple(diagnostics)
+        error = cls(message or found[0].message, where=found[0].where)
+        error._diagnostics = found
+        return error
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What the user is told, at least one."""
+        return self._diagnostics
 
     def render(self) -> str:
         """Render every diagnostic for the terminal."""
@@ -184,20 +218,22 @@ class SpecError(GpukubeError):
     exit_code = ExitCode.BAD_INPUT
     default_code = "spec"
 
-    @classmethod
-    def of(cls, diagnostics: Iterable[Diagnostic]) -> SpecError:
-        """Make one error of many diagnostics (at least one)."""
-        found = tuple(diagnostics)
-        error = cls(found[0].message, where=found[0].where)
-        error.diagnostics = found
-        return error
-
 
 class AccessError(GpukubeError):
     """Not authenticated, not authorised, or authenticated as somebody else than the spec names."""
 
     exit_code = ExitCode.ACCESS
     default_code = "access"
+
+
+class WrongAccount(AccessError):
+    """Authenticated, and the account, subscription, tenant or project is another than the spec names."""
+
+
+class NotAllowed(AccessError):
+    """Authenticated as the spec says, and without the permission."""
+
+    default_code = "permission"
 
 
 class CapacityError(GpukubeError):
@@ -238,16 +274,40 @@ class Conflict(GpukubeError):
     default_code = "conflict"
 
 
+class Busy(Conflict):
+    """Another operation runs on the cluster or the pool: the same call may be sent again once that has ended."""
+
+    default_code = "busy"
+
+
+class Moved(Conflict):
+    """The pool changed since it was read (an etag that no longer fits), and nothing was done: look at it again."""
+
+    default_code = "changed"
+
+
 class CloudError(GpukubeError):
     """Any other refusal or failure of a cloud's API."""
 
     default_code = "cloud"
 
 
+class NoCluster(CloudError):
+    """There is no such cluster, or it is of a kind that has no node pools."""
+
+    default_code = "no-cluster"
+
+
 class ClusterError(GpukubeError):
     """The Kubernetes API of a cluster refused or could not be reached."""
 
     default_code = "cluster"
+
+
+class ClusterSlow(ClusterError):
+    """The Kubernetes API took the connection and answered too late: nothing was changed, so it is asked again."""
+
+    default_code = "cluster-unreachable"
 
 
 class HelmError(GpukubeError):
@@ -261,6 +321,18 @@ class ChartNotFound(HelmError):
 
     exit_code = ExitCode.BAD_INPUT
     default_code = "no-chart-version"
+
+
+class FieldConflict(HelmError):
+    """An object of the release was edited by hand, and Helm does not overwrite another editor's fields."""
+
+    default_code = "helm-field-conflict"
+
+
+class HelmTimeout(HelmError):
+    """Helm took too long, or was ended because the run is to end."""
+
+    default_code = "helm-timeout"
 
 
 class StalePlan(GpukubeError):

@@ -41,10 +41,8 @@ if TYPE_CHECKING:
     from gpukube.errors import Diagnostic
 
 __all__ = [
-    "BUSY",
     "ENTRY_POINT_GROUP",
     "FEATURES",
-    "MOVED",
     "Ability",
     "Cloud",
     "Provider",
@@ -54,10 +52,6 @@ __all__ = [
 ]
 
 ENTRY_POINT_GROUP = "gpukube.providers"
-BUSY = "busy"
-"""Code of the Conflict that a provider raises while another operation runs on the cluster or the pool."""
-MOVED = "changed"
-"""Code of the Conflict that a provider raises when the pool changed since it was read: an etag that no longer fits."""
 
 FEATURES = (
     "nodes.count",
@@ -221,8 +215,8 @@ class Cloud(Protocol):
         """Start a change and return at once.
 
         A create of a pool that exists raises Conflict (observe, then decide). A delete of a missing pool
-        returns an operation that is already done. A busy cluster raises Conflict with code BUSY after the SDK's
-        own retries, a pool that changed since it was read Conflict with code MOVED.
+        returns an operation that is already done. A busy cluster raises Busy after the SDK's own retries, a
+        pool that changed since it was read Moved.
         """
 
     def poll(self, operation: Operation) -> Progress:

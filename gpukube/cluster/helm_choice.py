@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.child import DeadlinePassed, Stop, run_child
 from gpukube.cluster.helm_cli import HelmCli
 from gpukube.cluster.helm_sdk import HelmSdk
-from gpukube.errors import HelmError, MissingExtra
+from gpukube.errors import HelmTimeout, MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,11 +71,10 @@ def _version_of(program: str, environ: Mapping[str, str], stop: Stop | None) -> 
     try:
         ended = run_child(command, stdin="", environ=environ, deadline_s=_VERSION_S, stop=stop and stop.at_once())
     except DeadlinePassed as error:
-        raise HelmError(
+        raise HelmTimeout(
             f"{program} does not answer",
             where="helm",
             fix="run helm version by hand, or take it off PATH to use the embedded Helm",
-            code="helm-timeout",
         ) from error
     except OSError:
         return ""

@@ -15,7 +15,7 @@ from gpukube.cluster.child import DeadlinePassed, Ended, run_child
 from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm_failures import explain_helm, words_of
 from gpukube.core.jsontree import number, text
-from gpukube.errors import HelmError, Where
+from gpukube.errors import HelmError, HelmTimeout, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -170,11 +170,10 @@ class HelmCli:
                 stop=self._stop if changes or self._stop is None else self._stop.at_once(),
             )
         except DeadlinePassed as error:
-            raise HelmError(
+            raise HelmTimeout(
                 f"helm {words[0]} did not end within {self._deadline_s:g} s and was stopped",
                 where=where,
                 fix="check that cluster and chart repository answer; then run again: it repairs what was cut off",
-                code="helm-timeout",
             ) from error
         if ended.code == 0 or (may_be_missing and "not found" in ended.err):
             return ended

@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE, RELEASE_KINDS
-from gpukube.errors import AccessError, ChartNotFound, ClusterError, Conflict, GpukubeError, HelmError, Where
+from gpukube.errors import (
+    AccessError,
+    ChartNotFound,
+    ClusterError,
+    ClusterSlow,
+    Conflict,
+    FieldConflict,
+    GpukubeError,
+    HelmError,
+    HelmTimeout,
+    Where,
+)
 
 __all__ = ["explain_helm", "words_of"]
 
@@ -62,7 +73,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
     ),
     _Row(
         r"conflict with \"|conflicts? with \"|Apply failed with \d+ conflict|conflict occurred while applying",
-        HelmError,
+        FieldConflict,
         "helm-field-conflict",
         "an object of the release was edited by hand, and Helm 4 does not overwrite another editor's fields",
         "delete the object named (kubectl -n {namespace} delete ...) and run again: Helm makes it anew",
@@ -80,6 +91,13 @@ _ROWS: Final[tuple[_Row, ...]] = (
         "chart-dependency",
         "the chart directory lacks its dependency",
         "run helm dependency build in it, or use a packaged chart",
+    ),
+    _Row(
+        r"cluster unreachable.*TLS handshake timeout",  # Go's limit of ten seconds, which Helm does not let us set
+        ClusterSlow,
+        "cluster-unreachable",
+        "Helm cannot reach the Kubernetes API",
+        "check that the cluster runs and that its address can be reached from here; then run again",
     ),
     _Row(
         r"kubernetes cluster unreachable|cluster unreachable|connection refused.*:\d+/version",
@@ -109,7 +127,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
     ),
     _Row(
         r"context deadline exceeded|timed out waiting",
-        HelmError,
+        HelmTimeout,
         "helm-timeout",
         "Helm gave up waiting",
         "look at the pods of namespace {namespace}, then run again: it takes up where this left off",

@@ -1,13 +1,13 @@
 """Helm's first look at a cluster that answers late: it is asked again, for it had changed nothing.
 
-Lives here: telling a late answer from none. Must not live here: how Helm is run (helm_sdk, helm_cli), when (keeper).
+Lives here: how often. Must not live here: how Helm is run (helm_sdk, helm_cli), when (keeper).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import ClusterError
+from gpukube.errors import ClusterSlow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ask_reached"]
 
-_LATE: Final = "TLS handshake timeout"
-"""Somebody has taken the connection, and was busy for ten seconds: Go's limit, which Helm does not let us set."""
 _TRIES: Final = 3
 _PAUSE_S: Final = 1.0
 
@@ -35,9 +33,6 @@ def ask_reached(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -
     for _ in range(_TRIES - 1):
         try:
             return ask()
-        except ClusterError as error:
-            found = error.diagnostics[0]
-            if found.code != "cluster-unreachable" or _LATE not in found.why:
-                raise
+        except ClusterSlow:  # somebody has taken the connection, and was busy for ten seconds
             pause(_PAUSE_S)
     return ask()

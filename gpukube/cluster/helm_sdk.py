@@ -20,7 +20,7 @@ from gpukube.cluster.helm import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm_failures import explain_helm, words_of
 from gpukube.cluster.scratch import Scratch
 from gpukube.core.jsontree import Tree, number, text, tree
-from gpukube.errors import HelmError, Where
+from gpukube.errors import HelmError, HelmTimeout, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,11 +133,10 @@ class HelmSdk:
                     stop=self._stop if changes or self._stop is None else self._stop.at_once(),
                 )
             except DeadlinePassed as error:
-                raise HelmError(
+                raise HelmTimeout(
                     f"the embedded Helm did not end its {verb} within {self._deadline_s:g} s and was stopped",
                     where=where,
                     fix="check that cluster and chart repository answer; then run again: it repairs what was cut off",
-                    code="helm-timeout",
                 ) from error
         answer = _read(ended, where, request)
         self._said = text(answer, "helm")

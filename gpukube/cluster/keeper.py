@@ -24,10 +24,10 @@ from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.release_chart import ChartShelf
 from gpukube.cluster.release_migration import Leaving
 from gpukube.cluster.release_removal import await_pods_gone, forget_release, kubeconfig_file, uninstall_release
-from gpukube.cluster.release_rollback import fallback_of, say_kept, say_rolled_back
+from gpukube.cluster.release_rollback import fallback_of, kept_error, rolled_back_error
 from gpukube.cluster.rendered import read_manifest, require_rendered
 from gpukube.cluster.runs import RunBook
-from gpukube.errors import Conflict, GpukubeError, HelmError, WaitTimeout
+from gpukube.errors import Conflict, FieldConflict, GpukubeError, HelmError, HelmTimeout, WaitTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -157,9 +157,7 @@ def apply_release(
 
 def _require_no_conflict(plan: ReleasePlan) -> None:
     if plan.action == "conflict":
-        error = Conflict(plan.reason, where=plan.kind.address)
-        error.diagnostics = plan.diagnostics
-        raise error
+        raise Conflict.of(plan.diagnostics, plan.reason)
 
 
 class ReleaseKeeper:
@@ -201,9 +199,7 @@ class ReleaseKeeper:
         trial = _trial_of(plan)
         try:
             answer = self._run(trial, chart, installed=installed, dry_run=True)
-        except HelmError as error:
-            if not _is_contested(error):
-                raise
+        except FieldConflict:
             self._contested = True  # taken back before the real run; what the chart renders can be seen without
             answer = self._run(trial, chart, installed=installed, dry_run=True, offline=True)
         require_rendered(answer.manifest, plan)
@@ -230,36 +226,35 @@ class ReleaseKeeper:
         chart = self._chart(plan, live)
         try:
             return self._change(plan, chart, live)
-        except GpukubeError as error:
-            if not isinstance(error, Conflict | WaitTimeout):
-                self._go_back(plan.kind, error)
+        except (Conflict, WaitTimeout):
             raise
+        except GpukubeError as error:
+            raise self._go_back(plan.kind, error) from error
 
     def _change(self, plan: ReleasePlan, chart: Path, live: Release | None) -> HelmAnswer:
         try:
             return self._run(plan, chart, installed=live is not None, dry_run=False)
-        except HelmError as error:
+        except FieldConflict:
             # Helm has noted the attempt as failed; nothing else may change the release between that and our next one.
-            if live is None or not _is_contested(error) or not reclaim_objects(self._cluster.kube, live):
+            if live is None or not reclaim_objects(self._cluster.kube, live):
                 raise
         return self._run(plan, chart, installed=True, dry_run=False)
 
-    def _go_back(self, kind: ReleaseKind, error: GpukubeError) -> None:
-        """Put back the last deployed revision where Helm has noted a failure, and let the error tell."""
+    def _go_back(self, kind: ReleaseKind, error: GpukubeError) -> GpukubeError:
+        """Put back the last deployed revision where Helm has noted a failure; the error, with what came of it."""
         try:
             former = fallback_of(release_history(self._cluster.kube, kind.name, NAMESPACE))
         except GpukubeError:
-            return  # the cluster does not answer: nothing can be said, and the next run looks first
+            return error  # the cluster does not answer: nothing can be said, and the next run looks first
         if former is None:
-            return
+            return error
         self._notify(f"rolls back to revision {former.revision}")
         try:
             with kubeconfig_file(self._cluster.access) as path:
                 self._engine.rollback(path, kind.name, NAMESPACE, former.revision)
         except GpukubeError as cause:
-            say_kept(error, former, cause)
-        else:
-            say_rolled_back(error, former)
+            return kept_error(error, former, cause)
+        return rolled_back_error(error, former)
 
     def uninstall(self, kind: ReleaseKind) -> bool:
         """See Helm."""
@@ -304,9 +299,8 @@ class ReleaseKeeper:
                 try:
                     labels = self._shelf.record(chart, plan) | ({RUN_LABEL: mark.name} if mark else {})
                     return self._engine.upgrade(replace(job, mark=mark, labels=labels))
-                except HelmError as error:
-                    if _is_overdue(error):
-                        self._forget_cut_off(plan, mark)
+                except HelmTimeout:
+                    self._forget_cut_off(plan, mark)
                     raise
 
     @contextmanager
@@ -314,9 +308,8 @@ class ReleaseKeeper:
         """Tell a Helm that was ended because the run is to end from one that took too long."""
         try:
             yield
-        except HelmError as error:
-            if _is_overdue(error):
-                self._clock.pause(0.0)  # raises when the run is to end
+        except HelmTimeout:
+            self._clock.pause(0.0)  # raises when the run is to end
             raise
 
     def _forget_cut_off(self, plan: ReleasePlan, mark: Mark | None) -> None:
@@ -376,14 +369,6 @@ def _trial_of(plan: ReleasePlan) -> ReleasePlan:
     values = dict(plan.values)
     put(values, (plan.kind.nfd, "master", "serviceAccount", "name"), f"{plan.name}-trial")
     return replace(plan, values=values)
-
-
-def _is_overdue(error: HelmError) -> bool:
-    return error.diagnostics[0].code == "helm-timeout"
-
-
-def _is_contested(error: HelmError) -> bool:
-    return error.diagnostics[0].code == "helm-field-conflict"
 
 
 if TYPE_CHECKING:

@@ -96,10 +96,7 @@ def require_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[De
     """
     stuck = [found for found in check_rendered_reach(objects, plan, pools) if found.severity == "error"]
     if stuck:
-        first = stuck[0]
-        error = HelmError(first.message, where=first.where, why=first.why, fix=first.fix, code="reach")
-        error.diagnostics = tuple(stuck)
-        raise error
+        raise HelmError.of(stuck)
 
 
 def _diagnostics(pools: Iterable[Desired], daemonsets: Sequence[WorkloadView], plan: ReleasePlan) -> list[Diagnostic]:

@@ -14,7 +14,7 @@ from gpukube.cluster.release import newest, release_history, secret_name
 from gpukube.cluster.release_migration import is_there
 from gpukube.cluster.scratch import Scratch
 from gpukube.core.jsontree import number, text, texts
-from gpukube.errors import Conflict, HelmError
+from gpukube.errors import Conflict, HelmError, HelmTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,13 +81,12 @@ def _waiting_hook(kube: Kube, leaving: Leaving) -> str:
 
 
 def _say_waiting(job: str, leaving: Leaving) -> HelmError:
-    return HelmError(
+    return HelmTimeout(
         f"{leaving.title} cannot be uninstalled: its clean-up job {job} has not ended",
         where=leaving.address,
         why="the chart runs it before anything is deleted; no node has room for its pod or lets it in, or the image is "
         "still being pulled. The release stands as it was",
         fix=f"kubectl describe pods --namespace {leaving.namespace} --selector job-name={job} says why; then run again",
-        code="helm-timeout",
     )
 
 

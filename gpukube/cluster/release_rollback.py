@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.errors import GpukubeError
 
-__all__ = ["FAILED", "fallback_of", "rollback_command", "say_kept", "say_rolled_back"]
+__all__ = ["FAILED", "fallback_of", "kept_error", "rollback_command", "rolled_back_error"]
 
 FAILED: Final = "failed"
 
@@ -41,27 +41,27 @@ def rollback_command(release: Release) -> str:
     return f"helm rollback {release.name} {release.revision} --namespace {NAMESPACE}"
 
 
-def say_rolled_back(error: GpukubeError, release: Release) -> None:
-    """Add to an error that the former revision runs again."""
-    _add(error, f"the release was rolled back to revision {release.revision}, which serves as before")
+def rolled_back_error(error: GpukubeError, release: Release) -> GpukubeError:
+    """Return an error with the remark that the former revision runs again."""
+    return _with_remark(error, f"the release was rolled back to revision {release.revision}, which serves as before")
 
 
-def say_kept(error: GpukubeError, release: Release, cause: GpukubeError) -> None:
-    """Add to an error that the rollback went wrong too, and how to make it by hand."""
+def kept_error(error: GpukubeError, release: Release, cause: GpukubeError) -> GpukubeError:
+    """Return an error with the remark that the rollback went wrong too, and how to make it by hand."""
     first = cause.diagnostics[0]
     said = f"{first.message} ({first.why})" if first.why else first.message
-    _add(
+    return _with_remark(
         error,
         f"the release could not be rolled back to revision {release.revision}: {said}",
         fix=f"to put back what served before: {rollback_command(release)}",
     )
 
 
-def _add(error: GpukubeError, why: str, fix: str = "") -> None:
+def _with_remark(error: GpukubeError, why: str, fix: str = "") -> GpukubeError:
     first, *others = error.diagnostics
     joined = replace(
         first,
         why="; ".join(part for part in (first.why, why) if part),
         fix="; ".join(part for part in (first.fix, fix) if part),
     )
-    error.diagnostics = (joined, *others)
+    return type(error).of((joined, *others), str(error))

@@ -10,53 +10,28 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.ailment import Ailment
 from gpukube.doctor.check import Check
-from gpukube.errors import AccessError, ClusterError
+from gpukube.errors import AccessError, ClusterError, GpukubeError, NoCluster, NotAllowed, WrongAccount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpukube.doctor.evidence import Evidence, Reading
-    from gpukube.errors import GpukubeError
 
 __all__ = ["CHECKS"]
 
-_IDENTITY: Final = frozenset({"account", "subscription", "tenant", "project"})
-_PERMISSION: Final = frozenset({"permission", "not-enabled", "assume-role", "service-account", "impersonation"})
 _CLOUD: Final[tuple[Reading, ...]] = ("cloud", "pools")
 _HEART: Final[Reading] = "nodes"
 """The reading without which the inside of a cluster counts as not reached."""
 
 
-def _code(error: GpukubeError) -> str:
-    return error.diagnostics[0].code
-
-
-def _is_credentials(error: GpukubeError) -> bool:
-    return isinstance(error, AccessError) and _code(error) not in _IDENTITY | _PERMISSION
-
-
-def _is_identity(error: GpukubeError) -> bool:
-    return isinstance(error, AccessError) and _code(error) in _IDENTITY
-
-
-def _is_permission(error: GpukubeError) -> bool:
-    return isinstance(error, AccessError) and _code(error) in _PERMISSION
-
-
-def _is_no_cluster(error: GpukubeError) -> bool:
-    return _code(error) in ("no-cluster", "autopilot")
-
-
-def _is_silence(error: GpukubeError) -> bool:
-    return not isinstance(error, AccessError) and not _is_no_cluster(error)
-
-
-def _asked_cloud(wanted: Callable[[GpukubeError], bool]) -> Callable[[Evidence], Iterator[Ailment]]:
-    """Make a check of the first refusal of the cloud."""
+def _asked_cloud(
+    wanted: type[GpukubeError], other_than: tuple[type[GpukubeError], ...] = ()
+) -> Callable[[Evidence], Iterator[Ailment]]:
+    """Make a check of the first refusal of the cloud, by its class; those of `other_than` are left to other checks."""
 
     def find(evidence: Evidence) -> Iterator[Ailment]:
         error = next((evidence.troubles[name] for name in _CLOUD if name in evidence.troubles), None)
-        if error is not None and wanted(error):
+        if isinstance(error, wanted) and not isinstance(error, other_than):
             yield _told(evidence, error)
 
     return find
@@ -126,7 +101,7 @@ CHECKS: Final = (
         "credentials that are missing, expired or refused",
         "nothing of this cloud can be seen or changed",
         "https://kubernetes.io/docs/reference/access-authn-authz/authentication/",
-        _asked_cloud(_is_credentials),
+        _asked_cloud(AccessError, other_than=(WrongAccount, NotAllowed)),
         needs=(),
     ),
     Check(
@@ -134,7 +109,7 @@ CHECKS: Final = (
         "another account, subscription or project than the spec names",
         "pools would be made where they are not meant to be, so nothing is done",
         "https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html",
-        _asked_cloud(_is_identity),
+        _asked_cloud(WrongAccount),
         needs=(),
     ),
     Check(
@@ -142,7 +117,7 @@ CHECKS: Final = (
         "permissions that the cloud does not give us",
         "pools cannot be seen, or not be changed",
         "https://docs.aws.amazon.com/eks/latest/userguide/security-iam.html",
-        _asked_cloud(_is_permission),
+        _asked_cloud(NotAllowed),
         needs=(),
     ),
     Check(
@@ -150,7 +125,7 @@ CHECKS: Final = (
         "clusters that are not there or take no pools",
         "the spec's pools cannot be made",
         "https://kubernetes.io/docs/concepts/architecture/",
-        _asked_cloud(_is_no_cluster),
+        _asked_cloud(NoCluster),
         needs=(),
     ),
     Check(
@@ -158,7 +133,7 @@ CHECKS: Final = (
         "clouds that do not answer",
         "nothing of this cloud can be seen or changed",
         "https://kubernetes.io/docs/concepts/architecture/",
-        _asked_cloud(_is_silence),
+        _asked_cloud(GpukubeError, other_than=(AccessError, NoCluster)),
         needs=(),
     ),
     Check(

@@ -69,9 +69,7 @@ def require_consent(plans: Sequence[ClusterPlan], consent: Consent) -> None:
     if not consent.allow_disruption:
         found += [_disturbing(plan, repair) for plan in plans for repair in plan.repairs if repair.disruptive]
     if found:
-        error = Conflict(found[0].message, where=found[0].where)
-        error.diagnostics = tuple(found)
-        raise error
+        raise Conflict.of(found)
 
 
 def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Diagnostic]:

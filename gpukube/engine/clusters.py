@@ -102,9 +102,7 @@ def _require_workable(plan: ClusterPlan) -> None:
         raise plan.unreachable
     refusals = tuple(d for d in plan.diagnostics if d.severity == "error")
     if refusals:
-        error = Conflict(refusals[0].message, where=refusals[0].where)
-        error.diagnostics = refusals
-        raise error
+        raise Conflict.of(refusals)
 
 
 def _nothing_done(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:

@@ -67,9 +67,7 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     """
     desired = plan.desired
     if plan.action == "conflict" or desired is None:
-        error = Conflict(plan.why, where=plan.where)
-        error.diagnostics = plan.diagnostics or error.diagnostics
-        raise error
+        raise Conflict.of(plan.diagnostics, plan.why) if plan.diagnostics else Conflict(plan.why, where=plan.where)
     done = _come_to_be(plan, desired, session, run)
     tolerations = pod_tolerations(desired, tolerates_resources=session.provider.tolerates_resources)
     later = plan.changes if any(d.code == "adopt-differs" for d in plan.diagnostics) else ()

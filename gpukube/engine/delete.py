@@ -63,9 +63,7 @@ def plan_deletion(
     planned = tuple(_removals(plan, sessions[plan.cluster.key], found[plan.cluster.key]) for plan in plans)
     protected = tuple(d for plan in planned for pool in plan.pools for d in pool.diagnostics)
     if protected:
-        error = Conflict(protected[0].message, where=protected[0].where)
-        error.diagnostics = protected
-        raise error
+        raise Conflict.of(protected)
     absent = {plan.cluster.key: tuple(absent_pools(plan, names)) for plan in plans}
     live = [(plan.cluster.key, pool) for plan in plans for pool in found[plan.cluster.key]]
     for name in names:

@@ -18,8 +18,7 @@ from gpukube.core.values import Operation
 from gpukube.engine.clock import Stopped
 from gpukube.engine.proving import summarise
 from gpukube.engine.report import PoolReport
-from gpukube.errors import CloudError, Conflict, GpukubeError, WaitTimeout
-from gpukube.provider import MOVED
+from gpukube.errors import CloudError, Conflict, GpukubeError, Moved, WaitTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,9 +58,7 @@ def require_adoptable(plans: Sequence[ClusterPlan]) -> None:
     """
     found = [d for plan in plans for pool in plan.pools for d in pool.diagnostics if d.code == "adopt-not-ready"]
     if found:
-        error = Conflict(found[0].message, where=found[0].where)
-        error.diagnostics = tuple(found)
-        raise error
+        raise Conflict.of(found)
 
 
 def attempt(
@@ -202,9 +199,7 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
         done = None
         try:
             operation = wait.send(session.cloud, now.requests[0])
-        except Conflict as error:  # refused: whatever is different then was changed by others
-            if error.diagnostics[0].code != MOVED:
-                raise
+        except Moved:  # refused: whatever is different then was changed by others
             continue
         except CloudError:
             begun = True
@@ -257,9 +252,7 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
         run.tell("update", f"asks for {', '.join(f'{f} {v}' for f, v in wanted.items())}", plan.cluster.key, plan.pool)
         try:
             operation = wait.send(session.cloud, session.provider.scale_request(plan.cluster, observed, nodes))
-        except Conflict as error:
-            if error.diagnostics[0].code != MOVED:
-                raise
+        except Moved:
             continue
         if run.no_wait:
             return
@@ -286,9 +279,7 @@ def _is_there_now(plan: PoolPlan, session: Session) -> bool:
     observed = observe(plan, session)
     now = plan_pool(session.provider, _wanted(plan), (observed,) if observed else ())
     if now.action == "conflict":
-        error = Conflict(now.why, where=plan.where)
-        error.diagnostics = now.diagnostics
-        raise error
+        raise Conflict.of(now.diagnostics, now.why)
     return now.action == "no-op"
 
 

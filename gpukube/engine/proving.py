@@ -186,17 +186,17 @@ def summarise(proof: PoolProof) -> str:
 
 def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
     """Turn what is missing into an error whose diagnostics name the steps, the most telling first."""
-    error = ClusterError(
-        summarise(proof),
-        where=desired.target.where,
-        fix="gpukube pool create takes it up again",
-        code="unproven",
-    )
     real = [finding for finding in proof.all_findings if finding.weight != "note"]
     first = proof.missing_step
     ordered = sorted(real, key=lambda finding: finding is not first)
-    error.diagnostics = tuple(_told(desired, finding) for finding in ordered) or error.diagnostics
-    return error
+    if not ordered:
+        return ClusterError(
+            summarise(proof),
+            where=desired.target.where,
+            fix="gpukube pool create takes it up again",
+            code="unproven",
+        )
+    return ClusterError.of([_told(desired, finding) for finding in ordered], summarise(proof))
 
 
 def _told(desired: Desired, finding: Finding) -> Diagnostic:

@@ -6,8 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.errors import Conflict, WaitTimeout
-from gpukube.provider import BUSY
+from gpukube.errors import Busy, WaitTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +79,7 @@ class Wait:
         """Send a change; while the cluster is busy with another operation, wait and try again.
 
         Raises:
-            Conflict: Any conflict other than "busy": the caller must observe, then decide.
+            Conflict: Any other than Busy: the caller must observe, then decide.
             WaitTimeout: The cluster stayed busy until the deadline.
             Stopped: The run was stopped.
         """
@@ -88,9 +87,7 @@ class Wait:
             try:
                 with self.sending():
                     operation = cloud.send(request)
-            except Conflict as error:
-                if error.diagnostics[0].code != BUSY:
-                    raise
+            except Busy as error:
                 self.notify(f"waits: {error}")
                 self.pause(self.poll_s, "the cluster stays busy with another operation")
             else:

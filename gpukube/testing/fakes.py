@@ -25,8 +25,8 @@ from gpukube.core.values import (
     Request,
     UpdateRow,
 )
-from gpukube.errors import CloudError, Conflict, Diagnostic
-from gpukube.provider import FEATURES, MOVED, Ability
+from gpukube.errors import CloudError, Conflict, Diagnostic, Moved
+from gpukube.provider import FEATURES, Ability
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -275,7 +275,7 @@ class FakeCloud:
         if live is None:
             raise CloudError(f"{name} is not there", fix="run it again")
         if live.etag != request.params["etag"]:
-            raise Conflict(f"{name} changed since it was read", code=MOVED, fix="run it again")
+            raise Moved(f"{name} changed since it was read", fix="run it again")
         fields = {key: value for key, value in {**live.fields, **changed}.items() if value is not None}
         labels = {path.key: str(value) for path, value in fields.items() if path.is_below("labels")}
         self._world.pools[name] = replace(

@@ -25,7 +25,7 @@ from gpukube import __version__
 from gpukube.core.jsontree import at, tree
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import Endpoint, choose_endpoint, host_of
-from gpukube.errors import AccessError, CloudError, SpecError
+from gpukube.errors import CloudError, SpecError, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.patience import require_wanted
 from gpukube_aks.access import EmulatedIdentity, cloud_access, shared_credential
@@ -280,7 +280,7 @@ class AksCloud:
             asked = wanted.get(field, "")
             is_domain = field == "tenant" and "." in asked
             if asked and found and not is_domain and asked.lower() != found.lower():
-                raise AccessError(
+                raise WrongAccount(
                     f"the cluster is in {field} {found}, not in {asked}",
                     where=self._cluster.key,
                     fix=f"check clusters.{self._cluster.key}.{field}",

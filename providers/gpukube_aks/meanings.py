@@ -15,7 +15,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import items, tree
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
+from gpukube.errors import (
+    AccessError,
+    Busy,
+    CapacityError,
+    CloudError,
+    Conflict,
+    GpukubeError,
+    Moved,
+    NoCluster,
+    NotAllowed,
+    QuotaError,
+    WrongAccount,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -57,7 +69,7 @@ _TABLE: tuple[_Row, ...] = (
     # A cluster or pool does one operation at a time (docs: aks/upgrade-node-pools; cilium/cilium#25944).
     _Row(
         "OperationNotAllowed|Conflict",
-        Conflict,
+        Busy,
         "another operation runs on the cluster or the pool",
         "wait until it has ended, and run the same command again",
         "busy",
@@ -65,10 +77,9 @@ _TABLE: tuple[_Row, ...] = (
     ),
     _Row(
         "AnotherOperationInProgress|OperationInProgress",
-        Conflict,
+        Busy,
         "another operation runs on the cluster or the pool",
         "wait until it has ended, and run the same command again",
-        "busy",
     ),
     _Row(
         "AKSOperationPreempted|AKSOperationPreemptedByDelete|OperationPreempted",
@@ -169,14 +180,14 @@ _TABLE: tuple[_Row, ...] = (
     # docs: azure-resource-manager, common deployment errors
     _Row(
         "SubscriptionNotFound|InvalidSubscriptionId",
-        AccessError,
+        WrongAccount,
         "Azure knows no such subscription, or not for this identity",
         "check clusters.*.subscription (az account list), or log in with the identity that may see it",
         "subscription",
     ),
     _Row(
         "InvalidAuthenticationTokenTenant",
-        AccessError,
+        WrongAccount,
         "the credentials are of another tenant than the subscription",
         "write clusters.*.tenant, or run az login --tenant TENANT",
         "tenant",
@@ -190,7 +201,7 @@ _TABLE: tuple[_Row, ...] = (
     # The role's name: docs: aks/control-kubeconfig-access
     _Row(
         "AuthorizationFailed|Forbidden",
-        AccessError,
+        NotAllowed,
         "the identity may not get the cluster's kubeconfig",
         "ask for the role Azure Kubernetes Service Cluster User Role, or write clusters.*.kubeconfig",
         "permission",
@@ -198,10 +209,9 @@ _TABLE: tuple[_Row, ...] = (
     ),
     _Row(
         "AuthorizationFailed|LinkedAuthorizationFailed|Forbidden",
-        AccessError,
+        NotAllowed,
         "the identity may not do this",
         "ask for a role that holds the action that Azure names",
-        "permission",
     ),
     _Row(
         "RequestDisallowedByPolicy",
@@ -226,10 +236,9 @@ _TABLE: tuple[_Row, ...] = (
     ),
     _Row(
         "ResourceNotFound|NotFound|ParentResourceNotFound",
-        CloudError,
+        NoCluster,
         "there is no such cluster or pool",
         "check clusters.*.name and clusters.*.resourceGroup (az aks list --output table)",
-        "no-cluster",
     ),
     # Exit codes: Azure/AgentBaker, parts/linux/cloud-init/artifacts/cse_helpers.sh
     _Row(
@@ -266,12 +275,10 @@ _TABLE: tuple[_Row, ...] = (
 _BY_STATUS: Mapping[int, _Row] = {
     200: _Row("", CloudError, "the operation ended badly", "run the same command again: it looks first", "failed"),
     401: _Row("", AccessError, "Azure refused the credentials", LOGIN),
-    403: _Row("", AccessError, "the identity may not do this", "ask for a role that holds the action", "permission"),
-    404: _Row("", CloudError, "there is no such cluster or pool", "check the names under clusters", "no-cluster"),
-    409: _Row("", Conflict, "the cluster or the pool is busy", "run the same command again later", "busy"),
-    412: _Row(
-        "", Conflict, "the pool changed since it was read", "run the same command again: it looks first", "changed"
-    ),
+    403: _Row("", NotAllowed, "the identity may not do this", "ask for a role that holds the action"),
+    404: _Row("", NoCluster, "there is no such cluster or pool", "check the names under clusters"),
+    409: _Row("", Busy, "the cluster or the pool is busy", "run the same command again later"),
+    412: _Row("", Moved, "the pool changed since it was read", "run the same command again: it looks first"),
     429: _Row("", CloudError, "Azure throttles these requests", "wait some minutes, and try again", "throttled"),
 }
 _UNKNOWN = _Row("", CloudError, "Azure refused the request", "change what Azure names, or try again later")

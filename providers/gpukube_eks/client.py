@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 from gpukube.core.jsontree import at, strings, texts, tree, trees
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import choose_endpoint
-from gpukube.errors import AccessError, CloudError
+from gpukube.errors import CloudError, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube_eks.access import cloud_access, connect_aws
 from gpukube_eks.change import require_unmoved
@@ -189,7 +189,7 @@ class EksCloud:
     def _check_account(self, found: str) -> None:
         asked = self._cluster.identity["account"]
         if found != asked:
-            raise AccessError(
+            raise WrongAccount(
                 f"the credentials are of account {found}, not of {asked}",
                 where=self._cluster.key,
                 fix=f"check clusters.{self._cluster.key}.account, or write its profile or roleArn",

@@ -12,8 +12,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
-from gpukube.provider import BUSY, MOVED
+from gpukube.errors import (
+    AccessError,
+    Busy,
+    CapacityError,
+    CloudError,
+    Conflict,
+    GpukubeError,
+    Moved,
+    NoCluster,
+    NotAllowed,
+    QuotaError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,10 +79,9 @@ class _Row:
 _BUSY: Final = _Row(
     "ResourceInUseException",
     "",
-    Conflict,
+    Busy,
     "another operation runs on the node group",
     "wait until it has ended, and run the same command again",
-    BUSY,
 )
 
 _EARLY: Final[tuple[_Row, ...]] = (
@@ -90,27 +99,24 @@ _EARLY: Final[tuple[_Row, ...]] = (
     _Row(
         "InvalidParameterException",
         r"can't be greater than (desired|max) size",
-        Conflict,
+        Moved,
         "the size of the node group changed meanwhile",
         AGAIN,
-        MOVED,
     ),
     # aws/aws-sdk#652: status 400, which the SDK does not try again; nothing was done
     _Row(
         "InvalidRequestException",
         r"(?i)request limit exceeded",
-        Conflict,
+        Busy,
         "EKS has too many requests at once",
         "wait a minute, and run the same command again",
-        "busy",
     ),
     _Row(
         "ResourcePropagationDelayException",
         "",
-        Conflict,
+        Busy,
         "the service-linked role of node groups is still being made",
         "wait a minute, and run the same command again",
-        "busy",
     ),
     _Row(
         "ThrottlingException|Throttling|TooManyRequestsException|RequestLimitExceeded|RequestThrottled",
@@ -161,7 +167,7 @@ _EARLY: Final[tuple[_Row, ...]] = (
     _Row(
         "OptInRequired|SubscriptionRequiredException",
         "",
-        AccessError,
+        NotAllowed,
         "the account may not use this service in this region",
         "enable the region for the account, or check clusters.*.region",
         "not-enabled",
@@ -169,7 +175,7 @@ _EARLY: Final[tuple[_Row, ...]] = (
     _Row(
         "AccessDenied",
         r"(?i)AssumeRole",
-        AccessError,
+        NotAllowed,
         "the role of the spec cannot be assumed",
         "check clusters.*.roleArn and its trust policy",
         "assume-role",
@@ -177,11 +183,10 @@ _EARLY: Final[tuple[_Row, ...]] = (
     _Row(
         "AccessDeniedException|AccessDenied|UnauthorizedOperation|UnauthorizedException",
         "",
-        AccessError,
+        NotAllowed,
         "the identity may not do this",
         "ask for the action that AWS names; node groups also need iam:PassRole for the nodes' role, "
         "ec2:RunInstances and ec2:CreateTags",
-        "permission",
     ),
     _Row(
         "UnrecognizedClientException|InvalidClientTokenId|ExpiredToken|ExpiredTokenException|RequestExpired|"
@@ -195,10 +200,9 @@ _EARLY: Final[tuple[_Row, ...]] = (
     _Row(
         "ResourceNotFoundException|NotFoundException",
         "",
-        CloudError,
+        NoCluster,
         "there is no such cluster or node group in this region of the account",
         "check region and name under clusters (aws eks list-clusters)",
-        "no-cluster",
     ),
     _Row(
         "InvalidParameterException|InvalidRequestException|ClientException|BadRequestException|InvalidParameter.*|"

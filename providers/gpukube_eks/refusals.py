@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.errors import CloudError, Conflict
-from gpukube.provider import MOVED
+from gpukube.errors import CloudError, Moved
 from gpukube_eks.meanings import AGAIN, quote
 
 if TYPE_CHECKING:
@@ -40,4 +39,4 @@ def unchangeable(status: str, issues: Sequence[tuple[str, str]], where: str) -> 
 def moved(parts: Sequence[str], where: str) -> GpukubeError:
     """Make our error of a change that was made from values which are others by now."""
     what = ", ".join(parts)
-    return Conflict(f"the node group changed since it was read: {what}", where=where, fix=AGAIN, code=MOVED)
+    return Moved(f"the node group changed since it was read: {what}", where=where, fix=AGAIN)

@@ -29,7 +29,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 from gpukube import __version__
 from gpukube.core.jsontree import at, tree
 from gpukube.core.values import ClusterFacts, Operation
-from gpukube.errors import AccessError, CloudError
+from gpukube.errors import CloudError, NoCluster, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.patience import require_wanted
 from gpukube_gke.access import EmulatedIdentity, cloud_access, shared_identity
@@ -169,7 +169,7 @@ class GkeCloud:
         native = self._read_cluster()
         self._check_project(native)
         if at(native, "autopilot", "enabled"):
-            raise CloudError(
+            raise NoCluster(
                 "the cluster is an Autopilot cluster: its nodes are Google's, and it takes no pools",
                 where=self._cluster.key,
                 fix="use a Standard cluster",
@@ -303,7 +303,7 @@ class GkeCloud:
         """Compare what answered with what the spec names; a project's number cannot be compared with its id."""
         asked, found = self._cluster.identity["project"], project_of(str(native.get("selfLink", "")))
         if found and asked != found and not found.isdigit() and not asked.isdigit():
-            raise AccessError(
+            raise WrongAccount(
                 f"the cluster is in project {found}, not in {asked}",
                 where=self._cluster.key,
                 fix=f"check clusters.{self._cluster.key}.project",

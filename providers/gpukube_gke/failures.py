@@ -22,7 +22,7 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, Tra
 from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]  # ships no types
 
 from gpukube.core.jsontree import tree
-from gpukube.errors import AccessError, CloudError
+from gpukube.errors import AccessError, CloudError, NotAllowed
 from gpukube_gke.meanings import LOGIN, Problem, error_of, quote
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def problem_of(error: GoogleAPICallError) -> Problem:
 
 def _explain_login(error: GoogleAuthError, where: str) -> GpukubeError:
     if "impersonat" in str(error).lower():
-        return AccessError(
+        return NotAllowed(
             "the service account cannot be impersonated",
             where=where,
             fix="ask for the role roles/iam.serviceAccountTokenCreator on it, or check clusters.*.impersonate",

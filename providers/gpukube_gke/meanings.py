@@ -12,7 +12,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
+from gpukube.errors import (
+    AccessError,
+    Busy,
+    CapacityError,
+    CloudError,
+    Conflict,
+    GpukubeError,
+    Moved,
+    NoCluster,
+    NotAllowed,
+    QuotaError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,18 +68,16 @@ _TABLE: Final[tuple[_Row, ...]] = (
     _Row(
         "RESOURCE_EXHAUSTED",
         r"concurrent operations quota|Too many operations",
-        Conflict,
+        Busy,
         "five operations run on the cluster already",
         "wait until one has ended, and run the same command again",
-        "busy",
     ),
     _Row(
         "FAILED_PRECONDITION",
         r"(?i)incompatible operation|is currently \w+ a node pool|try again once|currently being \w+",
-        Conflict,
+        Busy,
         "another operation runs on the cluster or the pool",
         "wait until it has ended, and run the same command again",
-        "busy",
     ),
     # The sentences: GoogleCloudPlatform/gsutil#1000 (too few left), GoogleCloudPlatform/cluster-toolkit#5043 (none).
     _Row(
@@ -163,7 +172,7 @@ _TABLE: Final[tuple[_Row, ...]] = (
     _Row(
         "PERMISSION_DENIED|INVALID_ARGUMENT",
         r"(?i)iam\.serviceAccounts\.actAs|serviceAccountUser",
-        AccessError,
+        NotAllowed,
         "the identity may not use the service account of the nodes",
         "ask for the role roles/iam.serviceAccountUser on it",
         "service-account",
@@ -178,21 +187,19 @@ _BY_CODE: Final[Mapping[str, _Row]] = {
     "PERMISSION_DENIED": _Row(
         "",
         "",
-        AccessError,
+        NotAllowed,
         "the identity may not do this",
         "ask for the role roles/container.clusterAdmin in the project, and check clusters.*.project",
-        "permission",
     ),
     "NOT_FOUND": _Row(
         "",
         "",
-        CloudError,
+        NoCluster,
         "there is no such cluster or pool",
         "check project, location and name under clusters (gcloud container clusters list)",
-        "no-cluster",
     ),
     "ALREADY_EXISTS": _Row("", "", Conflict, "a pool of this name is there already", _AGAIN, "exists"),
-    "ABORTED": _Row("", "", Conflict, "the pool changed since it was read", _AGAIN, "changed"),
+    "ABORTED": _Row("", "", Moved, "the pool changed since it was read", _AGAIN),
     "CANCELLED": _Row("", "", Conflict, "the operation was cancelled", _AGAIN, "aborted"),
     "RESOURCE_EXHAUSTED": _Row(
         "", "", CloudError, "Google Cloud throttles these requests", "wait a minute, and try again", "throttled"

@@ -9,7 +9,7 @@ import pytest
 
 from gpukube.core.fields import label, tag
 from gpukube.core.values import Nodes, Settings
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, QuotaError
+from gpukube.errors import AccessError, Busy, CapacityError, CloudError, QuotaError
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube.testing.fakes import FakeCloud, FakeProvider, FakeWorld
@@ -59,7 +59,7 @@ class FakeHarness:
             "drop-after": CloudError("connection lost", fix="run it again"),
             "capacity": CapacityError("none left", fix="another zone"),
             "permission": AccessError("not yours", fix="log in"),
-            "busy": Conflict("busy", code="busy", fix="wait"),
+            "busy": Busy("busy", fix="wait"),
         }
         self.world.fail_next(errors[fault], after=fault == "drop-after")
 

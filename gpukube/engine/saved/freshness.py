@@ -105,10 +105,11 @@ def _require_known(plans: Sequence[ClusterPlan]) -> None:
 
 
 def _joined(errors: Sequence[GpukubeError]) -> GpukubeError:
-    """Make one error of several; it is of the first one's class, and tells all of them."""
-    first = errors[0]
-    first.diagnostics = tuple(dict.fromkeys(d for error in errors for d in error.diagnostics))
-    return first
+    """Make one error of several; it is of the first one's class, and has the diagnostics of all."""
+    first, *others = errors
+    if not others:
+        return first
+    return type(first).of(dict.fromkeys(d for error in errors for d in error.diagnostics), str(first))
 
 
 def _stale(where: str, moved: str) -> StalePlan:

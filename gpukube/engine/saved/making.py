@@ -16,7 +16,7 @@ import msgspec
 from gpukube.engine.saved.records import KIND, SCHEMA_VERSION, OptionsRecord, PlanRecord
 from gpukube.engine.saved.sightings import digest, record_cluster
 from gpukube.engine.saved.specs import pack_spec
-from gpukube.errors import GpukubeError, Where
+from gpukube.errors import Diagnostic, GpukubeError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.saved.options import PlanOptions
     from gpukube.engine.saved.provenance import Provenance
-    from gpukube.errors import Diagnostic
     from gpukube.spec.load import LoadedSpec
 
 __all__ = ["require_savable", "saved_plan"]
@@ -75,20 +74,17 @@ def require_savable(plans: Sequence[ClusterPlan], options: PlanOptions) -> None:
     if urlsplit(options.chart).password:
         found.append(_refusal(Where("--chart"), "the address of the chart holds a password, and a saved plan none"))
     if found:
-        error = GpukubeError(found[0].message, where=found[0].where)
-        error.diagnostics = tuple(dict.fromkeys(found))
-        raise error
+        raise GpukubeError.of(dict.fromkeys(found))
 
 
 def _refusal(where: Where, cause: str) -> Diagnostic:
-    error = GpukubeError(
+    return Diagnostic(
+        "plan-unsaved",
+        where,
         f"the plan is not saved: {cause}",
-        where=where,
         fix="mend this, then plan again",
         why="a saved plan is applied as it is, so it holds nothing wrong and nothing unknown",
-        code="plan-unsaved",
     )
-    return error.diagnostics[0]
 
 
 def _obstacles(plan: ClusterPlan) -> Iterator[tuple[Where, str]]:

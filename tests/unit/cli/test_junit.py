@@ -37,8 +37,9 @@ BROKEN = replace(
     per_node=(RIGHT, WRONG),
     probe=Probe("failed", "sees nothing", GPU, "cuda:1", "node-0", (), (replace(LOST, step="probe"),)),
 )
-UNPROVEN = ClusterError("node-1: no label", where="train-aks/bad", fix="create again", code="unproven")
-UNPROVEN.diagnostics = (Diagnostic("step-config-label", Where("train-aks/bad: node-1"), "no label", fix="label it"),)
+UNPROVEN = ClusterError.of(
+    [Diagnostic("step-config-label", Where("train-aks/bad: node-1"), "no label", fix="label it")], "node-1: no label"
+)
 REPORTS = (
     ClusterReport(
         CLUSTER,

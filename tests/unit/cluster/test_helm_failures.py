@@ -6,7 +6,17 @@ import pytest
 
 from gpukube.cluster.helm_failures import explain_helm, words_of
 from gpukube.cluster.names import RELEASE_KINDS, ReleaseKind
-from gpukube.errors import AccessError, ChartNotFound, ClusterError, Conflict, GpukubeError, HelmError, Where
+from gpukube.errors import (
+    AccessError,
+    ChartNotFound,
+    ClusterError,
+    Conflict,
+    FieldConflict,
+    GpukubeError,
+    HelmError,
+    HelmTimeout,
+    Where,
+)
 
 WORDS = {"namespace": "ns", "name": "rel", "chart": "c", "version": "1", "repo": "https://repo"}
 
@@ -39,7 +49,7 @@ SAID: dict[str, tuple[str, type[GpukubeError], str]] = {
     "name in use": ("Error: INSTALLATION FAILED: cannot re-use a name that is still in use", Conflict, "release-moved"),
     "edited by hand": (
         'Apply failed with 1 conflict: conflict with "kubectl-set" using apps/v1: .spec.template.spec.containers',
-        HelmError,
+        FieldConflict,
         "helm-field-conflict",
     ),
     "owned by another": (
@@ -77,7 +87,7 @@ SAID: dict[str, tuple[str, type[GpukubeError], str]] = {
         HelmError,
         "helm-old",
     ),
-    "gave up": ("context deadline exceeded", HelmError, "helm-timeout"),
+    "gave up": ("context deadline exceeded", HelmTimeout, "helm-timeout"),
     "unknown field": ("field not declared in schema", HelmError, "chart-values"),
     "template": (
         "execution error at (nvidia-device-plugin/templates/validation.yml:1:4): Running in the 'default' namespace",

@@ -17,7 +17,16 @@ from gpukube.doctor.local_tools import Tools, look_at_tools
 from gpukube.doctor.rights import Right, ask_rights, rights_for
 from gpukube.doctor.tools import access_command
 from gpukube.engine.release import NEEDED, NEEDED_BESIDES
-from gpukube.errors import AccessError, CloudError, ClusterError, GpukubeError, MissingExtra
+from gpukube.errors import (
+    AccessError,
+    CloudError,
+    ClusterError,
+    GpukubeError,
+    MissingExtra,
+    NoCluster,
+    NotAllowed,
+    WrongAccount,
+)
 from gpukube.gpu.sharing import MigCut, Sharing
 from tests.unit.doctor.live_pools import CLUSTERS, evidence_of
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
@@ -66,12 +75,12 @@ HEALTHY = {
 ILL: dict[str, tuple[Evidence, str, str]] = {
     "no credentials": (troubled("cloud", AccessError, "no-credentials"), "cloud-credentials", "error"),
     "expired credentials": (troubled("cloud", AccessError, "access"), "cloud-credentials", "error"),
-    "another account": (troubled("cloud", AccessError, "account"), "cloud-identity", "error"),
-    "another subscription": (troubled("cloud", AccessError, "subscription"), "cloud-identity", "error"),
-    "another project": (troubled("cloud", AccessError, "project"), "cloud-identity", "error"),
-    "no permission to list pools": (troubled("pools", AccessError, "permission"), "cloud-permission", "error"),
-    "no such cluster": (troubled("cloud", CloudError, "no-cluster"), "cloud-no-cluster", "error"),
-    "an Autopilot cluster": (troubled("cloud", CloudError, "autopilot"), "cloud-no-cluster", "error"),
+    "another account": (troubled("cloud", WrongAccount, "account"), "cloud-identity", "error"),
+    "another subscription": (troubled("cloud", WrongAccount, "subscription"), "cloud-identity", "error"),
+    "another project": (troubled("cloud", WrongAccount, "project"), "cloud-identity", "error"),
+    "no permission to list pools": (troubled("pools", NotAllowed, "permission"), "cloud-permission", "error"),
+    "no such cluster": (troubled("cloud", NoCluster, "no-cluster"), "cloud-no-cluster", "error"),
+    "an Autopilot cluster": (troubled("cloud", NoCluster, "autopilot"), "cloud-no-cluster", "error"),
     "a cloud that is silent": (troubled("cloud", CloudError, "unreachable"), "cloud-unreachable", "error"),
     "a cluster that knows nobody": (troubled("nodes", AccessError, "kube-unauthorized"), "kube-access", "error"),
     "a cluster that is silent": (troubled("nodes", ClusterError, "cluster-unreachable"), "kube-unreachable", "error"),

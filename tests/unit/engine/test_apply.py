@@ -12,7 +12,7 @@ from gpukube.core.values import OWNER_LABEL, Change, Loss
 from gpukube.engine.apply import Consent, require_consent
 from gpukube.engine.create import create_pools
 from gpukube.engine.documents import plan_document
-from gpukube.errors import CloudError, Conflict, GpukubeError
+from gpukube.errors import CloudError, Conflict, GpukubeError, Moved
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import SINGLE, desire
@@ -86,7 +86,7 @@ def test_apply_when_an_update_never_arrived_then_failed_and_the_next_run_does_it
 
 def test_apply_when_the_etag_moved_but_not_the_fields_then_sent_again(stage: Stage) -> None:
     live(stage, nodes__count=7)
-    stage.world.fail_next(Conflict("it changed", code="changed", fix="look"))
+    stage.world.fail_next(Moved("it changed", fix="look"))
     assert stage.apply().pools[0].outcome == "done"
     assert stage.sent() == ["update", "update"]
 

@@ -10,6 +10,7 @@ from gpukube.core.values import ClusterFacts
 from gpukube.engine.create import create_pools
 from gpukube.engine.report import ClusterReport, PoolReport, exit_code
 from gpukube.errors import (
+    Busy,
     CapacityError,
     CloudError,
     ClusterError,
@@ -29,7 +30,7 @@ from tests.unit.engine.stage import RESUME, Stage
 CUT = desire(sharing=SINGLE)
 PLAIN = desire(name="plain", pool="plain")
 LOST = CloudError("the answer was lost", fix="run it again")
-BUSY = Conflict("another operation runs", code="busy", fix="wait")
+BUSY = Busy("another operation runs", fix="wait")
 
 
 def create(stage: Stage) -> ClusterReport:

@@ -10,7 +10,7 @@ import pytest
 from gpukube.cluster.release_plan import plan_release
 from gpukube.engine.create import create_pools
 from gpukube.engine.delete import delete_pools, plan_deletion
-from gpukube.errors import CloudError, ClusterError, Conflict, SpecError
+from gpukube.errors import Busy, CloudError, ClusterError, Conflict, SpecError
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import SINGLE, desire, installed
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CUT = desire(sharing=SINGLE)
 OWNERS = (CUT.target.owner,)
 LOST = CloudError("the answer was lost", fix="run it again")
-BUSY = Conflict("another operation runs", code="busy", fix="wait")
+BUSY = Busy("another operation runs", fix="wait")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from gpukube.engine.delete import delete_pools, plan_deletion
 from gpukube.engine.report import exit_code
 from gpukube.engine.scale import Size, plan_scaling, scale_pools
 from gpukube.engine.sent import SentCalls
-from gpukube.errors import CapacityError, CloudError, ClusterError, Conflict, ExitCode, GpukubeError
+from gpukube.errors import Busy, CapacityError, CloudError, ClusterError, ExitCode, GpukubeError
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import SINGLE, desire, installed
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CUT = desire(sharing=SINGLE)
 PLAIN = desire(name="plain", pool="plain")
 GROWN = desire(sharing=SINGLE, nodes=Nodes(7, 7, 7, autoscaled=False))
-BUSY = Conflict("another operation runs", code="busy", fix="wait")
+BUSY = Busy("another operation runs", fix="wait")
 LOST = CloudError("the answer was lost", fix="run it again")
 NAME = CUT.target.name
 

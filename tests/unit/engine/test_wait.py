@@ -10,7 +10,7 @@ import pytest
 from gpukube.core.values import Operation, Progress, Request
 from gpukube.engine.clock import Stopped, SystemClock
 from gpukube.engine.wait import SHORTEST_S, Wait
-from gpukube.errors import CapacityError, Conflict, WaitTimeout
+from gpukube.errors import Busy, CapacityError, Conflict, WaitTimeout
 from gpukube.testing.clock import ManualClock
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 OPERATION = Operation("a100mig", "create", "handle")
 REQUEST = Request("fake", "create", {})
-BUSY = Conflict("another operation runs", code="busy")
+BUSY = Busy("another operation runs")
 
 
 @dataclass

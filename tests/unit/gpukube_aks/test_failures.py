@@ -17,7 +17,20 @@ from azure.core.exceptions import (
 )
 from azure.identity import CredentialUnavailableError
 
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, ExitCode, GpukubeError, QuotaError
+from gpukube.errors import (
+    AccessError,
+    Busy,
+    CapacityError,
+    CloudError,
+    Conflict,
+    ExitCode,
+    GpukubeError,
+    Moved,
+    NoCluster,
+    NotAllowed,
+    QuotaError,
+    WrongAccount,
+)
 from gpukube_aks.codes import FAILURE_CODES
 from gpukube_aks.failures import explain, explained
 from gpukube_aks.meanings import canceled, error_of, read_problem
@@ -60,20 +73,18 @@ class Case:
 
 
 CASES = {
-    "busy cluster": Case(
-        409, flat("OperationNotAllowed", "Another operation (Updating) is in progress"), Conflict, "busy"
-    ),
+    "busy cluster": Case(409, flat("OperationNotAllowed", "Another operation (Updating) is in progress"), Busy, "busy"),
     "busy pool": Case(
         409,
         flat(
             "OperationNotAllowed",
             "Another agentpool operation (nodepool1 - Creating) is in progress, aka.ms/aks-pending-operation",
         ),
-        Conflict,
+        Busy,
         "busy",
     ),
-    "busy network": Case(409, nested("AnotherOperationInProgress", "x"), Conflict, "busy"),
-    "409 without a word": Case(409, None, Conflict, "busy"),
+    "busy network": Case(409, nested("AnotherOperationInProgress", "x"), Busy, "busy"),
+    "409 without a word": Case(409, None, Busy, "busy"),
     "preempted": Case(
         200, late("AKSOperationPreempted", "AKSOperationPreempted", "a later one"), Conflict, "preempted"
     ),
@@ -158,30 +169,30 @@ CASES = {
         400, flat("InvalidParameter", "count was -1", target="agentPoolProfile.count"), CloudError, "refused"
     ),
     "unknown field": Case(400, flat("UnmarshalError", "unknown field"), CloudError, "refused"),
-    "no such subscription": Case(404, nested("SubscriptionNotFound", "not found"), AccessError, "subscription"),
-    "other tenant": Case(401, nested("InvalidAuthenticationTokenTenant", "wrong issuer"), AccessError, "tenant"),
+    "no such subscription": Case(404, nested("SubscriptionNotFound", "not found"), WrongAccount, "subscription"),
+    "other tenant": Case(401, nested("InvalidAuthenticationTokenTenant", "wrong issuer"), WrongAccount, "tenant"),
     "bad token": Case(401, nested("InvalidAuthenticationToken", "The access token is invalid."), AccessError, "access"),
     "401 without a word": Case(401, None, AccessError, "access"),
-    "no permission": Case(403, nested("AuthorizationFailed", "does not have authorization"), AccessError, "permission"),
+    "no permission": Case(403, nested("AuthorizationFailed", "does not have authorization"), NotAllowed, "permission"),
     "no permission for the kubeconfig": Case(
         403,
         nested(
             "AuthorizationFailed",
             "action 'Microsoft.ContainerService/managedClusters/listClusterUserCredential/action'",
         ),
-        AccessError,
+        NotAllowed,
         "permission",
     ),
-    "403 without a word": Case(403, None, AccessError, "permission"),
+    "403 without a word": Case(403, None, NotAllowed, "permission"),
     "policy": Case(403, nested("RequestDisallowedByPolicy", "disallowed"), AccessError, "policy"),
     "not registered": Case(
         409, nested("MissingSubscriptionRegistration", "not registered"), AccessError, "not-registered"
     ),
     "no group": Case(404, nested("ResourceGroupNotFound", "could not be found"), CloudError, "no-resource-group"),
-    "no cluster": Case(404, nested("ResourceNotFound", "was not found"), CloudError, "no-cluster"),
+    "no cluster": Case(404, nested("ResourceNotFound", "was not found"), NoCluster, "no-cluster"),
     "404 of a failure inside Azure": Case(404, flat("InternalServerError", "try again"), CloudError, "cloud"),
-    "404 without a word": Case(404, None, CloudError, "no-cluster"),
-    "changed": Case(412, flat("PreConditionFailed", "eTag"), Conflict, "changed"),
+    "404 without a word": Case(404, None, NoCluster, "no-cluster"),
+    "changed": Case(412, flat("PreConditionFailed", "eTag"), Moved, "changed"),
     "driver": Case(
         200,
         late("ReconcileVMSSAgentPoolFailed", "VMExtensionProvisioningError", "VMExtension vmssCSE exit status=84"),
@@ -275,8 +286,8 @@ def http_error(kind: type[HttpResponseError], status: int, body: object) -> Http
     ("error", "kind", "code"),
     [
         (http_error(ResourceExistsError, 412, flat("PreConditionFailed", "x")), Conflict, "exists"),
-        (http_error(ResourceModifiedError, 412, flat("PreConditionFailed", "x")), Conflict, "changed"),
-        (http_error(ResourceExistsError, 409, CASES["busy pool"].body), Conflict, "busy"),
+        (http_error(ResourceModifiedError, 412, flat("PreConditionFailed", "x")), Moved, "changed"),
+        (http_error(ResourceExistsError, 409, CASES["busy pool"].body), Busy, "busy"),
         (http_error(ClientAuthenticationError, 401, nested("InvalidAuthenticationToken", "x")), AccessError, "access"),
         (http_error(HttpResponseError, 502, "<html>Bad gateway</html>"), CloudError, "cloud"),
         (CredentialUnavailableError("none of six"), AccessError, "no-credentials"),

@@ -23,7 +23,17 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
+from gpukube.errors import (
+    AccessError,
+    Busy,
+    CapacityError,
+    CloudError,
+    Conflict,
+    GpukubeError,
+    NoCluster,
+    NotAllowed,
+    QuotaError,
+)
 from gpukube_eks.codes import FAILURE_CODES
 from gpukube_eks.failures import explain, explained
 from gpukube_eks.meanings import Problem, error_of, issue_error, update_error
@@ -41,9 +51,9 @@ class Case:
 
 EARLY = (
     Case("ResourceInUseException", "NodeGroup already exists with name x", Conflict, "exists"),
-    Case("ResourceInUseException", "cannot be updated as it is currently not in Active State", Conflict, "busy"),
-    Case("InvalidRequestException", "Request limit exceeded.", Conflict, "busy"),
-    Case("ResourcePropagationDelayException", "", Conflict, "busy"),
+    Case("ResourceInUseException", "cannot be updated as it is currently not in Active State", Busy, "busy"),
+    Case("InvalidRequestException", "Request limit exceeded.", Busy, "busy"),
+    Case("ResourcePropagationDelayException", "", Busy, "busy"),
     Case("ThrottlingException", "Rate exceeded", CloudError, "throttled"),
     Case("RequestLimitExceeded", "", CloudError, "throttled"),
     Case("ResourceLimitExceededException", "Maximum number of node groups", QuotaError, "quota"),
@@ -52,14 +62,14 @@ EARLY = (
          "image-refused"),
     Case("InvalidParameterException", "Label cannot contain reserved prefixes", CloudError, "refused"),
     Case("InvalidRequestException", "Launch template x could not be found.", CloudError, "refused"),
-    Case("AccessDeniedException", "not authorized to perform: eks:CreateNodegroup", AccessError, "permission"),
-    Case("UnauthorizedOperation", "You are not authorized", AccessError, "permission"),
-    Case("AccessDenied", "not authorized to perform: sts:AssumeRole on resource", AccessError, "assume-role"),
+    Case("AccessDeniedException", "not authorized to perform: eks:CreateNodegroup", NotAllowed, "permission"),
+    Case("UnauthorizedOperation", "You are not authorized", NotAllowed, "permission"),
+    Case("AccessDenied", "not authorized to perform: sts:AssumeRole on resource", NotAllowed, "assume-role"),
     Case("UnrecognizedClientException", "The security token is invalid", AccessError, "access"),
     Case("ExpiredToken", "", AccessError, "access"),
     Case("AuthFailure", "", AccessError, "access"),
-    Case("OptInRequired", "", AccessError, "not-enabled"),
-    Case("ResourceNotFoundException", "No cluster found for name: x.", CloudError, "no-cluster"),
+    Case("OptInRequired", "", NotAllowed, "not-enabled"),
+    Case("ResourceNotFoundException", "No cluster found for name: x.", NoCluster, "no-cluster"),
     Case("ServerException", "", CloudError, "cloud"),
 )  # fmt: skip
 LATE = (

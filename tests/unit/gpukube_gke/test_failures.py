@@ -10,7 +10,18 @@ import requests
 from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError
+from gpukube.errors import (
+    AccessError,
+    Busy,
+    CapacityError,
+    CloudError,
+    Conflict,
+    GpukubeError,
+    Moved,
+    NoCluster,
+    NotAllowed,
+    QuotaError,
+)
 from gpukube_gke.failures import explain, explained, is_passing, is_throttled, problem_of
 from gpukube_gke.meanings import Problem, error_of
 
@@ -33,9 +44,9 @@ BUSY = "Cluster is running incompatible operation operation-1-2."
 GOING = "Operation operation-1 is currently deleting a node pool for cluster train. Please wait and try again later."
 
 MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
-    (Problem("RESOURCE_EXHAUSTED", FIVE), Conflict, "busy", "wait until one has ended"),
-    (Problem("FAILED_PRECONDITION", BUSY), Conflict, "busy", "wait until it has ended"),
-    (Problem("FAILED_PRECONDITION", GOING), Conflict, "busy", "wait until it has ended"),
+    (Problem("RESOURCE_EXHAUSTED", FIVE), Busy, "busy", "wait until one has ended"),
+    (Problem("FAILED_PRECONDITION", BUSY), Busy, "busy", "wait until it has ended"),
+    (Problem("FAILED_PRECONDITION", GOING), Busy, "busy", "wait until it has ended"),
     (Problem("FAILED_PRECONDITION", "Something else."), CloudError, "refused", "change what it names"),
     (Problem("RESOURCE_EXHAUSTED", "Rate limit."), CloudError, "throttled", "wait a minute"),
     (Problem("RESOURCE_EXHAUSTED", STOCKOUT, is_late=True), CapacityError, "capacity", "another zone"),
@@ -45,7 +56,7 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
     (Problem("NOT_FOUND", NOT_THERE), CapacityError, "reservation", "write its zone under zones:"),
     (Problem("PERMISSION_DENIED", QUOTA), QuotaError, "quota", "NVIDIA_A100_GPUS from 16 to 20 (8 more are needed)"),
     (Problem("UNKNOWN", "[GCE_QUOTA_EXCEEDED]: no.", is_late=True), QuotaError, "quota", "GPUS_ALL_REGIONS"),
-    (Problem("PERMISSION_DENIED", "no"), AccessError, "permission", "roles/container.clusterAdmin"),
+    (Problem("PERMISSION_DENIED", "no"), NotAllowed, "permission", "roles/container.clusterAdmin"),
     (
         Problem("PERMISSION_DENIED", "Kubernetes Engine API has not been used in project 1 before or it is disabled."),
         AccessError,
@@ -54,8 +65,8 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
     ),
     (Problem("UNAUTHENTICATED", "no"), AccessError, "access", "gcloud auth application-default login"),
     (Problem("ALREADY_EXISTS", "there"), Conflict, "exists", "it looks first"),
-    (Problem("ABORTED", "etag"), Conflict, "changed", "it looks first"),
-    (Problem("NOT_FOUND", "no cluster"), CloudError, "no-cluster", "gcloud container clusters list"),
+    (Problem("ABORTED", "etag"), Moved, "changed", "it looks first"),
+    (Problem("NOT_FOUND", "no cluster"), NoCluster, "no-cluster", "gcloud container clusters list"),
     (
         Problem("INVALID_ARGUMENT", 'Accelerator type "nvidia-b200" does not exist in zone us-central1-a.'),
         CapacityError,
@@ -72,7 +83,7 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
         "defaultNodeServiceAccount",
     ),
     (Problem("", "x", "CLOUD_KMS_KEY_ERROR", is_late=True), CloudError, "disk-key", "bootDiskKmsKey"),
-    (Problem("PERMISSION_DENIED", "needs iam.serviceAccounts.actAs"), AccessError, "service-account", "AccountUser"),
+    (Problem("PERMISSION_DENIED", "needs iam.serviceAccounts.actAs"), NotAllowed, "service-account", "AccountUser"),
     (Problem("INTERNAL", "x", is_late=True), CloudError, "failed", "run the same command again"),
     (Problem("INTERNAL", "x"), CloudError, "cloud", "try again later"),
     (Problem("UNAVAILABLE", "failed to connect to all addresses"), CloudError, "unreachable", "check the network"),

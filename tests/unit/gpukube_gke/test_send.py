@@ -6,8 +6,7 @@ import pytest
 from google.api_core.exceptions import Aborted, AlreadyExists, FailedPrecondition, NotFound
 
 from gpukube.core.values import Nodes, Operation, Request
-from gpukube.errors import CloudError, Conflict
-from gpukube.provider import MOVED
+from gpukube.errors import CloudError, Conflict, Moved
 from tests.builders import make_observed
 from tests.unit.gpukube_gke.live import NAME, Live, code_of
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire, gke_target
@@ -79,7 +78,7 @@ def test_send_when_the_pool_moved_sends_no_size(live: Live, call: str, nodes: No
     with pytest.raises(Conflict) as caught:
         live.cloud.send(PROVIDER.scale_request(CLUSTER, observed, nodes))
 
-    assert code_of(caught.value) == MOVED
+    assert isinstance(caught.value, Moved)
     assert call not in {name for name, _ in live.sdk.calls}
 
 
@@ -88,7 +87,7 @@ def test_send_when_the_etag_no_longer_fits_is_told_as_moved(live: Live) -> None:
     with pytest.raises(Conflict) as caught:
         live.cloud.send(Request("gke", "update_node_pool", {"name": f"{NAME}/nodePools/p", "etag": "e7"}))
 
-    assert code_of(caught.value) == MOVED
+    assert isinstance(caught.value, Moved)
 
 
 def test_send_when_the_pool_to_change_is_gone_is_told(live: Live) -> None:

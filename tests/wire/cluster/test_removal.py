@@ -11,7 +11,7 @@ from gpukube.cluster.release_migration import Leaving
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.release_removal import uninstall_release
 from gpukube.cluster.sighting import Sighting, look
-from gpukube.errors import HelmError
+from gpukube.errors import HelmError, HelmTimeout
 from gpukube.sandbox.kube.kinds import CORE
 from tests.unit.cluster.builders import operated
 
@@ -30,7 +30,7 @@ class Overdue:
     """A Helm whose wait for the hook has run out, in place of a minute of waiting."""
 
     def uninstall(self, _kubeconfig: Path, _name: str, _namespace: str, *, keep_history: bool = False) -> None:
-        raise HelmError("Helm gave up waiting", where="helm uninstall", fix=f"{keep_history}", code="helm-timeout")
+        raise HelmTimeout("Helm gave up waiting", where="helm uninstall", fix=f"{keep_history}")
 
 
 def leave_hook(live: Live) -> None:

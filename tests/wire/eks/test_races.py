@@ -11,8 +11,7 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.fields import DISK_SIZE, FieldPath
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Disk, Nodes, Operation, Settings, Taint
-from gpukube.errors import AccessError, CloudError, Conflict, GpukubeError
-from gpukube.provider import BUSY, MOVED
+from gpukube.errors import AccessError, Busy, CloudError, Conflict, GpukubeError, Moved
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
 from gpukube_eks.access import AwsClients, Identity
@@ -115,7 +114,7 @@ def test_update_when_the_same_thing_moved_is_not_sent(
     with pytest.raises(Conflict) as caught:
         cloud.send(request)
 
-    assert code_of(caught.value) == MOVED
+    assert isinstance(caught.value, Moved)
     assert len(posts(sandbox)) == sent
 
 
@@ -144,7 +143,7 @@ def test_update_when_sent_twice_happens_once(cloud: EksCloud, follow: Follow) ->
     with pytest.raises(Conflict) as caught:
         cloud.send(request)
 
-    assert code_of(caught.value) == MOVED
+    assert isinstance(caught.value, Moved)
     assert find(cloud) == once
 
 
@@ -160,7 +159,7 @@ def test_update_when_the_group_is_busy_waits_and_makes_nothing(  # noqa: PLR0913
     with pytest.raises(Conflict) as caught:
         cloud.send(request)
 
-    assert code_of(caught.value) == BUSY
+    assert isinstance(caught.value, Busy)
     assert versions(aws) == 1
 
 
@@ -174,7 +173,7 @@ def test_update_when_eks_says_busy_is_the_code_that_the_engine_waits_for(
     with pytest.raises(Conflict) as caught:
         cloud.send(requests(cloud, desired_of(replace(T4, labels={})))[0])
 
-    assert code_of(caught.value) == BUSY
+    assert isinstance(caught.value, Busy)
 
 
 @pytest.mark.parametrize("status", ["CREATE_FAILED", "DELETE_FAILED", "DEGRADED"])

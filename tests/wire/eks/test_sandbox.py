@@ -15,7 +15,17 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.fields import DISK_SIZE
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Capacity, Disk, Nodes, Operation, Settings, Taint
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError, SpecError
+from gpukube.errors import (
+    AccessError,
+    Busy,
+    CapacityError,
+    CloudError,
+    Conflict,
+    GpukubeError,
+    NotAllowed,
+    QuotaError,
+    SpecError,
+)
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
@@ -250,10 +260,10 @@ def test_delete_when_it_fails_is_told(sandbox: SandboxInfo, cloud: EksCloud, fol
 
 
 EARLY = {
-    "RequestLimitExceeded": (Conflict, "busy"),
-    "ResourcePropagationDelayException": (Conflict, "busy"),
+    "RequestLimitExceeded": (Busy, "busy"),
+    "ResourcePropagationDelayException": (Busy, "busy"),
     "ResourceLimitExceededException": (QuotaError, "quota"),
-    "AccessDeniedException": (AccessError, "permission"),
+    "AccessDeniedException": (NotAllowed, "permission"),
     "UnsupportedAvailabilityZoneException": (CapacityError, "zone-not-offered"),
 }
 

@@ -18,9 +18,8 @@ from gpukube.core.fields import COUNT, FieldPath
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Disk, Nodes, Operation, Taint, Upgrade
-from gpukube.errors import CapacityError, CloudError, Conflict, GpukubeError, SpecError
+from gpukube.errors import Busy, CapacityError, CloudError, Conflict, GpukubeError, Moved, SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
-from gpukube.provider import BUSY, MOVED
 from gpukube.sandbox import daemon
 from tests.unit.gpukube_gke.edits import BASE, EDITS
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire
@@ -59,7 +58,7 @@ def test_change_when_it_is_sent_twice_is_done_once(living: GkeCloud, name: str) 
         living.send(request)
     finish(living, operation)
 
-    assert code_of(caught.value) in (BUSY, MOVED)
+    assert isinstance(caught.value, Busy | Moved)
     assert diff_fields(desired.fields, find(living).fields) == ()
 
 
@@ -105,7 +104,7 @@ def test_change_when_somebody_was_quicker_leaves_theirs_alone(
     finish(living, Operation("edited", "update", started.name))
     with pytest.raises(Conflict) as caught:
         living.send(request)
-    assert code_of(caught.value) == MOVED
+    assert isinstance(caught.value, Moved)
 
     bring_about(living, desired)
     assert find(living).fields[FieldPath.parse("gke.management.autoRepair")] is False
@@ -118,7 +117,7 @@ def test_change_when_the_pool_is_at_work_is_busy(edited_sandbox: SandboxInfo, li
     assert find(living).state == "busy"
     with pytest.raises(Conflict) as caught:
         living.send(first_request(living, desire(EDITS["labels, another"].target)))
-    assert code_of(caught.value) == BUSY
+    assert isinstance(caught.value, Busy)
 
 
 def test_change_when_the_nodes_do_not_come_is_told_and_the_pool_is_left_alone(
@@ -159,7 +158,7 @@ def test_pool_when_it_is_going_is_seen_as_such(edited_sandbox: SandboxInfo, livi
     assert find(living).state == "deleting"
     with pytest.raises(Conflict) as caught:
         living.send(first_request(living, desire(EDITS["labels, another"].target)))
-    assert code_of(caught.value) in (BUSY, MOVED)
+    assert isinstance(caught.value, Busy | Moved)
 
 
 def test_taint_of_the_service_when_others_change_survives(living: GkeCloud) -> None:
