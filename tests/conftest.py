@@ -9,8 +9,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pytest_socket import socket_allow_hosts
 
+from gpukube.sandbox import daemon
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from gpukube.sandbox.daemon import SandboxInfo
 
 CLOUD_PREFIXES = ("AWS_", "AZURE_", "ARM_", "GOOGLE_", "CLOUDSDK_", "GPUKUBE_", "HELM_", "IDENTITY_", "MSI_")
 KEPT = ("GPUKUBE_TEST_AWS", "GPUKUBE_TEST_AZ", "GPUKUBE_TEST_GCLOUD", "GPUKUBE_TEST_HELM")
@@ -47,3 +52,17 @@ def quiet_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
 def loopback_only(quiet_environment: None) -> None:
     """Refuse every connection that leaves the machine."""
     socket_allow_hosts(["127.0.0.1", "::1", "localhost"], allow_unix_socket=True)
+
+
+@pytest.fixture(scope="session")
+def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    """Start the one sandbox of this worker: whoever takes it, for a test or for a module, wipes it and sets its speed.
+
+    Its clusters are emulated even where real ones could be.
+    """
+    state_dir = tmp_path_factory.mktemp("sandbox")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KUBEBUILDER_ASSETS", raising=False)
+        info = daemon.up(state_dir)
+    yield info
+    daemon.down(state_dir)

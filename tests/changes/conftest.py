@@ -1,4 +1,4 @@
-"""One sandbox per module."""
+"""One empty sandbox per module."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
 from tests.changes.world import World
+from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from gpukube.sandbox.daemon import SandboxInfo
 
 SPEED = 4000.0
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Start a sandbox of the module's own: that of other tests is wiped before each of them."""
-    state_dir = tmp_path_factory.mktemp("world")
-    yield World(daemon.up(state_dir, SPEED))
-    daemon.down(state_dir)
+def world(running_sandbox: SandboxInfo) -> World:
+    """Give the module an empty sandbox; what its tests make stays until the module ends."""
+    return World(emptied(running_sandbox, SPEED))

@@ -1,4 +1,4 @@
-"""One sandbox and one forge per session, one empty stage per test, and what an undisturbed run looks like."""
+"""One forge per session, one empty stage per test, and what an undisturbed run looks like."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from gpukube.sandbox import daemon
 from tests.chaos.boundaries import Undisturbed, first_looks
 from tests.chaos.stage import HELM_AGENT, Forge, Stage
+from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,14 +17,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
 SPEED = 5000.0
-
-
-@pytest.fixture(scope="session")
-def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    """Start the process; it stops with the session."""
-    state_dir = tmp_path_factory.mktemp("chaos")
-    yield daemon.up(state_dir, SPEED)
-    daemon.down(state_dir)
 
 
 @pytest.fixture(scope="session")
@@ -37,8 +30,7 @@ def forge() -> Iterator[Forge]:
 @pytest.fixture
 def stage(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Give the test an empty sandbox and directories of its own."""
-    daemon.reset(running_sandbox)
-    daemon.configure(running_sandbox, speed=SPEED)
+    emptied(running_sandbox, SPEED)
     with Stage(running_sandbox, forge, tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("tmp")) as made:
         yield made
 
@@ -46,7 +38,7 @@ def stage(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: pytest.T
 @pytest.fixture(scope="session")
 def undisturbed(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """Record one undisturbed run."""
-    daemon.reset(running_sandbox)
+    emptied(running_sandbox, SPEED)
     with Stage(running_sandbox, forge, tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("tmp")) as stage:
         ended = stage.create()
         assert ended.code == 0, ended.said

@@ -10,6 +10,7 @@ import pytest
 from gpukube.sandbox import daemon, guard
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import ROOT, Cluster, Gpukube
+from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,19 +21,10 @@ if TYPE_CHECKING:
 SPEED = 2000.0
 
 
-@pytest.fixture(scope="session")
-def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    """Start the process; it stops with the session."""
-    state_dir = tmp_path_factory.mktemp("sandbox")
-    yield daemon.up(state_dir, SPEED)
-    daemon.down(state_dir)
-
-
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo, quiet_environment: None, monkeypatch: pytest.MonkeyPatch) -> SandboxInfo:
     """Give the test a sandbox that holds the cluster of the examples and nothing else."""
-    daemon.reset(running_sandbox)
-    daemon.configure(running_sandbox, speed=SPEED)
+    emptied(running_sandbox, SPEED)
     daemon.add_cluster(running_sandbox, SUBSCRIPTION, "ml", "train")
     monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", running_sandbox.state_dir)
     return running_sandbox

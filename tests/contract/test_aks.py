@@ -18,6 +18,7 @@ from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_aks.provider import AksProvider
 from gpukube_aks.translate import CREATE
 from tests.builders import CLUSTER, make_target
+from tests.sandboxes import emptied
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
@@ -162,10 +163,8 @@ class AksHarness:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    state_dir = tmp_path_factory.mktemp("sandbox")
-    yield daemon.up(state_dir, SPEED)
-    daemon.down(state_dir)
+def running(running_sandbox: SandboxInfo) -> SandboxInfo:
+    return emptied(running_sandbox, SPEED)
 
 
 class TestAks(ProviderContract):

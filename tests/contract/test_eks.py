@@ -17,6 +17,7 @@ from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_eks import EksProvider
 from gpukube_eks.access import AwsClients, Identity
+from tests.sandboxes import emptied
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, eks_target
 from tests.waiting import wait_for
 
@@ -210,10 +211,8 @@ class EksHarness:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    state_dir = tmp_path_factory.mktemp("sandbox")
-    yield daemon.up(state_dir, SPEED)
-    daemon.down(state_dir)
+def running(running_sandbox: SandboxInfo) -> SandboxInfo:
+    return emptied(running_sandbox, SPEED)
 
 
 class TestEks(ProviderContract):

@@ -21,6 +21,7 @@ from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_gke.provider import GkeProvider
 from gpukube_gke.translate import CREATE
+from tests.sandboxes import emptied
 from tests.unit.gpukube_gke.targets import ZONAL, gke_target
 from tests.waiting import PATIENCE_S, wait_for
 
@@ -199,10 +200,8 @@ class GkeHarness:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    state_dir = tmp_path_factory.mktemp("sandbox")
-    yield daemon.up(state_dir, SPEED)
-    daemon.down(state_dir)
+def running(running_sandbox: SandboxInfo) -> SandboxInfo:
+    return emptied(running_sandbox, SPEED)
 
 
 class TestGke(ProviderContract):

@@ -13,43 +13,35 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.errors import ExitCode
-from gpukube.sandbox import daemon
+from tests.sandboxes import emptied
 from tools.readme_line import readme_line
 from tools.spec_docs import PAGE, spec_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from gpukube.sandbox.daemon import SandboxInfo
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 
 
-@pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Start a fast sandbox for this module's commands, and stop it."""
-    directory = tmp_path_factory.mktemp("readme-sandbox")
-    daemon.up(directory, 2000)
-    yield directory
-    daemon.down(directory)
+SPEED = 2000.0
 
 
 @pytest.fixture
-def shell(tmp_path: Path, state: Path) -> dict[str, str]:
+def shell(tmp_path: Path, running_sandbox: SandboxInfo) -> dict[str, str]:
     """Give the environment of a newcomer: this interpreter's gpukube first, pip and az as stubs that do nothing.
 
     The sandbox is empty, whatever test ran in it before.
     """
-    info = daemon.load_info(state)
-    assert info is not None
-    daemon.reset(info)
+    emptied(running_sandbox, SPEED)
     stubs = tmp_path / "stubs"
     stubs.mkdir()
     for name in ("pip", "az"):
         (stubs / name).write_text("#!/bin/sh\nexit 0\n")
         (stubs / name).chmod(0o755)
     path = os.pathsep.join([str(stubs), str(BIN), os.environ["PATH"]])
-    return {**os.environ, "PATH": path, "GPUKUBE_SANDBOX": "1", "GPUKUBE_SANDBOX_STATE": str(state)}
+    return {**os.environ, "PATH": path, "GPUKUBE_SANDBOX": "1", "GPUKUBE_SANDBOX_STATE": running_sandbox.state_dir}
 
 
 def blocks(language: str) -> list[str]:

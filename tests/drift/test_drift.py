@@ -8,31 +8,29 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube import api
-from gpukube.sandbox import daemon
 from tests.drift.mutations import MUTATIONS, Done, Mutation
 from tests.drift.world import World, findings, make_world
+from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from gpukube.sandbox.daemon import SandboxInfo
 
 SPEED = 2000.0
 MOST = 12
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(running_sandbox: SandboxInfo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Create the three pools, once."""
     directory = tmp_path_factory.mktemp("drift")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
             patch.setenv(name, str(directory))
-        info = daemon.up(directory / "sandbox", SPEED)
-        try:
-            made = make_world(directory, info)
-            yield made
-            made.close()
-        finally:
-            daemon.down(directory / "sandbox")
+        made = make_world(directory, emptied(running_sandbox, SPEED))
+        yield made
+        made.close()
 
 
 def require_found(world: World, mutations: Sequence[Mutation]) -> None:

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
 from tests.e2e.stage import ENGINES, SPEED, Stage
+from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from gpukube.sandbox.daemon import SandboxInfo
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Start a sandbox of the module's own, empty."""
-    state_dir = tmp_path_factory.mktemp("e2e")
-    yield Stage(daemon.up(state_dir, SPEED), request.param)
-    daemon.down(state_dir)
+def stage(request: pytest.FixtureRequest, running_sandbox: SandboxInfo) -> Stage:
+    """Give the module an empty sandbox; what its tests make stays until the module ends."""
+    return Stage(emptied(running_sandbox, SPEED), request.param)

@@ -1,4 +1,4 @@
-"""The real SDKs against the sandbox over real sockets: one process for all clouds of a session."""
+"""The real SDKs against the sandbox over real sockets."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from gpukube.core.values import Operation, Progress
     from gpukube.provider import Cloud
-    from gpukube.sandbox.daemon import SandboxInfo
-
-
-@pytest.fixture(scope="session")
-def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    """Start the process; it stops with the session. Each cloud's own fixture wipes it and sets its speed."""
-    state_dir = tmp_path_factory.mktemp("sandbox")
-    yield daemon.up(state_dir)
-    daemon.down(state_dir)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from gpukube.sandbox import daemon
 from gpukube_aks import AksProvider
 from gpukube_aks.client import AksCloud
 from tests.builders import CLUSTER
+from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +26,7 @@ SPEED = 2000.0
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
     """Give the test a sandbox that holds the cluster of the examples and nothing else."""
-    daemon.reset(running_sandbox)
-    daemon.configure(running_sandbox, speed=SPEED)
+    emptied(running_sandbox, SPEED)
     daemon.add_cluster(running_sandbox, CLUSTER.identity["subscription"], "ml", "train")
     return running_sandbox
 

@@ -27,12 +27,14 @@ from gpukube_aks.native import NATIVE, Shape
 from gpukube_aks.observe import observe_pool
 from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
+from tests.sandboxes import emptied
 from tests.wire.aks.lab import ADVERTISER, CONFIG, PROVIDER, Lab, desire, kube_client, properties_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpukube.core.values import Change, Observed, Target, UpdateKind
+    from gpukube.sandbox.daemon import SandboxInfo
 
     Node = dict[str, Any]
 
@@ -236,17 +238,15 @@ def test_edits_when_compared_with_the_tables_leave_no_row_out() -> None:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Start a sandbox of the module's own: that of the other tests is wiped before each of them."""
-    state_dir = tmp_path_factory.mktemp("lab")
-    info = daemon.up(state_dir, SPEED)
+def lab(running_sandbox: SandboxInfo) -> Iterator[Lab]:
+    """Give the module a cluster whose pools stay from test to test."""
+    info = emptied(running_sandbox, SPEED)
     daemon.add_cluster(info, CLUSTER.identity["subscription"], "ml", "train")
     cloud = PROVIDER.connect(CLUSTER, Settings({"aks": info.arm_url}, sandbox=True))
     assert isinstance(cloud, AksCloud)
     with kube_client(cloud) as kube:
         yield Lab(info, cloud, kube, BASES)
     cloud.close()
-    daemon.down(state_dir)
 
 
 @pytest.fixture(scope="module")

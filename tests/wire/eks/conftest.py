@@ -10,6 +10,7 @@ from gpukube.core.values import ClusterRef, Settings
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
 from gpukube_eks.client import EksCloud
+from tests.sandboxes import emptied
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ SPEED = 4000.0
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
     """Give the test a sandbox that holds the cluster of the examples and nothing else."""
-    daemon.reset(running_sandbox)
-    daemon.configure(running_sandbox, speed=SPEED)
+    emptied(running_sandbox, SPEED)
     daemon.add_eks_cluster(running_sandbox, ACCOUNT, REGION, "train")
     return running_sandbox
 

@@ -22,6 +22,7 @@ from gpukube_eks.native import EXCLUSIVE, NATIVE, field_of
 from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG
 from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, UNTAG, UPDATE_VERSION, find_row
 from tests.builders import by_text
+from tests.sandboxes import emptied
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
 from tests.waiting import wait_for
 
@@ -240,12 +241,10 @@ OTHERWISE: Mapping[str, Edit] = {
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    state_dir = tmp_path_factory.mktemp("sandbox")
-    info = daemon.up(state_dir, SPEED)
+def running(running_sandbox: SandboxInfo) -> SandboxInfo:
+    info = emptied(running_sandbox, SPEED)
     daemon.add_eks_cluster(info, ACCOUNT, REGION, "train", options={"groupQuota": 500, "reservations": RESERVATIONS})
-    yield info
-    daemon.down(state_dir)
+    return info
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from gpukube.core.values import ClusterRef, Settings
 from gpukube.sandbox import daemon
 from gpukube_gke.client import GkeCloud
+from tests.sandboxes import emptied
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER
 from tests.waiting import wait_for
 
@@ -25,8 +26,7 @@ SPEED = 5000.0
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
     """Give the test a sandbox that holds nothing but the cluster of the examples."""
-    daemon.reset(running_sandbox)
-    daemon.configure(running_sandbox, speed=SPEED)
+    emptied(running_sandbox, SPEED)
     daemon.add_gke_cluster(running_sandbox, "ml-prod", "us-central1", "train")
     return running_sandbox
 
@@ -63,13 +63,11 @@ EDITED_SPEED = 50000.0
 
 
 @pytest.fixture(scope="module")
-def edited_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
-    """Start a process for the tests of one module that change pools; its cluster is on no release channel."""
-    state_dir = tmp_path_factory.mktemp("sandbox")
-    info = daemon.up(state_dir, EDITED_SPEED)
-    daemon.add_gke_cluster(info, "ml-prod", "us-central1", "train", options={"releaseChannel": ""})
-    yield info
-    daemon.down(state_dir)
+def edited_world(running_sandbox: SandboxInfo) -> SandboxInfo:
+    """Give the tests of one module that change pools a cluster on no release channel."""
+    emptied(running_sandbox, EDITED_SPEED)
+    daemon.add_gke_cluster(running_sandbox, "ml-prod", "us-central1", "train", options={"releaseChannel": ""})
+    return running_sandbox
 
 
 @pytest.fixture
