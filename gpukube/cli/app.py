@@ -10,7 +10,8 @@ import os
 import shlex
 import sys
 import traceback
-from typing import TYPE_CHECKING, Annotated
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from typer.core import TyperGroup
@@ -79,8 +80,7 @@ def run(arguments: Sequence[str]) -> int:
         _complete_plainly()
     try:
         line = shlex.join(["gpukube", *arguments])
-        command = typer.main.get_command(app)
-        result = command.main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)
+        result = _command().main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)
     except typer.TyperException as error:
         return _usage(error, arguments)
     except GpukubeError as error:
@@ -98,6 +98,12 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else ExitCode.DONE
 
 
+@cache
+def _command() -> TyperGroup:
+    """Build the command line: once, whoever runs how many lines in this process."""
+    return cast("TyperGroup", typer.main.get_command(app))
+
+
 def _complete_plainly() -> None:
     """Keep typer from loading rich at every Tab in zsh and fish, to take markup out of help texts that have none."""
     from typer import _completion_classes
@@ -113,7 +119,7 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     else:
         text.write(str(error))
     message = text.getvalue().rstrip("\n")
-    group = typer.main.get_command(pool.app)
+    group = _command().commands["pool"]
     if line := meant(arguments, group.commands if isinstance(group, TyperGroup) else ()):
         # typer's own guess knows the names beside the mistyped one only: "explain" for plan.
         message = f"{message.partition(' Did you mean')[0]}\nDid you mean: {line}"

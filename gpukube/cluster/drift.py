@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import yaml
 
 from gpukube.cluster.api_types import RELEASE_TYPES
+from gpukube.cluster.manifest import documents
 from gpukube.cluster.names import NAMESPACE
 from gpukube.core.jsontree import Tree, text, tree
 
@@ -86,12 +87,11 @@ class Drift:
 
 def manifest_objects(manifest: str) -> tuple[Tree, ...]:
     """Read the objects of a release's manifest that we compare; empty when it is not YAML, which Helm never writes."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        documents = [tree(document) for document in yaml.load_all(manifest, loader)]
+        found = documents(manifest)
     except yaml.YAMLError:
         return ()
-    return tuple(document for document in documents if text(document, "kind") in RELEASE_TYPES)
+    return tuple(document for document in found if text(document, "kind") in RELEASE_TYPES)
 
 
 def identity(obj: Tree) -> Identity:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from gpukube.cluster import helm_child
 from gpukube.cluster.chart import archive_in
@@ -57,17 +57,19 @@ class HelmSdk:
         stop: Whether the user asked to stop.
     """
 
+    _said: ClassVar[str] = ""
+    """Which Helm the library is: the same for every run of this process."""
+
     def __init__(self, environ: Mapping[str, str], deadline_s: float = DEADLINE_S, stop: Stop | None = None) -> None:
         self._environ = dict(environ)
         self._deadline_s = deadline_s
         self._stop = stop
-        self._said = ""
 
     def version(self) -> str:
         """See Engine."""
-        if not self._said:  # every answer brings it: usually this takes no process of its own
+        if not HelmSdk._said:  # every answer brings it: usually this takes no process of its own
             self._ask("version", {})
-        return f"helm {self._said} embedded"
+        return f"helm {HelmSdk._said} embedded"
 
     def pull(self, source: ChartSource, directory: Path) -> Path:
         """See Engine."""
@@ -139,7 +141,7 @@ class HelmSdk:
                     fix="check that cluster and chart repository answer; then run again: it repairs what was cut off",
                 ) from error
         answer = _read(ended, where, request)
-        self._said = text(answer, "helm")
+        HelmSdk._said = text(answer, "helm")
         return answer
 
 

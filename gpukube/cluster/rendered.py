@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from gpukube.cluster.manifest import documents
 from gpukube.cluster.names import CLUSTER_POLICY, GPU_OPERATOR, OPERATOR_NAME
 from gpukube.cluster.operator import REBOOT
 from gpukube.cluster.views import placement_of, workload_view
@@ -37,7 +38,7 @@ def read_manifest(manifest: str, plan: ReleasePlan) -> list[Tree]:
         HelmError: It is not YAML.
     """
     try:
-        documents = [tree(document) for document in yaml.safe_load_all(manifest)]
+        return documents(manifest)
     except yaml.YAMLError as error:
         raise HelmError(
             "the chart renders something that is not YAML",
@@ -46,7 +47,6 @@ def read_manifest(manifest: str, plan: ReleasePlan) -> list[Tree]:
             fix=_fix(plan),
             code="chart-rendered",
         ) from error
-    return [document for document in documents if document]
 
 
 def require_rendered(manifest: str, plan: ReleasePlan) -> None:

@@ -12,6 +12,7 @@ import os
 import select
 import sys
 
+import gpukube.cli.app
 import gpukube.cli.progress
 import gpukube.cli.running
 import gpukube.cli.sandbox
@@ -71,6 +72,7 @@ def tell(answer: dict[str, int]) -> None:
 
 def serve() -> None:
     """Fork on demand and report ends, until standard input is closed."""
+    gpukube.cli.app._command()  # built once, and kept by every fork
     running: set[int] = set()
     while True:
         readable, _, _ = select.select([sys.stdin], [], [], LOOK_EVERY_S if running else None)

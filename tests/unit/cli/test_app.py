@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import typer
 
 from gpukube.cli import app
 from gpukube.errors import CapacityError, ExitCode, GpukubeError
@@ -41,7 +40,7 @@ class Command:
 
 
 def end_with(end: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(typer.main, "get_command", lambda _: Command(end))
+    monkeypatch.setattr(app, "_command", lambda: Command(end))
 
 
 @pytest.mark.parametrize("name", ENDS)
