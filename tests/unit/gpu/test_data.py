@@ -119,7 +119,7 @@ def test_mixes_when_read_then_they_name_plain_profiles_and_use_each_at_full(
     known = {p.name: p for p in profiles(model)}
     mixes = maximal_mixes(model)
     for profile in known.values():
-        if not profile.attribute or profile.is_double_memory:
+        if not profile.attribute:
             assert max(mix.count(profile.name) for mix in mixes) == profile.max_instances
     assert {name for mix in mixes for name in mix} <= known.keys()
 
