@@ -20,6 +20,8 @@ from gpukube.errors import MissingExtra
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.values import (
         Change,
         ClusterFacts,
@@ -113,6 +115,14 @@ class Provider(Protocol):
 
         It lets a pod tolerate NoSchedule taints whose key is the name of a resource that the pod asks for.
         """
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What the doctor checks and says of this cloud's pools; None when it has nothing of its own to say."""
+
+    @property
+    def catalogue(self) -> CloudCatalogue | None:
+        """What `gpukube catalog` knows of this cloud and how it is refreshed; None when it has no catalogue."""
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature of the spec ("sharing.mig", "capacity.spot", ...) how faithful this cloud is."""

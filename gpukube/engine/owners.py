@@ -23,7 +23,6 @@ from gpukube.core.owners import (
 )
 from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Desired, Ownership, Request
-from gpukube.engine.diagnoses import diagnosis_of
 from gpukube.engine.fidelity import abilities_for, check_fidelity
 from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
 from gpukube.provider import load_provider
@@ -115,7 +114,7 @@ def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) 
         return None
     found += advise(target, ownership)
     desired = provider.desired(target, ownership, promise_of(target))
-    diagnosis = diagnosis_of(provider)
+    diagnosis = provider.diagnosis
     found += check_belief(desired, diagnosis.autoscaler if diagnosis else None)
     return desired
 

@@ -93,6 +93,8 @@ class FakeProvider:
     name = "fake"
     pools_at_once = 2
     tolerates_resources = True
+    diagnosis = None
+    catalogue = None
 
     def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:
         self._worlds = dict(worlds or {})

@@ -21,6 +21,8 @@ from gpukube_aks.updates import find_row
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.values import (
         Change,
         ClusterRef,
@@ -108,6 +110,20 @@ class AksProvider:
     def tolerates_resources(self) -> bool:
         """Every cluster does (docs: aks/faq, the admission controllers, which cannot be changed)."""
         return True
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What is known to go wrong with pools of AKS."""
+        from gpukube_aks.diagnose import DIAGNOSIS  # noqa: PLC0415 - not needed for a plan
+
+        return DIAGNOSIS
+
+    @property
+    def catalogue(self) -> CloudCatalogue:
+        """What AKS's machines can do, and where they and their prices are read."""
+        from gpukube_aks.catalogue import CATALOGUE  # noqa: PLC0415 - not needed for a plan
+
+        return CATALOGUE
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful AKS is."""

@@ -19,6 +19,8 @@ from gpukube_eks.updates import find_row
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.values import (
         Change,
         ClusterRef,
@@ -138,6 +140,20 @@ class EksProvider:
     def tolerates_resources(self) -> bool:
         """Every cluster does (docs: eks/platform-versions, the admission controllers enabled)."""
         return True
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What is known to go wrong with pools of EKS."""
+        from gpukube_eks.diagnose import DIAGNOSIS  # noqa: PLC0415 - not needed for a plan
+
+        return DIAGNOSIS
+
+    @property
+    def catalogue(self) -> CloudCatalogue:
+        """What EKS's machines can do, and where they and their prices are read."""
+        from gpukube_eks.catalogue import CATALOGUE  # noqa: PLC0415 - not needed for a plan
+
+        return CATALOGUE
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful EKS is."""

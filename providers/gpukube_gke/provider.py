@@ -28,6 +28,8 @@ from gpukube_gke.updates import find_row
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.values import (
         Change,
         ClusterRef,
@@ -115,6 +117,20 @@ class GkeProvider:
     def tolerates_resources(self) -> bool:
         """Every cluster does (docs: kubernetes-engine/how-to/gpus, Automatic tolerations)."""
         return True
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What is known to go wrong with pools of GKE."""
+        from gpukube_gke.diagnose import DIAGNOSIS  # noqa: PLC0415 - not needed for a plan
+
+        return DIAGNOSIS
+
+    @property
+    def catalogue(self) -> CloudCatalogue:
+        """What GKE's machines can do, and where they and their prices are read."""
+        from gpukube_gke.catalogue import CATALOGUE  # noqa: PLC0415 - not needed for a plan
+
+        return CATALOGUE
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful GKE is."""

@@ -10,7 +10,6 @@ import pytest
 
 from gpukube.doctor.check import examine
 from gpukube.doctor.clouds import CHECKS, cloud_checks
-from gpukube.engine.diagnoses import diagnosis_of
 from gpukube.provider import load_provider
 from gpukube.testing.fakes import FakeProvider
 from gpukube_eks.observe import observe_leftover
@@ -300,7 +299,6 @@ def test_severity_when_a_label_only_does_nothing_then_a_warning() -> None:
 
 def test_cloud_when_it_brings_no_diagnosis_then_its_checks_are_none_and_the_common_ones_find_nothing() -> None:
     evidence = replace(evidence_of("aks", aks_pool(provisioningState="Failed")), provider=FakeProvider())
-    assert diagnosis_of(FakeProvider()) is None
     assert cloud_checks(FakeProvider()) == ()
     assert examine(evidence, CHECKS).found == ()
 
