@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalogue import CloudCatalogue
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.values import (
         Change,
         ClusterFacts,
@@ -49,6 +50,7 @@ __all__ = [
     "Cloud",
     "Provider",
     "importing_sdk",
+    "in_cluster_facts",
     "load_provider",
     "provider_names",
 ]
@@ -123,6 +125,10 @@ class Provider(Protocol):
     @property
     def catalogue(self) -> CloudCatalogue | None:
         """What `gpukube catalog` knows of this cloud and how it is refreshed; None when it has no catalogue."""
+
+    @property
+    def in_cluster(self) -> InClusterFacts:
+        """What this cloud puts into its clusters: labels, conditions and device plugins by which they are known."""
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature of the spec ("sharing.mig", "capacity.spot", ...) how faithful this cloud is."""
@@ -262,6 +268,12 @@ def load_provider(name: str) -> Provider:
         fix=f"use one of the installed providers ({known}), or install the package that brings {name}",
         code="no-provider",
     )
+
+
+@cache
+def in_cluster_facts() -> tuple[InClusterFacts, ...]:
+    """List what all installed clouds put into their clusters; no sign of one is found in a cluster of another."""
+    return tuple(load_provider(name).in_cluster for name in provider_names())
 
 
 @contextmanager

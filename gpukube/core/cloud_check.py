@@ -1,6 +1,7 @@
 """What a cloud package knows to be wrong with pools, as data that the doctor reads.
 
-A provider gives one `Diagnosis` as its member `diagnosis`: pure, without the SDK. Lives here: its shape. Must not live here: any check, and what only the inside of a cluster tells (doctor).
+A provider gives one `Diagnosis` as its member `diagnosis`: pure, without the SDK. Lives here: its shape. Must not live
+here: any check, and what only the inside of a cluster tells (doctor).
 """
 
 from __future__ import annotations

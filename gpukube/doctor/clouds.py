@@ -1,7 +1,7 @@
 """Checks of the cloud's side: what a cloud package knows of its pools, and what holds on all clouds.
 
-Lives here: the list of all checks of this side. Must not live here: the checks
-themselves (access, pool_states, pool_marks, machines, scaling; the packages' diagnose.py).
+Lives here: the list of all checks of this side. Must not live here: the checks themselves (access, pool_states,
+pool_marks, machines, scaling; the providers' diagnosis).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from gpukube.core.fields import COUNT, DISK_SIZE, DISK_TYPE, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, label, tag
+from gpukube.core.in_cluster import InClusterFacts
 from gpukube.core.values import (
     OWNER_LABEL,
     POOL_LABEL,
@@ -95,6 +96,7 @@ class FakeProvider:
     tolerates_resources = True
     diagnosis = None
     catalogue = None
+    in_cluster = InClusterFacts(pool_label="fake.example/pool")
 
     def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:
         self._worlds = dict(worlds or {})
