@@ -4,7 +4,7 @@ A provider comes in two halves. `Provider` is pure: it needs no SDK, no network 
 tests run without them. `Cloud` is what `Provider.connect` returns: the live half, one per cluster.
 
 A provider package announces itself by an entry point in the group `gpukube.providers`; nothing in gpukube
-names one. It is loaded when a spec names its cloud, never to list what exists.
+names one (gpukube.installed). Loading it is cheap: it brings its part of the spec and imports the rest when asked.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from gpukube.errors import MissingExtra
+from gpukube.installed import ENTRY_POINT_GROUP, load_installed, provider_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         UpdateRow,
     )
     from gpukube.errors import Diagnostic
+    from gpukube.spec.cloud import CloudSpec
 
 __all__ = [
     "ENTRY_POINT_GROUP",
@@ -54,8 +55,6 @@ __all__ = [
     "load_provider",
     "provider_names",
 ]
-
-ENTRY_POINT_GROUP = "gpukube.providers"
 
 FEATURES = (
     "nodes.count",
@@ -117,6 +116,14 @@ class Provider(Protocol):
 
         It lets a pod tolerate NoSchedule taints whose key is the name of a resource that the pod asks for.
         """
+
+    @property
+    def spec(self) -> CloudSpec:
+        """Its part of the spec: the model of a cluster, forms of reserved capacity, native fields."""
+
+    @property
+    def codes(self) -> Mapping[str, str]:
+        """Codes of its diagnostics, each with the sentence that the documentation prints."""
 
     @property
     def diagnosis(self) -> Diagnosis | None:
@@ -245,29 +252,13 @@ class Cloud(Protocol):
         """Close connections; the object is not used afterwards."""
 
 
-@cache
-def provider_names() -> tuple[str, ...]:
-    """List the installed providers by name without loading any."""
-    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
-
-
-@cache
 def load_provider(name: str) -> Provider:
     """Load one provider by its name in the spec.
 
     Raises:
-        MissingExtra: No installed package announces this provider; names those that are installed.
+        MissingExtra: No installed package announces this provider, or the package cannot be loaded.
     """
-    for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
-        provider: Provider = point.load()()
-        return provider
-    known = ", ".join(provider_names()) or "none"
-    raise MissingExtra(
-        f'no provider for "{name}" is installed',
-        where=name,
-        fix=f"use one of the installed providers ({known}), or install the package that brings {name}",
-        code="no-provider",
-    )
+    return cast("Provider", load_installed(name))
 
 
 @cache

@@ -180,7 +180,7 @@ def _build_clusters(built: Built, root: PositionedDict) -> dict[str, SpecModel]:
     clusters: dict[str, SpecModel] = {}
     for key, value in _entries(root.get("clusters")):
         at = built.positions.within(("clusters", key))
-        provider = value.get("provider") if isinstance(value, PositionedDict) else "eks"
+        provider = value.get("provider") if isinstance(value, PositionedDict) else PROVIDERS[0]
         model = CLUSTER_MODELS.get(provider) if isinstance(provider, str) else None
         if model is None:
             built.add([Finding(unnamed_provider(provider, at), ("provider",))])

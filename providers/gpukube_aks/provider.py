@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from gpukube.errors import Diagnostic
     from gpukube.provider import Cloud, Provider
+    from gpukube.spec.cloud import CloudSpec
 
 __all__ = ["AksProvider"]
 
@@ -109,6 +110,20 @@ class AksProvider:
     def tolerates_resources(self) -> bool:
         """Every cluster does (docs: aks/faq, the admission controllers, which cannot be changed)."""
         return True
+
+    @property
+    def spec(self) -> CloudSpec:
+        """Clusters, reserved capacity and native fields of AKS."""
+        from gpukube_aks.spec import SPEC
+
+        return SPEC
+
+    @property
+    def codes(self) -> Mapping[str, str]:
+        """Codes of AKS's rules, with their sentences."""
+        from gpukube_aks.codes import CODES
+
+        return CODES
 
     @property
     def diagnosis(self) -> Diagnosis:

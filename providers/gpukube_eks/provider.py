@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from gpukube.errors import Diagnostic
     from gpukube.provider import Cloud, Provider
+    from gpukube.spec.cloud import CloudSpec
 
 __all__ = ["EksProvider"]
 
@@ -140,6 +141,20 @@ class EksProvider:
     def tolerates_resources(self) -> bool:
         """Every cluster does (docs: eks/platform-versions, the admission controllers enabled)."""
         return True
+
+    @property
+    def spec(self) -> CloudSpec:
+        """Clusters, reserved capacity and native fields of EKS."""
+        from gpukube_eks.spec import SPEC
+
+        return SPEC
+
+    @property
+    def codes(self) -> Mapping[str, str]:
+        """Codes of EKS's rules, with their sentences."""
+        from gpukube_eks.codes import CODES
+
+        return CODES
 
     @property
     def diagnosis(self) -> Diagnosis:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from gpukube.errors import Diagnostic
     from gpukube.provider import Cloud, Provider
+    from gpukube.spec.cloud import CloudSpec
 
 __all__ = ["GkeProvider"]
 
@@ -107,6 +108,20 @@ class GkeProvider:
     def tolerates_resources(self) -> bool:
         """Every cluster does (docs: kubernetes-engine/how-to/gpus, Automatic tolerations)."""
         return True
+
+    @property
+    def spec(self) -> CloudSpec:
+        """Clusters, reserved capacity and native fields of GKE."""
+        from gpukube_gke.spec import SPEC
+
+        return SPEC
+
+    @property
+    def codes(self) -> Mapping[str, str]:
+        """Codes of GKE's rules, with their sentences."""
+        from gpukube_gke.codes import CODES
+
+        return CODES
 
     @property
     def diagnosis(self) -> Diagnosis:

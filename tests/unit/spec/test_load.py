@@ -53,11 +53,9 @@ def test_spec_when_it_uses_every_field_then_all_arrive(tmp_path: Path) -> None:
     assert shared.device_plugin.values == {"compatWithCPUManager": True}
     reserved = kept.capacity.reserved
     assert reserved is not None
-    assert reserved.eks is not None
-    assert reserved.eks.capacity_block == "cr-0123456789abcdef0"
-    assert reserved.gke is not None
-    assert reserved.gke.flex_start is not None
-    assert reserved.gke.flex_start.max_run_duration == "7d"
+    written = reserved.model_dump(by_alias=True, exclude_none=True)
+    assert written["eks"] == {"capacityBlock": "cr-0123456789abcdef0"}
+    assert written["gke"]["flexStart"] == {"maxRunDuration": "7d"}
     assert kept.sharing.mig is not None
     assert kept.sharing.mig.layout == ("3g.20gb", "2g.10gb", "1g.5gb")
 
