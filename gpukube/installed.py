@@ -69,7 +69,6 @@ def unusable(name: str, why: str) -> MissingExtra:
         f'the provider "{name}" of {package} {why}',
         where=name,
         fix=f"install a version of {package} that is made for this gpukube, or remove it",
-        code="no-provider",
     )
 
 

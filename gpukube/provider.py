@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         UpdateRow,
     )
     from gpukube.errors import Diagnostic
+    from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.spec.cloud import CloudSpec
 
 __all__ = [
@@ -120,6 +121,10 @@ class Provider(Protocol):
     @property
     def spec(self) -> CloudSpec:
         """Its part of the spec: the model of a cluster, forms of reserved capacity, native fields."""
+
+    @property
+    def machines(self) -> CloudMachines:
+        """What it knows of its instance types: those the embedded table lacks, and names that cannot work."""
 
     @property
     def codes(self) -> Mapping[str, str]:

@@ -7,7 +7,8 @@ provider's `spec`), anything that calls a cloud.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, Union, cast
+from functools import reduce
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, cast
 
 from pydantic import Field
 
@@ -48,4 +49,5 @@ if TYPE_CHECKING:
     Cluster: TypeAlias = ClusterModel
 else:
     ProviderName = Literal[PROVIDERS]
-    Cluster = Annotated[Union[tuple(CLUSTER_MODELS.values())], Field(discriminator="provider")]
+    _AnyCluster = reduce(lambda one, other: one | other, CLUSTER_MODELS.values())
+    Cluster = Annotated[_AnyCluster, Field(discriminator="provider")]

@@ -28,6 +28,7 @@ from gpukube.core.values import (
     UpdateRow,
 )
 from gpukube.errors import CloudError, Conflict, Diagnostic, Moved
+from gpukube.gpu.cloud_machines import CloudMachines
 from gpukube.provider import FEATURES, Ability
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class FakeProvider:
     )
     diagnosis = None
     catalogue = None
+    machines = CloudMachines()
     in_cluster = InClusterFacts(pool_label="fake.example/pool")
 
     def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:

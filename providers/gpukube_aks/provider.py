@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         UpdateRow,
     )
     from gpukube.errors import Diagnostic
+    from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
 
@@ -117,6 +118,13 @@ class AksProvider:
         from gpukube_aks.spec import SPEC
 
         return SPEC
+
+    @property
+    def machines(self) -> CloudMachines:
+        """Instance types of AKS that cannot be used, by their names."""
+        from gpukube_aks.machines import MACHINES
+
+        return MACHINES
 
     @property
     def codes(self) -> Mapping[str, str]:

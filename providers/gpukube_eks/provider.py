@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UpdateRow,
     )
     from gpukube.errors import Diagnostic
+    from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
 
@@ -148,6 +149,13 @@ class EksProvider:
         from gpukube_eks.spec import SPEC
 
         return SPEC
+
+    @property
+    def machines(self) -> CloudMachines:
+        """Instance types of EKS that cannot be used, by their names."""
+        from gpukube_eks.machines import MACHINES
+
+        return MACHINES
 
     @property
     def codes(self) -> Mapping[str, str]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UpdateRow,
     )
     from gpukube.errors import Diagnostic
+    from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
 
@@ -115,6 +116,13 @@ class GkeProvider:
         from gpukube_gke.spec import SPEC
 
         return SPEC
+
+    @property
+    def machines(self) -> CloudMachines:
+        """Instance types of GKE that cannot be used, by their names."""
+        from gpukube_gke.machines import MACHINES
+
+        return MACHINES
 
     @property
     def codes(self) -> Mapping[str, str]:
