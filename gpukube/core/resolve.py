@@ -155,7 +155,7 @@ def promise_of(target: Target) -> Promise:
 
 class _Refused(Exception):
     def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__(diagnostic.message)
+        super().__init__(diagnostic.seen)
         self.diagnostic = diagnostic
 
 

@@ -42,7 +42,7 @@ def _told(evidence: Evidence, error: GpukubeError) -> Ailment:
     asked = ", ".join(f"{name}={value}" for name, value in cluster.identity.items())
     return Ailment(
         where=f"cluster {cluster.key}",
-        seen=told.message,
+        seen=told.seen,
         remedy=told.fix,
         evidence=tuple(line for line in (f"{cluster.provider} {cluster.name}: {asked}", told.why) if line),
     )
@@ -60,7 +60,7 @@ def _inside(wanted: type[GpukubeError]) -> Callable[[Evidence], Iterator[Ailment
             told = error.diagnostics[0]
             yield Ailment(
                 where=f"the inside of cluster {evidence.cluster.key}",
-                seen=told.message,
+                seen=told.seen,
                 remedy=told.fix,
                 evidence=tuple(line for line in (str(told.where), told.why) if line),
             )
@@ -76,7 +76,7 @@ def _blind_spots(evidence: Evidence) -> Iterator[Ailment]:
             told = error.diagnostics[0]
             yield Ailment(
                 where=f"the inside of cluster {evidence.cluster.key}",
-                seen=f"{reading} cannot be read: {told.message}",
+                seen=f"{reading} cannot be read: {told.seen}",
                 remedy=told.fix,
                 evidence=(told.why,) if told.why else (),
                 severity="warning",

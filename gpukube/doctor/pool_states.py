@@ -49,7 +49,7 @@ def _ill(wanted: Callable[[GpukubeError], bool]) -> Callable[[Evidence], Iterato
             again = "gpukube pool create -f SPEC takes it up again" if pool.owner else diagnosis.remove(view, pool)
             yield Ailment(
                 where=view.name_of(pool),
-                seen=f"{pool.status}: {told.message}",
+                seen=f"{pool.status}: {told.seen}",
                 remedy=f"{told.fix}; then {again}" if pool.state == "failed" else told.fix,
                 evidence=tuple(line for line in (told.why, f"to see it: {diagnosis.show(view, pool)}") if line),
             )

@@ -52,7 +52,7 @@ def _missing(evidence: Evidence) -> Iterator[Ailment]:
         told = tools.trouble.diagnostics[0]
         yield Ailment(
             where="this machine",
-            seen=told.message,
+            seen=told.seen,
             remedy=told.fix,
             evidence=(told.why,) if told.why else (),
             severity="error" if _needs_helm(evidence) else "warning",

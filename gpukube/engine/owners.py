@@ -221,7 +221,7 @@ def _settle(pool: Desired, choice: ReleaseChoice, provider: Provider, refusals: 
     ownership = decide_owner(pool.target, provider.stack(pool.target), choice).outcome
     if isinstance(ownership, Diagnostic):
         refusals.append(ownership)
-        return replace(pool, ownership=Ownership(pool.ownership.driver, "none", "", {}, ownership.message))
+        return replace(pool, ownership=Ownership(pool.ownership.driver, "none", "", {}, ownership.seen))
     if ownership == pool.ownership:
         return pool
     return provider.desired(pool.target, ownership, pool.promise)
@@ -275,5 +275,5 @@ def _provider(target: Target, found: list[Diagnostic]) -> Provider | None:
         return load_provider(target.cluster.provider)
     except MissingExtra as error:
         problem = error.diagnostics[0]
-        found.append(Diagnostic(problem.code, target.cluster.where, problem.message, fix=problem.fix))
+        found.append(Diagnostic(problem.code, target.cluster.where, problem.seen, fix=problem.fix))
         return None

@@ -170,7 +170,7 @@ def _field(params: Mapping[str, object], path: str) -> object:
 
 def _message(found: Diagnostic, decision: Decision) -> str:
     """Leave out the pool's name, under which it is told."""
-    return found.message.removeprefix(f"{decision.target.where}: ")
+    return found.seen.removeprefix(f"{decision.target.where}: ")
 
 
 def _alternative(other: Decision, problems: Sequence[Diagnostic]) -> Alternative:

@@ -247,7 +247,7 @@ def _build_pools(
         wrong = {at.at(path) for path in unknown} - {at.at()}
         for found in check_pool(pool, at, clusters, unknown, own=written.within(("pools", index))):
             if found.where not in wrong:
-                built.add([Finding(found, (found.message.replace(at.path(), "", 1),))])
+                built.add([Finding(found, (found.seen.replace(at.path(), "", 1),))])
     named = ((pool, at) for pool, at, unknown in judged if not is_unknown(("name",), unknown))
     built.problems.extend(check_together(named, clusters))
     return judged
