@@ -15,8 +15,8 @@ from gpukube.doctor.cloud_view import view_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.core.ailment import Ailment
     from gpukube.core.cloud_check import CloudCheck
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
     from gpukube.provider import Provider
 
@@ -39,7 +39,7 @@ def cloud_checks(provider: Provider) -> tuple[Check, ...]:
 
 
 def _check(row: CloudCheck) -> Check:
-    def find(evidence: Evidence) -> Iterator[Ailment]:
+    def find(evidence: Evidence) -> Iterator[Fault]:
         view = view_of(evidence)
         return row.find(view) if view else iter(())
 
