@@ -72,9 +72,6 @@ class Choices:
     )
 
     plan_file: str = ""
-    nodes: int | None = None
-    minimum: int | None = None
-    maximum: int | None = None
 
     adopt: bool = option(
         "--adopt", default=False,
@@ -163,7 +160,7 @@ ADDRESSES: Final[tuple[str, ...]] = option(
 )  # fmt: skip
 """--cluster of the commands that need no spec."""
 
-_FIELDS: Final = {f.name: f for f in fields(Choices)}
+_FIELDS: Final = {f.name: f for f in fields(Choices) if f.metadata}
 _TYPES: Final = get_type_hints(Choices)
 
 
