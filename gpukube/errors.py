@@ -55,7 +55,6 @@ __all__ = [
     "Diagnostic",
     "ExitCode",
     "FieldConflict",
-    "Finding",
     "GpukubeError",
     "HelmError",
     "HelmTimeout",
@@ -120,42 +119,36 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is wrong, or could be better: in a spec, in the answer of a cloud, on a node.
+class Diagnostic:
+    """One finding for people: where, what is wrong (with the value seen), what to do.
 
     Attributes:
-        code: Stable, documented, kebab-case: of a message, each has a folder under tests/messages; of the doctor, the
-            id of its check.
+        code: Stable, documented, kebab-case; each has a page under tests/messages.
         where: File position or resource.
-        seen: What is wrong, with the value seen: one lower-case line without a full stop.
+        message: One lower-case line without a full stop.
         fix: What to write or run; empty only where no action is needed.
-        why: The rule behind it, or what comes of it, when it is not plain.
+        why: The rule behind it, when it is not plain.
         severity: Errors stop the run before anything is changed; warnings and hints do not.
-        evidence: Further lines that were seen.
     """
 
     code: str
     where: Where
-    seen: str
+    message: str
     fix: str = ""
     why: str = ""
     severity: Severity = "error"
-    evidence: tuple[str, ...] = ()
 
     def render(self) -> str:
-        """Render as `where: severity[number code]: seen`, then indented why and fix lines."""
-        lines = [f"{visible(str(self.where))}: {self.severity}[{rule_label(self.code)}]: {visible(self.seen)}"]
+        """Render as `where: severity[number code]: message`, then indented why and fix lines."""
+        lines = [f"{visible(str(self.where))}: {self.severity}[{rule_label(self.code)}]: {visible(self.message)}"]
         lines += [f"    why: {visible(self.why)}"] if self.why else []
         lines += [f"    fix: {visible(self.fix)}"] if self.fix else []
         return "\n".join(lines)
 
 
-Diagnostic = Finding
-
-
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Order diagnostics as they are shown everywhere: by position, the gravest first at one place."""
-    return sorted(diagnostics, key=lambda d: (d.where, SEVERITIES.index(d.severity), d.code, d.seen))
+    return sorted(diagnostics, key=lambda d: (d.where, SEVERITIES.index(d.severity), d.code, d.message))
 
 
 def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
@@ -202,10 +195,10 @@ class GpukubeError(Exception):
 
         Args:
             diagnostics: At least one.
-            message: What the error says as a whole; that of the first diagnostic when not given.
+            message: What the error says as a whole; the first diagnostic's message when not given.
         """
         found = tuple(diagnostics)
-        error = cls(message or found[0].seen, where=found[0].where)
+        error = cls(message or found[0].message, where=found[0].where)
         error._diagnostics = found
         return error
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import role_of, title_of
-from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,12 +47,17 @@ FEATURE_LABELS: Final[Mapping[str, str]] = {
 _BORN_WITH: Final[Mapping[str, str]] = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux"}
 """What every kubelet of ours says of itself."""
 _CLOUD_DOMAINS: Final = (
+    "kubernetes.azure.com/",
+    "cloud.google.com/",
+    "eks.amazonaws.com/",
+    "alpha.eksctl.io/",
     "node.kubernetes.io/",
     "topology.kubernetes.io/",
     "kubernetes.io/",
     "beta.kubernetes.io/",
 )
-"""What the clouds' controllers write on every cloud; each cloud's own domains are in its `Provider.in_cluster`."""
+_CLOUD_KEYS: Final = ("agentpool", "accelerator")
+"""AKS's older names of the same."""
 _OPERANDS: Final = "nvidia.com/gpu.deploy."
 _MPS: Final = "nvidia.com/mps.capable"
 
@@ -162,9 +166,7 @@ def coming_place(pool: Desired) -> Place:
 
 def may_appear(key: str) -> bool:
     """Say whether a label that a spec does not set may be on a node that does not exist yet, put there by its cloud."""
-    return key.startswith(_CLOUD_DOMAINS) or any(
-        key in facts.label_keys or key.startswith(facts.label_domains) for facts in in_cluster_facts()
-    )
+    return key in _CLOUD_KEYS or key.startswith(_CLOUD_DOMAINS)
 
 
 def reach(places: Iterable[Place], daemonsets: Iterable[WorkloadView]) -> tuple[Reach, ...]:

@@ -16,6 +16,7 @@ __all__ = [
     "integer",
     "items",
     "leaves",
+    "merged",
     "number",
     "pointer",
     "strings",
@@ -107,6 +108,22 @@ def decimal(value: object, *path: str | int) -> float | None:
     except (ValueError, OverflowError):
         return None
     return read if isfinite(read) else None
+
+
+def merged(old: Tree, new: Tree) -> dict[str, object]:
+    """Merge two trees; lists of one object are merged as the object, other lists are replaced."""
+    found = dict(old)
+    for name, value in new.items():
+        found[name] = _merged(found.get(name), value)
+    return found
+
+
+def _merged(old: object, new: object) -> object:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return merged(old, new)
+    if isinstance(old, list) and isinstance(new, list) and all(isinstance(item, Mapping) for item in (*old, *new)):
+        return [_merged(before, after) for before, after in zip(old, new, strict=False)]
+    return new
 
 
 def pointer(*path: str | int) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "OWNER_LABEL",
     "POOL_LABEL",
     "PROTECT_LABEL",
+    "Ability",
     "Action",
     "Advertiser",
     "Capacity",
@@ -47,6 +48,7 @@ __all__ = [
     "Promise",
     "Request",
     "Reservation",
+    "ReservationForm",
     "Settings",
     "Taint",
     "Target",
@@ -67,6 +69,15 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
 PoolState = Literal["ready", "busy", "failed", "deleting"]
+ReservationForm = Literal[
+    "capacityBlock",
+    "capacityReservation",
+    "capacityReservationGroup",
+    "reservation",
+    "flexStart",
+    "queued",
+    "flexStartQueued",
+]
 UpdateKind = Literal["in-place", "disruptive", "replace", "refused"]
 
 
@@ -118,12 +129,12 @@ class Reservation:
     """Where reserved machines come from.
 
     Attributes:
-        form: Which of the cloud's forms, named as in the spec; "flexStartQueued" for two that are written together.
+        form: Which of the clouds' forms, named as in the spec.
         id: Of the block, reservation or group, as the cloud wants it; "" for forms without one.
         max_run_s: Seconds that a node may live; None for the cloud's limit.
     """
 
-    form: str
+    form: ReservationForm
     id: str = ""
     max_run_s: int | None = None
 
@@ -214,6 +225,7 @@ class Target:
         kubernetes_version: Of the nodes, "1.34" or more exact; "" for the cluster's.
         max_pods: Most pods of a node; None for the cloud's default.
         driver_version: Where the cloud lets one choose; "" for its choice.
+        plain: The plain fields of the spec (`gpukube.spec.plain`) that are written.
         chart_version: Of the plugin's chart; "" for the tested one.
         chart_values: Further values for that chart.
     """
@@ -244,6 +256,7 @@ class Target:
     driver_version: str = ""
     chart_version: str = ""
     chart_values: Mapping[str, object] = field(default_factory=dict)
+    plain: Mapping[FieldPath, object] = field(default_factory=dict)
 
     @property
     def where(self) -> Where:
@@ -448,6 +461,21 @@ class UpdateRow:
     sentence: str
     call: str
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """How faithfully a cloud does a feature of the spec.
+
+    Attributes:
+        fidelity: "exact", "emulated" (by the substitute named) or "missing".
+        substitute: What is done instead; "" when exact.
+        reason: Why; "" when exact.
+    """
+
+    fidelity: Literal["exact", "emulated", "missing"]
+    substitute: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,8 @@ _BY_OPERATOR: Final[Mapping[str, Ability]] = {
     "sharing.mps": Ability("emulated", "the plugin's sharing.mps"),
 }
 """What is the same on every cloud once driver and plugin are the GPU Operator's."""
+_NO_ROW: Final = Ability("missing", reason="the provider has no row for it")
+"""Of a plain field that a provider does not know."""
 _OF_PLUGIN: Final = frozenset(name for name in _BY_OPERATOR if name.startswith("sharing."))
 """Of these, what is the operator's where the plugin alone is."""
 
@@ -82,7 +84,7 @@ def abilities_for(target: Target, provider: Provider) -> Mapping[str, Ability]:
 
 def used_features(target: Target) -> tuple[str, ...]:
     """List the features a pool asks for."""
-    return tuple(feature for feature, _, uses in _USES if uses(target))
+    return (*(feature for feature, _, uses in _USES if uses(target)), *map(str, target.plain))
 
 
 def features_at(field: str) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ def features_at(field: str) -> tuple[str, ...]:
 
 def inexact(target: Target, abilities: Mapping[str, Ability]) -> dict[str, Ability]:
     """Find the features a pool asks for that its cloud does otherwise, or not at all."""
-    found = {feature: abilities[feature] for feature in used_features(target)}
+    found = {feature: abilities.get(feature, _NO_ROW) for feature in used_features(target)}
     return {feature: ability for feature, ability in found.items() if ability.fidelity != "exact"}
 
 
@@ -104,10 +106,10 @@ def check_fidelity(target: Target, abilities: Mapping[str, Ability]) -> list[Dia
     return [
         Diagnostic(
             "missing-feature",
-            target.locator.at(fields[feature]),
+            target.locator.at(fields.get(feature, feature)),
             f"{target.where}: {target.cluster.provider} has no {feature}",
             why=ability.reason,
-            fix=ability.substitute or f"leave {fields[feature]} out for this cluster",
+            fix=ability.substitute or f"leave {fields.get(feature, feature)} out for this cluster",
             severity="error" if feature.startswith(CRITICAL) else "warning",
         )
         for feature, ability in inexact(target, abilities).items()

@@ -100,7 +100,7 @@ def _concerned(path: str, clouds: list[Provider]) -> set[str]:
 
 def _faiths(path: str, cloud: Provider) -> Iterator[Faith]:
     abilities = cloud.abilities()
-    for feature in features_at(path):
+    for feature in features_at(path) or (path,):  # a plain field is a feature by itself
         if ability := abilities.get(feature):
             yield {
                 "provider": cloud.name,

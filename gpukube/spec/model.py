@@ -9,25 +9,31 @@ The models hold a spec whose defaults have already been merged under every pool 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, JsonValue, Tag, create_model
+from pydantic import Discriminator, Field, JsonValue, Tag
 
-from gpukube.installed import unusable
-from gpukube.spec.base import LABEL_VALUE, SpecModel, Text, Texts
+from gpukube.spec.base import LABEL_VALUE, PROVIDERS, ProviderName, SpecModel, Text, Texts
 from gpukube.spec.clusters import (
-    CLOUDS,
+    AWS_ACCOUNT,
+    AZURE_GROUP,
+    AZURE_NAME,
     CLUSTER_KEY,
     CLUSTER_MODELS,
-    PROVIDERS,
+    UUID,
+    AksCluster,
     Cluster,
     ClusterKey,
-    ProviderName,
+    EksCluster,
+    GkeCluster,
 )
 from gpukube.spec.reserved import Reserved
 from gpukube.spec.sharing import Mig, Mps, Sharing, TimeSlicing
 
 __all__ = [
+    "AWS_ACCOUNT",
+    "AZURE_GROUP",
+    "AZURE_NAME",
     "CLUSTER_KEY",
     "CLUSTER_MODELS",
     "KUBERNETES_VERSION",
@@ -38,6 +44,8 @@ __all__ = [
     "SHARE",
     "TYPE_MAP",
     "TYPE_NAME",
+    "UUID",
+    "AksCluster",
     "Autoscaling",
     "Capacity",
     "Cluster",
@@ -45,7 +53,9 @@ __all__ = [
     "DevicePlugin",
     "Disk",
     "Driver",
+    "EksCluster",
     "GPUNodePools",
+    "GkeCluster",
     "Gpu",
     "Metadata",
     "Mig",
@@ -266,7 +276,7 @@ class Silence(SpecModel):
     )
 
 
-class _CommonSettings(SpecModel):
+class PoolSettings(SpecModel):
     """Everything a pool can say except its name; also what may stand under `defaults`."""
 
     clusters: Texts = Field(
@@ -332,32 +342,30 @@ class _CommonSettings(SpecModel):
     silence: Annotated[tuple[Silence, ...], Field(strict=False)] = Field(
         default=(), description="Warnings and hints about the pool that are known and accepted, each with its reason."
     )
-
-
-def _with_native(common: type[SpecModel]) -> type[SpecModel]:
-    """Add a field for each cloud: its native fields, under the provider's name."""
-    for name in PROVIDERS:
-        if name in common.model_fields:
-            raise unusable(name, "has the name of a field of a pool")
-    native: dict[str, tuple[object, object]] = {
-        name: (
-            dict[str, JsonValue],
-            Field(
-                default_factory=dict,
-                examples=[dict(cloud.native_example)],
-                description=f"Native {cloud.native} fields by the names of the API, merged into the request last. "
-                "Refused are those that gpukube sets itself and those whose change it cannot judge.",
-            ),
-        )
-        for name, cloud in CLOUDS.items()
-    }
-    return create_model("PoolSettings", __base__=common, __doc__=common.__doc__, **native)  # type: ignore[call-overload, no-any-return]  # fields by name
-
-
-if TYPE_CHECKING:
-    PoolSettings: TypeAlias = _CommonSettings
-else:
-    PoolSettings = _with_native(_CommonSettings)
+    eks: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        examples=[{"releaseVersion": "1.34.2-20260714"}],
+        description=(
+            "Native EKS node group fields by the names of the API, merged into the request last. Refused are those "
+            "that gpukube sets itself and those whose change it cannot judge."
+        ),
+    )
+    aks: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        examples=[{"scaleDownMode": "Delete"}],
+        description=(
+            "Native AKS agent pool fields by the names of the API, merged into the request last. Refused are those "
+            "that gpukube sets itself and those whose change it cannot judge."
+        ),
+    )
+    gke: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        examples=[{"config": {"gvnic": {"enabled": True}}}],
+        description=(
+            "Native GKE node pool fields by the names of the API, merged into the request last. Refused are those "
+            "that gpukube sets itself and those whose change it cannot judge."
+        ),
+    )
 
 
 class Pool(PoolSettings):
@@ -386,8 +394,8 @@ class Pool(PoolSettings):
 
     def native_on(self, provider: ProviderName) -> dict[str, JsonValue]:
         """Return the native fields (escape hatch) written for this provider."""
-        native: dict[str, JsonValue] = getattr(self, provider)
-        return native
+        natives: dict[ProviderName, dict[str, JsonValue]] = {"eks": self.eks, "aks": self.aks, "gke": self.gke}
+        return natives[provider]
 
 
 class GPUNodePools(SpecModel):

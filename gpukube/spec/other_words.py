@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.spec.clusters import CLOUDS
 from gpukube.spec.wording import fold
 
 if TYPE_CHECKING:
@@ -30,7 +29,8 @@ OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "capacity.type": ("spot", "capacityType", "priority", "scaleSetPriority", "preemptible", "provisioningModel"),
     "capacity.maxPrice": ("spotMaxPrice",),
     "capacity.reserved": ("reservedCapacity",),
-    **{f"capacity.reserved.{name}": cloud.reserved_words for name, cloud in CLOUDS.items() if cloud.reserved_words},
+    "capacity.reserved.aks": ("capacityReservationGroupId", "crgId"),
+    "capacity.reserved.gke": ("reservationAffinity",),
     "zones": ("availabilityZones", "nodeLocations"),
     "disk.sizeGiB": ("diskSize", "diskSizeGb", "osDiskSize", "osDiskSizeGb", "nodeOsDiskSize", "volumeSize"),
     "disk.type": ("diskType", "osDiskType", "nodeOsDiskType", "volumeType"),

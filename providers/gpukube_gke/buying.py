@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AFFINITY",
+    "FORM_FIELD",
     "LONGEST_RUN_S",
     "RESERVATION_KEY",
+    "RUN_FIELD",
     "buying_fields",
     "is_flex_start",
     "is_queued",
@@ -42,8 +44,8 @@ LONGEST_RUN_S: Final = 7 * 86400
 
 _FLEX: Final = ("flexStart", "flexStartQueued")
 _QUEUED: Final = ("queued", "flexStartQueued")
-_FORM: Final = FieldPath("capacity", "reserved", "gke")
-_RUN: Final = FieldPath("capacity", "reserved", "gke", "maxRunDuration")
+FORM_FIELD: Final = FieldPath("capacity", "reserved", "gke")
+RUN_FIELD: Final = FieldPath("capacity", "reserved", "gke", "maxRunDuration")
 
 
 def reservation_form(target: Target) -> str:
@@ -92,9 +94,9 @@ def buying_fields(target: Target) -> dict[FieldPath, object]:
     form, found = reservation_form(target), target.capacity.reservation
     fields: dict[FieldPath, object] = {CAPACITY_TYPE: target.capacity.type}
     if found and form:
-        fields[_FORM] = _shown(form, _full_name(target, found.id))
+        fields[FORM_FIELD] = _shown(form, _full_name(target, found.id))
     if found and is_short_lived(target) and found.max_run_s not in (None, LONGEST_RUN_S):
-        fields[_RUN] = f"{found.max_run_s}s"
+        fields[RUN_FIELD] = f"{found.max_run_s}s"
     return fields
 
 
@@ -112,7 +114,7 @@ def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> 
         return _short_lived("flexStart", config)
     if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION":
         name = ", ".join(strings(affinity, "values"))
-        return {CAPACITY_TYPE: "reserved", _FORM: _shown("reservation", name)}
+        return {CAPACITY_TYPE: "reserved", FORM_FIELD: _shown("reservation", name)}
     if config.get("preemptible"):  # ends after 24 hours, which Spot does not (google.container.v1 NodeConfig.spot)
         return {CAPACITY_TYPE: "preemptible"}
     return {CAPACITY_TYPE: "spot" if config.get("spot") else "on-demand"}
@@ -120,8 +122,8 @@ def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> 
 
 def _short_lived(form: str, config: Mapping[str, object]) -> dict[FieldPath, object]:
     run = config.get("maxRunDuration")
-    fields: dict[FieldPath, object] = {CAPACITY_TYPE: "reserved", _FORM: form}
-    return fields | ({_RUN: run} if run and run != f"{LONGEST_RUN_S}s" else {})
+    fields: dict[FieldPath, object] = {CAPACITY_TYPE: "reserved", FORM_FIELD: form}
+    return fields | ({RUN_FIELD: run} if run and run != f"{LONGEST_RUN_S}s" else {})
 
 
 def _full_name(target: Target, name: str) -> str:

@@ -14,7 +14,7 @@ are counted per zone; sizes last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -31,16 +31,15 @@ from gpukube.core.fields import (
     ZONES,
     FieldPath,
 )
-from gpukube.core.jsontree import texts, tree
+from gpukube.core.jsontree import merged, texts, tree
 from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
+from gpukube_gke.fields import BINDINGS, LATEST, UPDATE, zones_of
 from gpukube_gke.marks import recorded
-from gpukube_gke.native import merge_native, native_path
-from gpukube_gke.observe import zones_of
+from gpukube_gke.native import native_path
 from gpukube_gke.places import pool_name
 from gpukube_gke.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
 from gpukube_gke.taints import merged_taints
-from gpukube_gke.translate import LATEST, UPDATE
 
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Nodes
@@ -105,7 +104,15 @@ def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change])
     """
     edit = _Edit(desired, observed, {change.field: change for change in changes})
     made = [request for groups, build in _CALLS if edit.has(*groups) for request in build(edit)]
-    return tuple(made)
+    return (*_plain_updates(edit), *made)
+
+
+def _plain_updates(edit: _Edit) -> Iterator[Request]:
+    """A field that no group has is a member of UpdateNodePool by its own name on the wire."""
+    grouped = [group for groups, _ in _CALLS for group in groups]
+    for row in BINDINGS:
+        if row.wire and row.path in edit.changes and not any(row.path.is_below(*group) for group in grouped):
+            yield edit.update(**{str(row.wire[-1]): edit.new(row.path)})
 
 
 def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
@@ -260,8 +267,8 @@ def _whole(field: str, *parents: str) -> Callable[[_Edit], list[Request]]:
         live = tree(edit.observed.native, *parents, field)
         changed: dict[str, object] = {}
         for path, value in edit.below("gke", *parents, field).items():
-            changed = merge_native(changed, _nested(path, value))
-        return [edit.update(**{field: merge_native(live, changed)})]
+            changed = merged(changed, _nested(path, value))
+        return [edit.update(**{field: merged(live, changed)})]
 
     return build
 

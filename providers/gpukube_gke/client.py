@@ -36,13 +36,14 @@ from gpukube_gke.access import EmulatedIdentity, cloud_access, shared_identity
 from gpukube_gke.change import MANAGE
 from gpukube_gke.endpoint import choose_endpoint
 from gpukube_gke.failures import explained, is_passing, is_throttled
+from gpukube_gke.fields import UPDATE
 from gpukube_gke.meanings import Problem, error_of
 from gpukube_gke.observe import observe_pool
 from gpukube_gke.offers import offered_zones
 from gpukube_gke.places import cluster_name, operation_name, pool_name, project_of
 from gpukube_gke.progress import operation_progress, pool_progress
 from gpukube_gke.sizes import AUTOSCALE, RESIZE
-from gpukube_gke.translate import CREATE, DELETE, UPDATE, needs_zone, with_zones
+from gpukube_gke.translate import CREATE, DELETE, needs_zone, with_zones
 from gpukube_gke.versions import is_picky, require_version
 from gpukube_gke.zones import choose_zone
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.errors import Diagnostic
 from gpukube_gke.buying import AFFINITY, is_flex_start, is_queued, is_short_lived, reservation_form
+from gpukube_gke.fields import runs_own_plugin
 from gpukube_gke.local_ssd import explain_local_ssd
 from gpukube_gke.native import flatten_native
-from gpukube_gke.translate import runs_own_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -15,8 +15,10 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from gpukube.core.binding import managed_members
 from gpukube.core.fields import FieldPath
 from gpukube.errors import Diagnostic
+from gpukube_gke.fields import BINDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.errors import Where
 
-__all__ = ["MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "merge_native", "native_path"]
+__all__ = ["MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "native_path"]
 
 Leaf: TypeAlias = (
     "Literal['bool', 'int', 'str', 'scopes', 'tags', 'seconds', 'range', 'key', 'networks', 'disks'] | tuple[str, ...]"
@@ -81,36 +83,18 @@ NATIVE: Mapping[str, Leaf] = {
 _ACCELERATORS: Final = "config.accelerators"
 MANAGED: Mapping[str, str] = {
     "name": "names.gke",
-    "initialNodeCount": "nodes.count",
-    "locations": "zones",
     "autoscaling.enabled": "nodes.autoscaling",
     "autoscaling.minNodeCount": "nodes.autoscaling.min with scope: zone",
     "autoscaling.maxNodeCount": "nodes.autoscaling.max with scope: zone",
-    "autoscaling.totalMinNodeCount": "nodes.autoscaling.min",
-    "autoscaling.totalMaxNodeCount": "nodes.autoscaling.max",
-    "config.machineType": "instanceType",
     "config.accelerators.acceleratorType": "gpu.model",
     "config.accelerators.acceleratorCount": "gpu.count",
-    "config.accelerators.gpuPartitionSize": "sharing.mig.profile",
-    "config.accelerators.gpuSharingConfig": "sharing.timeSlicing or sharing.mps",
-    "config.labels": "labels",
-    "config.taints": "taints",
-    "version": "kubernetesVersion",
-    "upgradeSettings.maxSurge": "upgrade.maxSurge",
-    "upgradeSettings.maxUnavailable": "upgrade.maxUnavailable",
-    "maxPodsConstraint.maxPodsPerNode": "maxPodsPerNode",
     "queuedProvisioning.enabled": "capacity.type: reserved and capacity.reserved.gke.queued",
     "config.flexStart": "capacity.type: reserved and capacity.reserved.gke.flexStart",
     "config.reservationAffinity.key": "capacity.type: reserved and capacity.reserved.gke.reservation",
     "config.reservationAffinity.values": "capacity.type: reserved and capacity.reserved.gke.reservation",
-    "config.accelerators.gpuDriverInstallationConfig.gpuDriverVersion": "driver.version",
-    "config.spot": "capacity.type",
     "config.preemptible": "capacity.type: spot",
-    "config.diskSizeGb": "disk.sizeGiB",
-    "config.diskType": "disk.type",
     "config.bootDisk": "disk",
-    "config.imageType": "image",
-    "config.resourceLabels": "tags",
+    **managed_members(BINDINGS),
 }
 """Fields that gpukube sends itself -> the field of the spec to write instead."""
 
@@ -274,22 +258,6 @@ def _nearest(path: str) -> str:
 
 def _shown(value: object) -> str:
     return json.dumps(value)
-
-
-def merge_native(body: Mapping[str, object], native: Mapping[str, object]) -> dict[str, object]:
-    """Merge native fields into a pool, message by message; lists of texts take the place of those there."""
-    merged = dict(body)
-    for name, value in native.items():
-        merged[name] = _merged(merged.get(name), value)
-    return merged
-
-
-def _merged(old: object, new: object) -> object:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return merge_native(old, new)
-    if isinstance(old, list) and isinstance(new, list) and all(isinstance(item, Mapping) for item in (*old, *new)):
-        return [_merged(before, after) for before, after in zip(old, new, strict=False)]
-    return new
 
 
 def flatten_native(pool: Mapping[str, object], *, live: bool = False) -> dict[FieldPath, object]:

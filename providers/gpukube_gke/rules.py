@@ -18,13 +18,12 @@ from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube.errors import Diagnostic
 from gpukube_gke.combinations import check_combinations
 from gpukube_gke.counts import check_counts
+from gpukube_gke.fields import LATEST, OPT_OUT_LABEL, SYSTEM_TAINTS, image_of, is_operated, runs_own_plugin
 from gpukube_gke.marks import FORM
 from gpukube_gke.native import check_native
-from gpukube_gke.observe import SYSTEM_TAINTS
 from gpukube_gke.place_rules import check_places
 from gpukube_gke.reserved_rules import check_reserved
 from gpukube_gke.sharing_rules import check_shared
-from gpukube_gke.translate import LATEST, OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
 from gpukube_gke.upgrade_rules import check_upgrade
 from gpukube_gke.versions import check_versions
 

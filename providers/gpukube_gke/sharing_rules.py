@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Diagnostic
+from gpukube_gke.fields import is_operated, runs_own_plugin
 from gpukube_gke.partitions import PARTITIONS
-from gpukube_gke.translate import is_operated, runs_own_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from gpukube.core.jsontree import tree
 from gpukube.core.values import Request
 from gpukube.errors import SpecError
 from gpukube_gke.counts import MOST_PER_ZONE, autoscaling_bounds
-from gpukube_gke.observe import zones_of
+from gpukube_gke.fields import zones_of
 from gpukube_gke.places import pool_name
 
 if TYPE_CHECKING:

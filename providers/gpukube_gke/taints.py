@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.core.resolve import GPU_TAINT
-from gpukube_gke.observe import SYSTEM_TAINTS
-from gpukube_gke.translate import wire_taint
+from gpukube_gke.fields import SYSTEM_TAINTS, wire_taint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.jsontree import at
 from gpukube.errors import Diagnostic, SpecError
 from gpukube_gke.buying import is_flex_start, is_queued
-from gpukube_gke.translate import image_of, runs_own_plugin
+from gpukube_gke.fields import image_of, runs_own_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

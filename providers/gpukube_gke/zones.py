@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from gpukube.core.fields import GPU
 from gpukube.core.jsontree import trees
 from gpukube.errors import SpecError
-from gpukube_gke.observe import observe_pool, zones_of
+from gpukube_gke.fields import zones_of
+from gpukube_gke.observe import observe_pool
 from gpukube_gke.places import region_of
 
 if TYPE_CHECKING:

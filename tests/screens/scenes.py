@@ -175,7 +175,7 @@ POOLS: Final = (
     ),
     pool(
         "conflict",
-        FOREIGN.seen,
+        FOREIGN.message,
         wanted("found"),
         live("found", owner="", pool=""),
         diagnostics=(FOREIGN,),

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube.core.jsontree import at, decimal, integer, items, number, strings, text, texts, tree, trees
+from gpukube.core.jsontree import at, decimal, integer, items, merged, number, strings, text, texts, tree, trees
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
@@ -49,3 +49,17 @@ def test_readers_when_tree_is_of_any_shape_then_each_gives_its_type(value: objec
     assert not isinstance(integer(value, *path), bool)
     read = decimal(value, *path)
     assert read is None or math.isfinite(read)
+
+
+def test_merged_when_trees_meet_then_what_is_not_named_stays() -> None:
+    found = merged(
+        {"a": {"b": 1, "c": 2}, "l": ["x", "y"], "config": {"accelerators": [{"p": 1, "q": {"r": 1}}]}},
+        {"a": {"b": 3}, "l": ["z"], "config": {"accelerators": [{"q": {"s": 2}}]}, "n": True},
+    )
+
+    assert found == {
+        "a": {"b": 3, "c": 2},
+        "l": ["z"],
+        "config": {"accelerators": [{"p": 1, "q": {"r": 1, "s": 2}}]},
+        "n": True,
+    }

@@ -11,7 +11,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from gpukube.core.fields import FieldPath
 from gpukube.spec.positions import parse_path
-from gpukube_gke.native import MANAGED, NATIVE, REFUSED, Leaf, check_native, flatten_native, merge_native
+from gpukube_gke.native import MANAGED, NATIVE, REFUSED, Leaf, check_native, flatten_native
 from tests.unit.gpukube_gke.targets import gke_target
 
 if TYPE_CHECKING:
@@ -130,20 +130,6 @@ def test_check_when_a_native_field_is_wrong_says_what_to_write(native: dict[str,
 
     assert found.code == code
     assert fix in found.fix
-
-
-def test_merge_when_messages_meet_keeps_what_is_not_named() -> None:
-    merged = merge_native(
-        {"a": {"b": 1, "c": 2}, "l": ["x", "y"], "config": {"accelerators": [{"p": 1, "q": {"r": 1}}]}},
-        {"a": {"b": 3}, "l": ["z"], "config": {"accelerators": [{"q": {"s": 2}}]}, "n": True},
-    )
-
-    assert merged == {
-        "a": {"b": 3, "c": 2},
-        "l": ["z"],
-        "config": {"accelerators": [{"p": 1, "q": {"r": 1, "s": 2}}]},
-        "n": True,
-    }
 
 
 def test_flatten_when_live_fills_in_what_proto3_leaves_out() -> None:

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from gpukube.spec.fields import lookup
-from gpukube.spec.model import Pool
-from gpukube_eks.spec import EksCluster
+from gpukube.spec.model import EksCluster, Pool
 
 if TYPE_CHECKING:
     from gpukube.spec.positions import Path

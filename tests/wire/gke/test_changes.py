@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.core.fields import FieldPath
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
 from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS
@@ -66,7 +67,7 @@ def test_edit_when_it_cannot_be_in_place_is_planned_as_such(living: GkeCloud, na
 def test_rows_when_compared_with_the_edits_have_one_each() -> None:
     mutable = {field for field, row in {**INTENT_ROWS, **NATIVE_ROWS}.items() if row.kind in MUTABLE}
 
-    assert mutable <= {edit.row for edit in EDITS.values() if edit.kind in MUTABLE}
+    assert mutable <= {FieldPath.parse(edit.row) for edit in EDITS.values() if edit.kind in MUTABLE}
 
 
 ROLLING = (

@@ -1,0 +1,178 @@
+"""The field table: one row for each field that a cloud has, and everything that is read off the rows.
+
+A `Binding` says of one field what a spec makes of it, where the wire form of a pool has it, how it is read from a live
+pool, what a change of it does, and how faithful the cloud is. From the rows come the body of a create request, the
+comparable fields of both sides, the rows of updatability, the wire members that the escape hatch must not set, and the
+abilities. Pure.
+
+Lives here: rows, and what is read off them. Must not live here: any cloud; what an update sends, because clouds take
+changes in calls of their own grouping (`change` of each provider; a field with a place on the wire and no call of its
+own is sent by that place).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from gpukube.core.fields import FieldPath, known
+from gpukube.core.jsontree import at, merged
+from gpukube.core.values import Change, UpdateRow
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Ability, Target, UpdateKind
+
+__all__ = [
+    "Binding",
+    "Draft",
+    "Effect",
+    "abilities",
+    "body",
+    "desired_fields",
+    "find_row",
+    "managed_members",
+    "observed_fields",
+]
+
+ANY: Final = "*"
+"""Last step of a path that stands for every key: labels, tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A pool on its way to the wire.
+
+    Attributes:
+        target: What is declared.
+        labels: Node labels as sent, those that gpukube adds included.
+    """
+
+    target: Target
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a change of a field does to a live pool; as in UpdateRow."""
+
+    kind: UpdateKind
+    sentence: str
+    source: str
+    call: str = ""
+
+
+Made = TypeVar("Made", bound=Draft)
+Live = TypeVar("Live")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding(Generic[Made, Live]):
+    """One field on one cloud.
+
+    Attributes:
+        path: The field; ("labels", "*") stands for every label, and then `get` and `read` give mappings. A row with
+            none of `get`, `read` and `wire` says of one of these what its change does.
+        effect: What a change does to a live pool.
+        wire: Its place in the body of a pool, a number for the one item of a list; () where `write` gives more than one
+            member, or none has it.
+        get: The comparable value that a spec asks for, None for the cloud's choice; the plain field of the spec when
+            not given.
+        write: The value at `wire`, where it is another than the comparable one; None is not sent. Without `wire`, a
+            tree that is merged into the body.
+        read: The comparable value of a live pool; what is at `wire` when not given.
+        members: Wire members that are set by it; the one at `wire` when not given.
+        spec: What to write in the spec instead of these members; the field when not given.
+        ability: How faithful the cloud is; None where that is judged by another feature than the field's own.
+        feature: Name of that feature; the field when not given.
+        adjust: What the values of a change make of the row.
+    """
+
+    path: FieldPath
+    effect: Effect
+    wire: tuple[str | int, ...] = ()
+    get: Callable[[Made], object] | None = None
+    write: Callable[[Made], object] | None = None
+    read: Callable[[Live], object] | None = None
+    members: tuple[str, ...] | None = None
+    spec: str = ""
+    ability: Ability | None = None
+    feature: str = ""
+    adjust: Callable[[Change, UpdateRow], UpdateRow] | None = None
+
+    @property
+    def row(self) -> UpdateRow:
+        """The row of updatability."""
+        return UpdateRow(self.path, self.effect.kind, self.effect.sentence, self.effect.call, self.effect.source)
+
+    def wanted(self, made: Made) -> object:
+        """Return the comparable value that a spec asks for."""
+        return self.get(made) if self.get else made.target.plain.get(self.path)
+
+
+def body(bindings: Iterable[Binding[Made, Live]], made: Made) -> dict[str, object]:
+    """Make the body of a pool, in the order of the rows."""
+    found: dict[str, object] = {}
+    for binding in bindings:
+        value = binding.write(made) if binding.write else binding.wanted(made) if binding.wire else None
+        if value is not None:
+            for step in reversed(binding.wire):
+                value = [value] if isinstance(step, int) else {step: value}
+            found = merged(found, value) if isinstance(value, Mapping) else found
+    return found
+
+
+def desired_fields(bindings: Iterable[Binding[Made, Live]], made: Made) -> dict[FieldPath, object]:
+    """Return the comparable fields of a declared pool."""
+    return _fields((b.path, b.wanted(made)) for b in bindings if b.get or b.wire)
+
+
+def observed_fields(
+    bindings: Iterable[Binding[Made, Live]], live: Live, native: Mapping[str, object]
+) -> dict[FieldPath, object]:
+    """Return the comparable fields of a live pool.
+
+    Args:
+        bindings: The rows.
+        live: What `read` takes.
+        native: The wire form that `wire` leads into.
+    """
+    return _fields((b.path, b.read(live) if b.read else at(native, *b.wire)) for b in bindings if b.read or b.wire)
+
+
+def _fields(found: Iterable[tuple[FieldPath, object]]) -> dict[FieldPath, object]:
+    fields: dict[FieldPath, object] = {}
+    for path, value in found:
+        if path.key == ANY:
+            keyed = value if isinstance(value, Mapping) else {}
+            fields |= {FieldPath(*path[:-1], str(key)): one for key, one in keyed.items()}
+        else:
+            fields[path] = value
+    return known(fields)
+
+
+def find_row(
+    rows: Mapping[FieldPath, UpdateRow], native: Mapping[FieldPath, UpdateRow], path: FieldPath
+) -> UpdateRow | None:
+    """Find the row of a field: its own, one for all that is below a path of it, or that of its native member."""
+    if path in rows:
+        return rows[path]
+    above = (rows.get(FieldPath(*path[:steps], ANY)) for steps in range(len(path) - 1, 0, -1))
+    row = next((row for row in above if row), None) or native.get(path) or native.get(FieldPath(*path[:2]))
+    return replace(row, field=path) if row else None
+
+
+def managed_members(bindings: Iterable[Binding[Made, Live]]) -> dict[str, str]:
+    """Return the wire members that the rows set -> the field of the spec to write instead."""
+    found: dict[str, str] = {}
+    for binding in bindings:
+        wire = ".".join(step for step in binding.wire if isinstance(step, str))
+        members = (wire,) if binding.members is None and wire else binding.members or ()
+        field = FieldPath(*binding.path[:-1]) if binding.path.key == ANY else binding.path
+        found |= dict.fromkeys(members, binding.spec or str(field))
+    return found
+
+
+def abilities(bindings: Iterable[Binding[Made, Live]]) -> dict[str, Ability]:
+    """Return how faithful the cloud is, by feature."""
+    return {b.feature or str(b.path): b.ability for b in bindings if b.ability is not None}
