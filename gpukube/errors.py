@@ -55,6 +55,7 @@ __all__ = [
     "Diagnostic",
     "ExitCode",
     "FieldConflict",
+    "Finding",
     "GpukubeError",
     "HelmError",
     "HelmTimeout",
@@ -119,36 +120,42 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """One finding for people: where, what is wrong (with the value seen), what to do.
+class Finding:
+    """Something that is wrong, or could be better: in a spec, in the answer of a cloud, on a node.
 
     Attributes:
-        code: Stable, documented, kebab-case; each has a page under tests/messages.
+        code: Stable, documented, kebab-case: of a message, each has a folder under tests/messages; of the doctor, the
+            id of its check.
         where: File position or resource.
-        message: One lower-case line without a full stop.
+        seen: What is wrong, with the value seen: one lower-case line without a full stop.
         fix: What to write or run; empty only where no action is needed.
-        why: The rule behind it, when it is not plain.
+        why: The rule behind it, or what comes of it, when it is not plain.
         severity: Errors stop the run before anything is changed; warnings and hints do not.
+        evidence: Further lines that were seen.
     """
 
     code: str
     where: Where
-    message: str
+    seen: str
     fix: str = ""
     why: str = ""
     severity: Severity = "error"
+    evidence: tuple[str, ...] = ()
 
     def render(self) -> str:
-        """Render as `where: severity[number code]: message`, then indented why and fix lines."""
-        lines = [f"{visible(str(self.where))}: {self.severity}[{rule_label(self.code)}]: {visible(self.message)}"]
+        """Render as `where: severity[number code]: seen`, then indented why and fix lines."""
+        lines = [f"{visible(str(self.where))}: {self.severity}[{rule_label(self.code)}]: {visible(self.seen)}"]
         lines += [f"    why: {visible(self.why)}"] if self.why else []
         lines += [f"    fix: {visible(self.fix)}"] if self.fix else []
         return "\n".join(lines)
 
 
+Diagnostic = Finding
+
+
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Order diagnostics as they are shown everywhere: by position, the gravest first at one place."""
-    return sorted(diagnostics, key=lambda d: (d.where, SEVERITIES.index(d.severity), d.code, d.message))
+    return sorted(diagnostics, key=lambda d: (d.where, SEVERITIES.index(d.severity), d.code, d.seen))
 
 
 def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
@@ -195,10 +202,10 @@ class GpukubeError(Exception):
 
         Args:
             diagnostics: At least one.
-            message: What the error says as a whole; the first diagnostic's message when not given.
+            message: What the error says as a whole; that of the first diagnostic when not given.
         """
         found = tuple(diagnostics)
-        error = cls(message or found[0].message, where=found[0].where)
+        error = cls(message or found[0].seen, where=found[0].where)
         error._diagnostics = found
         return error
 

@@ -4,22 +4,25 @@ A provider comes in two halves. `Provider` is pure: it needs no SDK, no network 
 tests run without them. `Cloud` is what `Provider.connect` returns: the live half, one per cluster.
 
 A provider package announces itself by an entry point in the group `gpukube.providers`; nothing in gpukube
-names one. It is loaded when a spec names its cloud, never to list what exists.
+names one (gpukube.installed). Loading it is cheap: it brings its part of the spec and imports the rest when asked.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from gpukube.core.values import Ability
 from gpukube.errors import MissingExtra
+from gpukube.installed import ENTRY_POINT_GROUP, load_installed, provider_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.values import (
         Change,
         ClusterFacts,
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
         UpdateRow,
     )
     from gpukube.errors import Diagnostic
+    from gpukube.gpu.cloud_machines import CloudMachines
+    from gpukube.spec.cloud import CloudSpec
 
 __all__ = [
     "ENTRY_POINT_GROUP",
@@ -47,11 +52,10 @@ __all__ = [
     "Cloud",
     "Provider",
     "importing_sdk",
+    "in_cluster_facts",
     "load_provider",
     "provider_names",
 ]
-
-ENTRY_POINT_GROUP = "gpukube.providers"
 
 FEATURES = (
     "nodes.count",
@@ -98,6 +102,30 @@ class Provider(Protocol):
 
         It lets a pod tolerate NoSchedule taints whose key is the name of a resource that the pod asks for.
         """
+
+    @property
+    def spec(self) -> CloudSpec:
+        """Its part of the spec: the model of a cluster, forms of reserved capacity, native fields."""
+
+    @property
+    def machines(self) -> CloudMachines:
+        """What it knows of its instance types: those the embedded table lacks, and names that cannot work."""
+
+    @property
+    def codes(self) -> Mapping[str, str]:
+        """Codes of its diagnostics, each with the sentence that the documentation prints."""
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What the doctor checks and says of this cloud's pools; None when it has nothing of its own to say."""
+
+    @property
+    def catalogue(self) -> CloudCatalogue | None:
+        """What `gpukube catalog` knows of this cloud and how it is refreshed; None when it has no catalogue."""
+
+    @property
+    def in_cluster(self) -> InClusterFacts:
+        """What this cloud puts into its clusters: labels, conditions and device plugins by which they are known."""
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature of the spec ("sharing.mig", "capacity.spot", ...) how faithful this cloud is."""
@@ -214,29 +242,19 @@ class Cloud(Protocol):
         """Close connections; the object is not used afterwards."""
 
 
-@cache
-def provider_names() -> tuple[str, ...]:
-    """List the installed providers by name without loading any."""
-    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
-
-
-@cache
 def load_provider(name: str) -> Provider:
     """Load one provider by its name in the spec.
 
     Raises:
-        MissingExtra: No installed package announces this provider; names those that are installed.
+        MissingExtra: No installed package announces this provider, or the package cannot be loaded.
     """
-    for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
-        provider: Provider = point.load()()
-        return provider
-    known = ", ".join(provider_names()) or "none"
-    raise MissingExtra(
-        f'no provider for "{name}" is installed',
-        where=name,
-        fix=f"use one of the installed providers ({known}), or install the package that brings {name}",
-        code="no-provider",
-    )
+    return cast("Provider", load_installed(name))
+
+
+@cache
+def in_cluster_facts() -> tuple[InClusterFacts, ...]:
+    """List what all installed clouds put into their clusters; no sign of one is found in a cluster of another."""
+    return tuple(load_provider(name).in_cluster for name in provider_names())
 
 
 @contextmanager

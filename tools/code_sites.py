@@ -45,7 +45,7 @@ RAISED_WITH: Final = {
 }
 """Where diagnostics become another error than SpecError: file or folder -> exit code."""
 
-TOLD_BY = {"gpukube/provider.py": ExitCode.BAD_INPUT}
+TOLD_BY = {"gpukube/installed.py": ExitCode.BAD_INPUT}
 """Where an exception is caught and its diagnostic told by a SpecError (engine.prepare): file -> exit code."""
 
 Kind = Literal["error", "warning"]

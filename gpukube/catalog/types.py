@@ -35,7 +35,7 @@ def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
     """
     if found := tuple(e for e in entries if e.machine.name == name):
         return found
-    if (host := find_host("gke", name)) and (fitting := _with_host(entries, host)):
+    if (host := find_host(name)) and (fitting := _with_host(entries, host)):
         return fitting
     for provider in sorted({e.machine.provider for e in entries}):
         if reason := refuse_reason(provider, name) or lack_reason(provider, name):

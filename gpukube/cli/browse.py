@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, get_args
@@ -35,58 +35,33 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeVar
 
+    from gpukube.cli.catalog_options import Search, Wanted
     from gpukube.cli.options import Choices
     from gpukube.gpu.refreshed import Stock
 
     T = TypeVar("T")
 
-__all__ = ["Asked", "Search", "find_machines", "refresh_catalogue", "show_list", "show_type", "told"]
+__all__ = ["find_machines", "refresh_catalogue", "show_list", "show_type", "told"]
 
 _MEMORY: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:g|gb|gi|gib)?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The filters of `catalog list`, as given."""
-
-    providers: tuple[str, ...]
-    models: tuple[str, ...]
-    memory: str
-    mig: bool | None
-    arch: str
-    max_price: float | None
-    statuses: tuple[str, ...]
-    region: str
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What `catalog find` shall find, as given."""
-
-    gpu: str
-    count: float
-    slice_memory: str
-    limit: int
-    providers: tuple[str, ...]
-    region: str
-
-
-def show_list(choices: Choices, asked: Asked) -> None:
+def show_list(choices: Choices, wanted: Wanted) -> None:
     """List types."""
     out.require_format(choices.output, "CatalogList")
-    stocks = _stocks(choices, asked.region)
+    stocks = _stocks(choices, wanted.region)
     filters = Filters(
-        providers=_clouds(asked.providers, stocks, asked.region),
-        models=tuple(model for text in asked.models for model in told("--model", partial(find_models, text))),
-        gpu_memory_gib=_gib("--memory", asked.memory) if asked.memory else None,
-        mig=asked.mig,
-        arch=_one_word("--arch", asked.arch, get_args(Arch)),
-        max_price=asked.max_price,
-        statuses=tuple(_one_word("--status", status, get_args(Status)) for status in asked.statuses),
-        region=asked.region,
+        providers=_clouds(wanted.providers, stocks, wanted.region),
+        models=tuple(model for text in wanted.models for model in told("--model", partial(find_models, text))),
+        gpu_memory_gib=_gib("--memory", wanted.memory) if wanted.memory else None,
+        mig=wanted.mig,
+        arch=_one_word("--arch", wanted.arch, get_args(Arch)),
+        max_price=wanted.max_price,
+        statuses=tuple(_one_word("--status", status, get_args(Status)) for status in wanted.statuses),
+        region=wanted.region,
     )
-    shown = choose_entries(lay_over(stocks, asked.region), filters)
-    out.show(list_document(shown, stocks, asked.region), choices.output, verbose=choices.verbose)
+    shown = choose_entries(lay_over(stocks, wanted.region), filters)
+    out.show(list_document(shown, stocks, wanted.region), choices.output, verbose=choices.verbose)
 
 
 def find_machines(choices: Choices, search: Search) -> None:

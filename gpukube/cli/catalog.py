@@ -6,21 +6,14 @@ from typing import Annotated
 
 import typer
 
-from gpukube.cli.options import Choices, takes
+from gpukube.cli.catalog_options import Search, Wanted, complete_model, provider_option, region_option
+from gpukube.cli.options import Choices, option, takes
 
 __all__ = ["app"]
 
 app = typer.Typer(
     help="GPU instance types of the three clouds: model, count, memory, MIG, price.", no_args_is_help=True
 )
-
-
-def _nothing() -> None:
-    return None
-
-
-def _one() -> float:
-    return 1.0
 
 
 def _types(incomplete: str) -> list[str]:
@@ -30,125 +23,28 @@ def _types(incomplete: str) -> list[str]:
     return sorted({m.name for m in machines() if m.name.startswith(incomplete) and "*" not in m.name})
 
 
-def _models(incomplete: str) -> list[str]:
-    """Complete names of GPUs."""
-    from gpukube.gpu.models import MODELS
-
-    return [str(m) for m in MODELS if m.sold and str(m).casefold().startswith(incomplete.casefold())]
-
-
-ProviderOption = Annotated[
-    list[str],
-    typer.Option(
-        "--provider", default_factory=list, show_default=False, metavar="CLOUD",
-        help="Only this cloud: aks, eks or gke; may be repeated.",
-    ),
-]  # fmt: skip
-RegionOption = Annotated[
-    str,
-    typer.Option(
-        "--region", default_factory=str, show_default=False, metavar="REGION",
-        help="Prices of this region, and only types it offers; needs `catalog refresh --region`.",
-    ),
-]  # fmt: skip
-
-
 @app.command("list")
 @takes("output", "sandbox", "verbose")
-def list_types(
-    choices: Choices,
-    *,
-    providers: ProviderOption,
-    models: Annotated[
-        list[str],
-        typer.Option(
-            "--model", default_factory=list, show_default=False, metavar="GPU", autocompletion=_models,
-            help="With this GPU: A100-80GB, or A100 for all sizes; may be repeated.",
-        ),
-    ],
-    memory: Annotated[
-        str,
-        typer.Option(
-            "--memory", default_factory=str, show_default=False, metavar="GIB",
-            help="Each GPU, or share of one, has at least so much memory: 40, 40GiB.",
-        ),
-    ],
-    mig: Annotated[
-        bool | None,
-        typer.Option("--mig/--no-mig", default_factory=_nothing, show_default=False, help="Can be cut with MIG."),
-    ],
-    arch: Annotated[
-        str,
-        typer.Option(
-            "--arch", default_factory=str, show_default=False, metavar="ARCH", help="CPU architecture: amd64 or arm64."
-        ),
-    ],
-    max_price: Annotated[
-        float | None,
-        typer.Option(
-            "--max-price", default_factory=_nothing, show_default=False, metavar="USD", min=0,
-            help="At most so many US dollars per hour of a node, on demand; unknown prices are left out.",
-        ),
-    ],
-    statuses: Annotated[
-        list[str],
-        typer.Option(
-            "--status", default_factory=list, show_default=False, metavar="STATUS",
-            help="current, legacy, preview, unknown or retired (default: all but retired); may be repeated.",
-        ),
-    ],
-    region: RegionOption,
-) -> None:  # fmt: skip
+def list_types(choices: Choices, wanted: Wanted) -> None:
     """List GPU instance types, embedded and refreshed ones. Reads no cloud.
 
     Prices are US dollars per hour of one node on demand, each with its region and day. They are no offers.
     """
-    from gpukube.cli.browse import Asked, show_list
+    from gpukube.cli.browse import show_list
 
-    asked = Asked(tuple(providers), tuple(models), memory, mig, arch, max_price, tuple(statuses), region)
-    show_list(choices, asked)
+    show_list(choices, wanted)
 
 
 @app.command()
 @takes("output", "sandbox", "verbose")
-def find(
-    choices: Choices,
-    *,
-    gpu: Annotated[
-        str,
-        typer.Option(
-            "--gpu", default_factory=str, show_default=False, metavar="GPU", autocompletion=_models,
-            help="The instance type of each cloud with this GPU: A100-80GB.",
-        ),
-    ],
-    count: Annotated[
-        float,
-        typer.Option(
-            "--count", default_factory=_one, show_default=False, metavar="N", min=0,
-            help="So many GPUs per node (default 1); 0.5 for a share.",
-        ),
-    ],
-    slice_memory: Annotated[
-        str,
-        typer.Option(
-            "--slice-memory", default_factory=str, show_default=False, metavar="GIB",
-            help="Instead: the smallest MIG slices and GPUs with at least so much memory: 20GiB.",
-        ),
-    ],
-    limit: Annotated[
-        int,
-        typer.Option("--limit", min=0, metavar="N", help="With --slice-memory: show so many; 0 for all."),
-    ] = 12,
-    providers: ProviderOption,
-    region: RegionOption,
-) -> None:  # fmt: skip
+def find(choices: Choices, search: Search) -> None:
     """Find the machine that `gpu: {model, count}` means on each cloud, or the smallest device that is large enough.
 
     Exit codes: 0 found, 4 no cloud has it; then what comes nearest is shown.
     """
-    from gpukube.cli.browse import Search, find_machines
+    from gpukube.cli.browse import find_machines
 
-    find_machines(choices, Search(gpu, count, slice_memory, limit, tuple(providers), region))
+    find_machines(choices, search)
 
 
 @app.command()
@@ -160,7 +56,7 @@ def show(
         typer.Argument(metavar="TYPE", show_default=False, autocompletion=_types, help="As its cloud spells it."),
     ],
     *,
-    region: RegionOption,
+    region: str = region_option(),
 ) -> None:
     """Show one instance type: MIG profiles, slices, resource names, drivers, prices. -v names the sources."""
     from gpukube.cli.browse import show_type
@@ -174,26 +70,20 @@ def mig(
     choices: Choices,
     model: Annotated[
         str,
-        typer.Argument(metavar="GPU", show_default=False, autocompletion=_models, help="Its model: A100-40GB."),
+        typer.Argument(metavar="GPU", show_default=False, autocompletion=complete_model, help="Its model: A100-40GB."),
     ],
     *,
-    wanted: Annotated[
-        list[str],
-        typer.Option(
-            "--want", default_factory=list, show_default=False, metavar="PROFILE=N",
-            help="Say how few GPUs give so many instances, and how each is cut; may be repeated.",
-        ),
-    ],
+    wanted: tuple[str, ...] = option(
+        "--want", default=(), metavar="PROFILE=N",
+        help="Say how few GPUs give so many instances, and how each is cut; may be repeated.",
+    ),
     alike: Annotated[
         bool, typer.Option("--alike", help="With --want: one layout for all GPUs, as a pool has it.")
     ] = False,
-    live: Annotated[
-        list[str],
-        typer.Option(
-            "--live", default_factory=list, show_default=False, metavar="PROFILE@START",
-            help="Say what still fits on a GPU that has this instance there; may be repeated.",
-        ),
-    ],
+    live: tuple[str, ...] = option(
+        "--live", default=(), metavar="PROFILE@START",
+        help="Say what still fits on a GPU that has this instance there; may be repeated.",
+    ),
 ) -> None:  # fmt: skip
     """Show how a GPU can be cut by MIG: profiles, their names on other GPUs, full mixes, and what was asked about.
 
@@ -209,28 +99,19 @@ def mig(
 def refresh(
     choices: Choices,
     *,
-    providers: ProviderOption,
-    regions: Annotated[
-        list[str],
-        typer.Option(
-            "--region", default_factory=list, show_default=False, metavar="REGION",
-            help="Of this region, by its cloud's name (default: us-east-1, eastus, us-central1); may be repeated.",
-        ),
-    ],
-    subscription: Annotated[
-        str,
-        typer.Option(
-            "--subscription", default_factory=str, show_default=False, envvar="AZURE_SUBSCRIPTION_ID", metavar="ID",
-            help="Azure subscription that asks.",
-        ),
-    ],
-    project: Annotated[
-        str,
-        typer.Option(
-            "--project", default_factory=str, show_default=False, envvar="GOOGLE_CLOUD_PROJECT", metavar="ID",
-            help="Google Cloud project that asks (default: that of the credentials).",
-        ),
-    ],
+    providers: tuple[str, ...] = provider_option(),
+    regions: tuple[str, ...] = option(
+        "--region", default=(), metavar="REGION",
+        help="Of this region, by its cloud's name (default: us-east-1, eastus, us-central1); may be repeated.",
+    ),
+    subscription: str = option(
+        "--subscription", default="", envvar="AZURE_SUBSCRIPTION_ID", metavar="ID",
+        help="Azure subscription that asks.",
+    ),
+    project: str = option(
+        "--project", default="", envvar="GOOGLE_CLOUD_PROJECT", metavar="ID",
+        help="Google Cloud project that asks (default: that of the credentials).",
+    ),
 ) -> None:  # fmt: skip
     """Read types and prices from the clouds' own APIs into a file that `catalog` then uses. Changes nothing there.
 

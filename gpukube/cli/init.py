@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
-import typer
+from gpukube.cli.options import Choices, option, takes
 
 __all__ = ["init"]
-
-
-def _pools_yaml() -> str:
-    return "pools.yaml"
 
 
 def _complete_cloud(incomplete: str) -> list[str]:
@@ -23,114 +19,45 @@ def _complete_gpu(incomplete: str) -> list[str]:
     return [model.name for model in MODELS if model.sold and model.name.startswith(incomplete)]
 
 
-ProviderOption = Annotated[
-    list[str],
-    typer.Option(
-        "--provider", default_factory=list, show_default=False, metavar="CLOUD", autocompletion=_complete_cloud,
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What is given on the command line; on a terminal the rest is asked for."""
+
+    providers: tuple[str, ...] = option(
+        "--provider", default=(), metavar="CLOUD", autocompletion=_complete_cloud,
         help="eks, aks or gke; may be repeated: one cluster on each.",
-    ),
-]  # fmt: skip
-NameOption = Annotated[
-    str,
-    typer.Option(
-        "--name", default_factory=str, show_default=False, metavar="NAME", help="Name of the cluster, on each cloud."
-    ),
-]
-OwnerNameOption = Annotated[
-    str,
-    typer.Option(
-        "--owner", default_factory=str, show_default=False, metavar="NAME",
+    )  # fmt: skip
+    name: str = option("--name", default="", metavar="NAME", help="Name of the cluster, on each cloud.")
+    owner: str = option(
+        "--owner",
+        default="",
+        metavar="NAME",
         help="Whose pools these are, metadata.name (default: the cluster's name).",
-    ),
-]  # fmt: skip
-AccountOption = Annotated[
-    str,
-    typer.Option("--account", default_factory=str, show_default=False, metavar="ID", help="EKS: AWS account."),
-]
-RegionOption = Annotated[
-    str,
-    typer.Option("--region", default_factory=str, show_default=False, metavar="REGION", help="EKS: AWS region."),
-]
-SubscriptionOption = Annotated[
-    str,
-    typer.Option(
-        "--subscription", default_factory=str, show_default=False, metavar="ID", help="AKS: Azure subscription."
-    ),
-]
-ResourceGroupOption = Annotated[
-    str,
-    typer.Option(
-        "--resource-group", default_factory=str, show_default=False, metavar="NAME", help="AKS: resource group."
-    ),
-]
-ProjectOption = Annotated[
-    str,
-    typer.Option("--project", default_factory=str, show_default=False, metavar="ID", help="GKE: Google project."),
-]
-LocationOption = Annotated[
-    str,
-    typer.Option("--location", default_factory=str, show_default=False, metavar="PLACE", help="GKE: region or zone."),
-]
-GpuOption = Annotated[
-    str,
-    typer.Option(
-        "--gpu", default_factory=str, show_default=False, metavar="MODEL", autocompletion=_complete_gpu,
-        help="GPU model, as T4-16GB.",
-    ),
-]  # fmt: skip
-CountOption = Annotated[
-    int | None,
-    typer.Option("--count", show_default=False, metavar="N", min=1, help="GPUs per node (default: the fewest sold)."),
-]
-NodesOption = Annotated[
-    int | None, typer.Option("--nodes", show_default=False, metavar="N", min=0, help="Nodes of the pool (default 1).")
-]
-MigOption = Annotated[
-    str,
-    typer.Option("--mig", default_factory=str, show_default=False, metavar="PROFILE", help="Cut the GPUs, as 1g.5gb."),
-]
-ReplicasOption = Annotated[
-    int | None,
-    typer.Option(
-        "--replicas", show_default=False, metavar="N", min=2,
-        help="Share each GPU, or each MIG instance, by time-slicing.",
-    ),
-]  # fmt: skip
-SpotOption = Annotated[
-    bool, typer.Option("--spot", default_factory=bool, show_default=False, help="Buy Spot machines.")
-]
-StarterOption = Annotated[
-    str,
-    typer.Option(
-        "--out", default_factory=_pools_yaml, show_default=False, metavar="FILE",
-        help="Where to write it (default pools.yaml); - for stdout.",
-    ),
-]  # fmt: skip
-ForceOption = Annotated[
-    bool, typer.Option("--force", default_factory=bool, show_default=False, help="Overwrite the file.")
-]
+    )
+    account: str = option("--account", default="", metavar="ID", help="EKS: AWS account.")
+    region: str = option("--region", default="", metavar="REGION", help="EKS: AWS region.")
+    subscription: str = option("--subscription", default="", metavar="ID", help="AKS: Azure subscription.")
+    resource_group: str = option("--resource-group", default="", metavar="NAME", help="AKS: resource group.")
+    project: str = option("--project", default="", metavar="ID", help="GKE: Google project.")
+    location: str = option("--location", default="", metavar="PLACE", help="GKE: region or zone.")
+    gpu: str = option("--gpu", default="", metavar="MODEL", autocompletion=_complete_gpu, help="GPU model, as T4-16GB.")
+    count: int | None = option(
+        "--count", default=None, metavar="N", min=1, help="GPUs per node (default: the fewest sold)."
+    )
+    nodes: int | None = option("--nodes", default=None, metavar="N", min=0, help="Nodes of the pool (default 1).")
+    mig: str = option("--mig", default="", metavar="PROFILE", help="Cut the GPUs, as 1g.5gb.")
+    replicas: int | None = option(
+        "--replicas", default=None, metavar="N", min=2, help="Share each GPU, or each MIG instance, by time-slicing."
+    )
+    spot: bool = option("--spot", default=False, help="Buy Spot machines.")
+    out: str = option(
+        "--out", default="pools.yaml", metavar="FILE", help="Where to write it (default pools.yaml); - for stdout."
+    )
+    force: bool = option("--force", default=False, help="Overwrite the file.")
 
 
-def init(
-    *,
-    providers: ProviderOption,
-    name: NameOption,
-    owner: OwnerNameOption,
-    account: AccountOption,
-    region: RegionOption,
-    subscription: SubscriptionOption,
-    resource_group: ResourceGroupOption,
-    project: ProjectOption,
-    location: LocationOption,
-    gpu: GpuOption,
-    count: CountOption = None,
-    nodes: NodesOption = None,
-    mig: MigOption,
-    replicas: ReplicasOption = None,
-    spot: SpotOption,
-    out: StarterOption,
-    force: ForceOption,
-) -> None:
+@takes()
+def init(_: Choices, flags: Flags) -> None:
     """Write a commented spec to begin with, checked by the rules of `validate`. No cloud is called.
 
     On a terminal what is not given is asked for. Exit codes: 0 written, 4 something is wrong or missing.
@@ -139,24 +66,24 @@ def init(
     from gpukube.engine.starter import Answers
 
     identity = {
-        "account": account,
-        "region": region,
-        "subscription": subscription,
-        "resourceGroup": resource_group,
-        "project": project,
-        "location": location,
+        "account": flags.account,
+        "region": flags.region,
+        "subscription": flags.subscription,
+        "resourceGroup": flags.resource_group,
+        "project": flags.project,
+        "location": flags.location,
     }
-    clouds = tuple(dict.fromkeys(providers))
+    clouds = tuple(dict.fromkeys(flags.providers))
     answers = Answers(
         providers=clouds,
-        names=dict.fromkeys(clouds, name) if name else {},
+        names=dict.fromkeys(clouds, flags.name) if flags.name else {},
         identity={key: value for key, value in identity.items() if value},
-        owner=owner,
-        gpu=gpu,
-        count=count or 0,
-        nodes=1 if nodes is None else nodes,
-        mig=mig,
-        replicas=replicas or 0,
-        spot=spot,
+        owner=flags.owner,
+        gpu=flags.gpu,
+        count=flags.count or 0,
+        nodes=1 if flags.nodes is None else flags.nodes,
+        mig=flags.mig,
+        replicas=flags.replicas or 0,
+        spot=flags.spot,
     )
-    starting.start(answers, name=name, ask_nodes=nodes is None, out=out, force=force)
+    starting.start(answers, name=flags.name, ask_nodes=flags.nodes is None, out=flags.out, force=flags.force)

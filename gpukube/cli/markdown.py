@@ -283,7 +283,7 @@ def _diagnostics(found: Iterable[Diagnostic]) -> Iterator[str]:
                 yield f"  - {name}: {prose(text)}"
 
 
-def _list(document: ListDocument, *, whole: bool) -> Iterator[str]:
+def _list(document: ListDocument, *, whole: bool) -> Iterator[str]:  # noqa: ARG001 - lists are short
     pools = list_rows(document)
     yield f"### gpukube pools: {len(pools)}"
     yield ""

@@ -1,12 +1,13 @@
 """Options that several commands share: one name, one help text, one default, one environment variable each.
 
-Each is a field of `Choices`. A command names those that it takes with `@takes`, and gets one `Choices`.
+Each is a field of `Choices`. A command names those that it takes with `@takes`, and gets one `Choices`. What a
+command alone has is declared with `option` too: as the default of a parameter, or in a dataclass of its own.
 """
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
@@ -14,7 +15,6 @@ import typer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from dataclasses import Field
 
 __all__ = ["ADDRESSES", "END", "SPEC", "Choices", "option", "takes"]
 
@@ -30,11 +30,12 @@ class _Settings(TypedDict, total=False):
     envvar: str
     min: float
     max: float
+    autocompletion: Callable[[str], list[str]]
 
 
-def option(*names: str, default: T, **settings: Unpack[_Settings]) -> T:
-    """Declare an option, as a field of `Choices`; for the type checker it is its value, as with `dataclasses.field`."""
-    info = typer.Option(default, *names, show_default=False, **settings)
+def option(*names: str, default: T, show_default: bool = False, **settings: Unpack[_Settings]) -> T:
+    """Declare an option, as a field of a dataclass; for the type checker it is its value, as `dataclasses.field` is."""
+    info = typer.Option(default, *names, show_default=show_default, **settings)
     return field(default=default, metadata={"option": info})
 
 
@@ -71,9 +72,6 @@ class Choices:
     )
 
     plan_file: str = ""
-    nodes: int | None = None
-    minimum: int | None = None
-    maximum: int | None = None
 
     adopt: bool = option(
         "--adopt", default=False,
@@ -162,12 +160,14 @@ ADDRESSES: Final[tuple[str, ...]] = option(
 )  # fmt: skip
 """--cluster of the commands that need no spec."""
 
-_FIELDS: Final = {f.name: f for f in fields(Choices)}
+_FIELDS: Final = {f.name: f for f in fields(Choices) if f.metadata}
 _TYPES: Final = get_type_hints(Choices)
 
 
 def takes(*names: str, **instead: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command these options: it is called with one `Choices`, and with its own parameters.
+
+    An own parameter whose default is an `option` is one; a dataclass of options stands for them all.
 
     Args:
         names: Of options, in the order of the help. Own parameters that are not among them come first.
@@ -176,16 +176,23 @@ def takes(*names: str, **instead: object) -> Callable[[Callable[..., None]], Cal
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         _, *parameters = inspect.signature(command, eval_str=True).parameters.values()
-        own = {p.name: p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters}
-        shared = {name: _parameter(name, instead.get(name)) for name in names if name not in own}
+        groups: dict[str, Any] = {p.name: p.annotation for p in parameters if is_dataclass(p.annotation)}
+        own = {p.name: _parameter(p.name, p.annotation, p.default) for p in parameters if p.name not in groups}
+        for group in groups.values():
+            own |= {f.name: _parameter(f.name, get_type_hints(group)[f.name], f) for f in fields(group)}
+        shared = {
+            name: _parameter(name, _TYPES[name], instead.get(name, _FIELDS[name])) for name in names if name not in own
+        }
         order = dict.fromkeys((*(name for name in own if name not in names), *names))
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
         @wraps(command)
         def run(context: typer.Context, **values: object) -> None:
-            command(_choices(context), **{name: context if name == "context" else values[name] for name in own})
+            given = {name: context if name == "context" else _value(values[name]) for name in own}
+            made = {name: kind(**{f.name: given.pop(f.name) for f in fields(kind)}) for name, kind in groups.items()}
+            command(_choices(context), **made, **given)
 
-        listed = [(own | shared)[name] for name in order if name != "context"]
+        listed = [(shared | own)[name] for name in order if name != "context"]
         run.__signature__ = inspect.Signature([context, *listed])  # type: ignore[attr-defined]  # typer reads it
         run.__annotations__ = {}
         return run
@@ -193,10 +200,16 @@ def takes(*names: str, **instead: object) -> Callable[[Callable[..., None]], Cal
     return decorate
 
 
-def _parameter(name: str, instead: object) -> inspect.Parameter:
-    declared = cast("Field[object]", instead or _FIELDS[name])
-    kind = list[str] if _TYPES[name] == tuple[str, ...] else _TYPES[name]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=declared.metadata["option"], annotation=kind)
+def _parameter(name: str, kind: object, declared: object) -> inspect.Parameter:
+    """Declare to typer what `option` declares, and as it is what typer declares; several values are a list there."""
+    if isinstance(declared, Field):
+        kind = list[str] if kind == tuple[str, ...] else kind
+        declared = declared.metadata["option"]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=declared, annotation=kind)
+
+
+def _value(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _choices(context: typer.Context) -> Choices:
@@ -211,8 +224,8 @@ def _choices(context: typer.Context) -> Choices:
     found: dict[str, dict[str, Any]] = {"COMMANDLINE": {}, "ENVIRONMENT": {}, "DEFAULT": {}}
     for each in line:
         for name in each.params.keys() & _FIELDS.keys():
-            value, source = each.params[name], each.get_parameter_source(name)
-            found[source.name if source else "DEFAULT"][name] = tuple(value) if isinstance(value, list) else value
+            source = each.get_parameter_source(name)
+            found[source.name if source else "DEFAULT"][name] = _value(each.params[name])
     given = {**found["ENVIRONMENT"], **found["COMMANDLINE"]}
     command = line[0].obj if isinstance(line[0].obj, str) else "gpukube"
     return Choices(**{**found["DEFAULT"], **given}, command=command, given=frozenset(given))

@@ -89,7 +89,7 @@ def apply(
     """
     from gpukube.cli import running
 
-    running.apply(choices)
+    running.apply(replace(choices, plan_file=plan_file))
 
 
 @app.command()
@@ -98,15 +98,9 @@ def scale(
     choices: Choices,
     name: Annotated[str, typer.Argument(help="Pool, as the spec names it.")],
     *,
-    nodes: Annotated[
-        int | None, typer.Option("--nodes", min=0, show_default=False, help="New size of a pool without autoscaling.")
-    ] = None,
-    minimum: Annotated[
-        int | None, typer.Option("--min", min=0, show_default=False, help="New smallest size of an autoscaled pool.")
-    ] = None,
-    maximum: Annotated[
-        int | None, typer.Option("--max", min=0, show_default=False, help="New largest size of an autoscaled pool.")
-    ] = None,
+    nodes: int | None = option("--nodes", default=None, min=0, help="New size of a pool without autoscaling."),
+    minimum: int | None = option("--min", default=None, min=0, help="New smallest size of an autoscaled pool."),
+    maximum: int | None = option("--max", default=None, min=0, help="New largest size of an autoscaled pool."),
 ) -> None:
     """Give a live pool another size, now. The spec stays as it is: `plan diff` will show the difference.
 
@@ -114,7 +108,7 @@ def scale(
     """
     from gpukube.cli import running
 
-    running.scale(replace(choices, names=(name,)))
+    running.scale(replace(choices, names=(name,)), nodes, minimum, maximum)
 
 
 @app.command()
@@ -133,7 +127,7 @@ def wait(
     """
     from gpukube.cli import running
 
-    running.wait(choices)
+    running.wait(replace(choices, names=tuple(names)))
 
 
 @app.command("list")
@@ -169,7 +163,7 @@ def delete(
     """
     from gpukube.cli import running
 
-    running.delete(choices)
+    running.delete(replace(choices, names=tuple(names)))
 
 
 @app.command()

@@ -119,9 +119,9 @@ def delete(choices: Choices) -> None:
     _report(choices, "Delete", work)
 
 
-def scale(choices: Choices) -> None:
+def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int | None) -> None:
     """Give a live pool another size; asks when nodes go away."""
-    size = api.Size(choices.nodes, choices.minimum, choices.maximum)
+    size = api.Size(nodes, minimum, maximum)
     if size == api.Size():
         raise SpecError(
             "no size is given", where=Where("--nodes"), fix="add --nodes, or --min and --max", code="no-size"

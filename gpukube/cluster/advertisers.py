@@ -10,35 +10,26 @@ until the other restarts (NVIDIA/k8s-device-plugin#255, #455).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.reach import FEATURE_LABELS, coming_place, may_appear
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Diagnostic
+from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.core.in_cluster import NodePlugin
     from gpukube.core.values import Desired
 
-__all__ = ["ForeignAdvertiser", "ForeignKind", "check_advertisers", "find_advertisers"]
+__all__ = ["ForeignAdvertiser", "check_advertisers", "find_advertisers", "node_plugin_evidence"]
 
-ForeignKind = Literal[
-    "plugin-release",
-    "static-manifest",
-    "gpu-operator",
-    "gke-plugin",
-    "unknown-plugin",
-    "aks-managed",
-    "bottlerocket",
-    "dra-driver",
-]
-
-_CLOUDS_OWN: Final = ("gke-plugin", "aks-managed", "bottlerocket")
 _PLUGIN_CHART: Final = "nvidia-device-plugin"
 _DRA_CHARTS: Final = ("dra-driver-nvidia-gpu-", "nvidia-dra-driver-gpu-")
 _DRA_DRIVER: Final = "gpu.nvidia.com"
@@ -59,22 +50,24 @@ class ForeignAdvertiser:
 
     Attributes:
         name, namespace: Of the object; namespace "" for what belongs to nodes or to the cluster.
-        kind: What it is.
+        kind: What it is, in one word: plugin-release, gpu-operator, ..., or a cloud's own word.
         form: "DaemonSet", "service on the node", "DRA driver", ...
         evidence: What was seen.
         consequence: What would happen beside our plugin.
         ways_out: Two ways to have one advertiser only.
         lands_on: Pools asked about whose nodes it could run on, by name; empty when it stays away from them.
+        is_clouds_own: Whether a cloud brings it to its own nodes.
     """
 
     name: str
     namespace: str
-    kind: ForeignKind
+    kind: str
     form: str
     evidence: str
     consequence: str
     ways_out: tuple[str, str]
     lands_on: tuple[str, ...]
+    is_clouds_own: bool = False
 
     @property
     def title(self) -> str:
@@ -84,10 +77,11 @@ class ForeignAdvertiser:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    kind: ForeignKind
+    kind: str
     matches: Callable[[WorkloadView], str]
     keep: str
     remove: str
+    is_clouds_own: bool = False
 
 
 def _plugin_release(daemonset: WorkloadView) -> str:
@@ -109,9 +103,9 @@ def _static_manifest(daemonset: WorkloadView) -> str:
     return ""
 
 
-def _gke_plugin(daemonset: WorkloadView) -> str:
+def _has_app(app: str, daemonset: WorkloadView) -> str:
     label = {**daemonset.labels, **daemonset.pod_labels}.get("k8s-app", "")
-    return f"label k8s-app={label}" if label == "nvidia-gpu-device-plugin" else ""
+    return f"label k8s-app={label}" if label == app else ""
 
 
 def _unknown_plugin(daemonset: WorkloadView) -> str:
@@ -119,19 +113,13 @@ def _unknown_plugin(daemonset: WorkloadView) -> str:
     return f"image {images[0]}" if images else ""
 
 
-_ROWS: Final[tuple[_Row, ...]] = (
-    _Row(
-        "gpu-operator",
-        _operator,
-        keep="let the operator advertise: write devicePlugin.owner: none for these pools",
-        remove='keep its operands away: add the label nvidia.com/gpu.deploy.device-plugin: "false" to these pools',
-    ),
-    _Row(
-        "gke-plugin",
-        _gke_plugin,
-        keep="let GKE's plugin advertise: write devicePlugin.owner: cloud",
-        remove='keep it away: add the label gke-no-default-nvidia-gpu-device-plugin: "true" to these pools',
-    ),
+_OPERATOR_ROW: Final = _Row(
+    "gpu-operator",
+    _operator,
+    keep="let the operator advertise: write devicePlugin.owner: none for these pools",
+    remove='keep its operands away: add the label nvidia.com/gpu.deploy.device-plugin: "false" to these pools',
+)
+_OTHER_ROWS: Final[tuple[_Row, ...]] = (
     _Row(
         "plugin-release",
         _plugin_release,
@@ -152,8 +140,22 @@ _ROWS: Final[tuple[_Row, ...]] = (
         remove="remove it: kubectl delete daemonset {name} --namespace {namespace}",
     ),
 )
-"""In order: the first row that matches names the DaemonSet. The operator's and the static manifest's DaemonSets have
-one name, so labels decide (NVIDIA/gpu-operator assets/state-device-plugin, k8s-device-plugin deployments/static)."""
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    """List who DaemonSets may be of, in order: the first row that matches names the DaemonSet.
+
+    The operator's and the static manifest's DaemonSets have one name, so labels decide (NVIDIA/gpu-operator
+    assets/state-device-plugin, k8s-device-plugin deployments/static). A cloud's plugin comes before them that are known
+    by their image, which it may share.
+    """
+    clouds = [
+        _Row(plugin.kind, partial(_has_app, plugin.app), plugin.keep, plugin.remove, is_clouds_own=True)
+        for facts in in_cluster_facts()
+        if (plugin := facts.plugin)
+    ]
+    return (_OPERATOR_ROW, *clouds, *_OTHER_ROWS)
 
 
 def find_advertisers(seen: Sighting, pools: Sequence[Desired]) -> tuple[ForeignAdvertiser, ...]:
@@ -206,7 +208,7 @@ def _is_ours(daemonset: WorkloadView, seen: Sighting) -> bool:
 def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
     if _is_companion(daemonset):
         return []
-    row, evidence = next(((row, said) for row in _ROWS if (said := row.matches(daemonset))), (None, ""))
+    row, evidence = next(((row, said) for row in _rows() if (said := row.matches(daemonset))), (None, ""))
     if row is None:
         return []
     words = {
@@ -223,7 +225,8 @@ def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[Foreig
             evidence,
             _TWO_PLUGINS,
             (row.keep.format(**words), _remove(row, pools).format(**words)),
-            tuple(_name(pool) for pool in _rivals(row.kind, pools) if _could_run(daemonset, pool)),
+            tuple(_name(pool) for pool in _rivals(row, pools) if _could_run(daemonset, pool)),
+            row.is_clouds_own,
         )
     ]
 
@@ -231,7 +234,7 @@ def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[Foreig
 def _remove(row: _Row, pools: Sequence[Desired]) -> str:
     """A label that keeps a foreign operator away from pools would keep ours away too."""
     operated = any(pool.ownership.advertiser == GPU_OPERATOR.advertiser for pool in pools)
-    if operated and row.kind == "gpu-operator":
+    if operated and row is _OPERATOR_ROW:
         return "remove it (helm list --all-namespaces names its release): a cluster has one GPU Operator"
     return row.remove
 
@@ -244,9 +247,13 @@ def _is_companion(daemonset: WorkloadView) -> bool:
     )
 
 
-def _rivals(kind: ForeignKind, pools: Sequence[Desired]) -> list[Desired]:
+def _rivals(row: _Row, pools: Sequence[Desired]) -> list[Desired]:
     """Leave out pools for which this very advertiser is the wanted one."""
-    return [pool for pool in pools if not (kind in _CLOUDS_OWN and pool.ownership.advertiser == "cloud")]
+    return _without_served(pools) if row.is_clouds_own else list(pools)
+
+
+def _without_served(pools: Sequence[Desired]) -> list[Desired]:
+    return [pool for pool in pools if pool.ownership.advertiser != "cloud"]
 
 
 def _could_run(daemonset: WorkloadView, pool: Desired) -> bool:
@@ -268,7 +275,6 @@ def _cluster_policies(seen: Sighting, pools: Sequence[Desired]) -> list[ForeignA
         return []
     off = "nvidia.com/gpu.deploy.device-plugin"
     ours = {CLUSTER_POLICY} if seen.release_of(GPU_OPERATOR) else set()
-    row = next(row for row in _ROWS if row.kind == "gpu-operator")
     return [
         ForeignAdvertiser(
             name,
@@ -277,7 +283,7 @@ def _cluster_policies(seen: Sighting, pools: Sequence[Desired]) -> list[ForeignA
             "ClusterPolicy",
             f"ClusterPolicy {name} exists; its device plugin starts with the first GPU node",
             _TWO_PLUGINS,
-            (row.keep, _remove(row, pools)),
+            (_OPERATOR_ROW.keep, _remove(_OPERATOR_ROW, pools)),
             tuple(_name(pool) for pool in pools if pool.labels.get(off, "true") == "true"),
         )
         for name in seen.cluster_policies
@@ -287,8 +293,8 @@ def _cluster_policies(seen: Sighting, pools: Sequence[Desired]) -> list[ForeignA
 
 def _node_services(nodes: Sequence[NodeView], pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
     found = []
-    for kind, form, sign, ways_out in _SERVICES:
-        carriers = {node.name: said for node in nodes if (said := sign(node))}
+    for plugin in (plugin for facts in in_cluster_facts() for plugin in facts.node_plugins):
+        carriers = {node.name: said for node in nodes if (said := node_plugin_evidence(plugin, node))}
         if not carriers:
             continue
         theirs = [node for node in nodes if node.name in carriers]
@@ -297,52 +303,28 @@ def _node_services(nodes: Sequence[NodeView], pools: Sequence[Desired]) -> list[
             ForeignAdvertiser(
                 f"on {len(theirs)} nodes" if len(theirs) > 1 else f"on {first}",
                 "",
-                kind,
-                form,
+                plugin.kind,
+                plugin.title,
                 f"node {first}: {carriers[first]}",
                 _TWO_PLUGINS,
-                ways_out,
-                tuple(_name(pool) for pool in _rivals(kind, pools) if any(_is_of(node, pool) for node in theirs)),
+                (plugin.keep, plugin.remove),
+                tuple(_name(pool) for pool in _without_served(pools) if any(_is_of(node, pool) for node in theirs)),
+                is_clouds_own=True,
             )
         )
     return found
 
 
-def _aks_managed(node: NodeView) -> str:
-    if node.labels.get("kubernetes.azure.com/dcgm-exporter") == "enabled":
-        return "label kubernetes.azure.com/dcgm-exporter=enabled"
-    condition = "UnhealthyNvidiaDevicePlugin"
-    return f"condition {condition}" if condition in node.conditions else ""
-
-
-def _bottlerocket(node: NodeView) -> str:
-    if node.os_image.startswith("Bottlerocket") and node.devices.get("nvidia.com/gpu", 0) > 0:
-        return f"{node.os_image} advertises nvidia.com/gpu={node.devices['nvidia.com/gpu']} by itself"
+def node_plugin_evidence(plugin: NodePlugin, node: NodeView) -> str:
+    """Tell by what a node shows that it runs a plugin of its cloud's; "" when it does not."""
+    if plugin.label and node.labels.get(plugin.label[0]) == plugin.label[1]:
+        return f"label {'='.join(plugin.label)}"
+    if plugin.condition and plugin.condition in node.conditions:
+        return f"condition {plugin.condition}"
+    if plugin.os_image and node.os_image.startswith(plugin.os_image):
+        devices = next((f"{name}={count}" for name, count in sorted(node.devices.items()) if count > 0), "")
+        return f"{node.os_image} advertises {devices} by itself" if devices else ""
     return ""
-
-
-_SERVICES: Final[tuple[tuple[ForeignKind, str, Callable[[NodeView], str], tuple[str, str]], ...]] = (
-    (
-        "aks-managed",
-        "the node service of AKS managed GPU",
-        _aks_managed,
-        (
-            "let AKS advertise: write devicePlugin.owner: cloud",
-            "make a new pool without gpuProfile.nvidia.managementMode: Managed (it cannot be changed)",
-        ),
-    ),
-    (
-        "bottlerocket",
-        "the built-in plugin of Bottlerocket",
-        _bottlerocket,
-        (
-            "let Bottlerocket advertise: write devicePlugin.owner: cloud",
-            "make a new pool with another node image",
-        ),
-    ),
-)
-"""Plugins without a DaemonSet: AKS runs one as a systemd service (Azure/AgentBaker cse_config.sh), Bottlerocket's
-NVIDIA variants carry one (bottlerocket-os/bottlerocket#4309)."""
 
 
 def _is_of(node: NodeView, pool: Desired) -> bool:

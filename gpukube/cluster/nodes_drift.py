@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeRepair", "node_repairs", "nodes_of_pool"]
 
-_POOL_NAMES: Final = ("kubernetes.azure.com/agentpool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool")
-"""Node labels that hold the cloud's name of the pool: they find a node that has lost our marks (docs: aks/use-labels,
-eks/managed-node-groups, kubernetes-engine/concepts/node-pools). A cloud without one is matched by our marks alone."""
 _UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 """Taint of a node that the cloud has not finished yet (k8s.io/cloud-provider api/well_known_taints.go)."""
 _CUT_LABEL: Final = "nvidia.com/mig.config"
@@ -103,8 +101,9 @@ def nodes_of_pool(seen: Sighting, pool: Observed) -> tuple[NodeView, ...]:
 
 
 def _belongs(node: NodeView, pool: Observed) -> bool:
-    named = next((node.labels[key] for key in _POOL_NAMES if node.labels.get(key)), "")
-    if named:
+    # The label finds a node that has lost our marks. A cloud without one is matched by our marks alone.
+    keys = (facts.pool_label for facts in in_cluster_facts() if facts.pool_label)
+    if named := next((node.labels[key] for key in keys if node.labels.get(key)), ""):
         return named == pool.name
     return bool(pool.owner) and (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL)) == (pool.owner, pool.pool)
 

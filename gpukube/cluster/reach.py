@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import role_of, title_of
+from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,17 +48,12 @@ FEATURE_LABELS: Final[Mapping[str, str]] = {
 _BORN_WITH: Final[Mapping[str, str]] = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux"}
 """What every kubelet of ours says of itself."""
 _CLOUD_DOMAINS: Final = (
-    "kubernetes.azure.com/",
-    "cloud.google.com/",
-    "eks.amazonaws.com/",
-    "alpha.eksctl.io/",
     "node.kubernetes.io/",
     "topology.kubernetes.io/",
     "kubernetes.io/",
     "beta.kubernetes.io/",
 )
-_CLOUD_KEYS: Final = ("agentpool", "accelerator")
-"""AKS's older names of the same."""
+"""What the clouds' controllers write on every cloud; each cloud's own domains are in its `Provider.in_cluster`."""
 _OPERANDS: Final = "nvidia.com/gpu.deploy."
 _MPS: Final = "nvidia.com/mps.capable"
 
@@ -166,7 +162,9 @@ def coming_place(pool: Desired) -> Place:
 
 def may_appear(key: str) -> bool:
     """Say whether a label that a spec does not set may be on a node that does not exist yet, put there by its cloud."""
-    return key in _CLOUD_KEYS or key.startswith(_CLOUD_DOMAINS)
+    return key.startswith(_CLOUD_DOMAINS) or any(
+        key in facts.label_keys or key.startswith(facts.label_domains) for facts in in_cluster_facts()
+    )
 
 
 def reach(places: Iterable[Place], daemonsets: Iterable[WorkloadView]) -> tuple[Reach, ...]:

@@ -4,17 +4,19 @@ Lives here: a table of roles and `role_of`; the DaemonSets in a rendered manifes
 whether two of them fight (advertisers), where its pods go (reach).
 
 Source: charts nvidia-device-plugin 0.20.0 and node-feature-discovery 0.19.0 as rendered; NVIDIA/gpu-operator v26.7.0
-assets/state-*; GoogleCloudPlatform/container-engine-accelerators (k8s-app labels).
+assets/state-*.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.views import workload_view
 from gpukube.core.jsontree import text
+from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,8 +51,8 @@ class _Row:
 
 
 _ROWS: Final = (
-    _Row("cloud-plugin", "the cloud's device plugin", apps=("nvidia-gpu-device-plugin",)),
-    _Row("cloud-driver", "the cloud's driver installer", apps=("nvidia-driver-installer",)),
+    _Row("cloud-plugin", "the cloud's device plugin"),
+    _Row("cloud-driver", "the cloud's driver installer"),
     _Row(
         "mps",
         "the MPS daemon",
@@ -86,6 +88,18 @@ _ROWS: Final = (
     ),
 )
 """In order: the first row that matches. The plugin comes last, since GFD and MPS use its image and its labels."""
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    """Give the rows, with what the clouds call the DaemonSets of their own."""
+    apps = {
+        "cloud-plugin": tuple(facts.plugin.app for facts in in_cluster_facts() if facts.plugin),
+        "cloud-driver": tuple(facts.driver_app for facts in in_cluster_facts() if facts.driver_app),
+    }
+    return tuple(replace(row, apps=apps.get(row.role, row.apps)) for row in _ROWS)
+
+
 _TITLES: Final = {row.role: row.title for row in _ROWS}
 _PLUGIN_IMAGE: Final = "k8s-device-plugin"
 _PUBLISHES_FROM: Final = (0, 19)
@@ -103,7 +117,7 @@ def role_of(workload: WorkloadView) -> Role | None:
         return None
     programs = {word.rsplit("/", 1)[-1] for part in workload.containers for word in part.command[:1]}
     apps = {labels[key] for labels in (workload.pod_labels, workload.labels) for key in _APP_LABELS if key in labels}
-    for row in _ROWS:
+    for row in _rows():
         if programs & {*row.programs} or apps & {*row.apps} or workload.name.endswith(row.names):
             return row.role
     return "plugin" if any(_PLUGIN_IMAGE in image for image in workload.images) and not programs else None

@@ -12,6 +12,7 @@ from gpukube.cluster.names import kind_of
 from gpukube.cluster.proof import Check
 from gpukube.cluster.reach import live_place, needed_roles, unreached
 from gpukube.cluster.stack import role_of, title_of
+from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,14 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["node_checks"]
 
-_TROUBLES: Final = (
-    "MemoryPressure",
-    "DiskPressure",
-    "PIDPressure",
-    "NetworkUnavailable",
-    "UnhealthyNvidiaDevicePlugin",
-)
-"""Conditions that are False on a node that is well; the last is AKS's, where it runs the plugin (Azure/AgentBaker)."""
+_TROUBLES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+"""Conditions that are False on a node that is well; clouds have more of their own."""
 _SOFT: Final = "PreferNoSchedule"
 
 
@@ -47,7 +42,7 @@ def node_checks(desired: Desired, node: NodeView, seen: Sighting) -> tuple[Check
 def _conditions(node: NodeView) -> Iterator[Check]:
     ready = node.conditions.get("Ready", "")
     yield Check("condition Ready", "True", ready, holds=node.ready)
-    for name in _TROUBLES:
+    for name in (*_TROUBLES, *(name for facts in in_cluster_facts() for name in facts.conditions)):
         if node.conditions.get(name, "False") != "False":
             yield Check(f"condition {name}", "False", node.conditions[name], holds=False)
 

@@ -1,7 +1,7 @@
 """What a cloud package contributes to the catalogue, as a value.
 
-A provider package may have a module `catalogue` with one `CloudCatalogue` named CATALOGUE. It is pure and needs no SDK;
-`fetch` imports what it needs. Lives here: its shape, what it is asked and what it answers. Must not live here: any
+A provider gives one `CloudCatalogue` as its member `catalogue`. It is pure and needs no SDK; `fetch` imports what it
+needs. Lives here: its shape, what it is asked and what it answers. Must not live here: any
 cloud, and what becomes of the answers (gpukube.catalog).
 """
 

@@ -1,7 +1,7 @@
 """What a cloud package knows to be wrong with pools, as data that the doctor reads.
 
-A provider package may have a module `diagnose` with one `Diagnosis` named DIAGNOSIS: pure, without the SDK. Lives here:
-its shape. Must not live here: any check, and what only the inside of a cluster tells (doctor).
+A provider gives one `Diagnosis` as its member `diagnosis`: pure, without the SDK. Lives here: its shape. Must not live
+here: any check, and what only the inside of a cluster tells (doctor).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from gpukube.core.ailment import Ailment
+    from gpukube.core.faults import Fault
     from gpukube.core.values import ClusterFacts, ClusterRef, Observed
     from gpukube.errors import GpukubeError
 
@@ -44,14 +44,14 @@ class CloudCheck:
 
     Attributes:
         id, title, consequence, link: As in a check of the doctor.
-        find: Pure; yields one ailment per pool.
+        find: Pure; yields one finding per pool.
     """
 
     id: str
     title: str
     consequence: str
     link: str
-    find: Callable[[CloudView], Iterator[Ailment]]
+    find: Callable[[CloudView], Iterator[Fault]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ class Diagnosis:
     operator_values: tuple[str, ...]
 
 
-def each_pool(judge: Callable[[CloudView, Observed], Ailment | None]) -> Callable[[CloudView], Iterator[Ailment]]:
+def each_pool(judge: Callable[[CloudView, Observed], Fault | None]) -> Callable[[CloudView], Iterator[Fault]]:
     """Make a check of all pools of a judgement on one."""
 
-    def find(view: CloudView) -> Iterator[Ailment]:
-        return (ailment for pool in view.pools if (ailment := judge(view, pool)) is not None)
+    def find(view: CloudView) -> Iterator[Fault]:
+        return (found for pool in view.pools if (found := judge(view, pool)) is not None)
 
     return find

@@ -117,7 +117,7 @@ def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
             "tool, or delete it there",
             why="a pool that only the copy of the marks in its tags names is never deleted",
         )
-        return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
+        return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
     later = [c for c in changes if c.row.kind in ("replace", "refused")]
     if later:
         changes = tuple(c for c in changes if c.change.field[0] == "labels" or c.change.field == PROTECTION)
@@ -178,7 +178,7 @@ def spare_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
         fix="mend it with the cloud's own tool; or give it up: gpukube pool delete, then create it again",
         why="only a pool that never had nodes is deleted and made again unasked",
     )
-    return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
+    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
 
 
 def _plan(  # noqa: PLR0913 - the parts of a plan
@@ -338,7 +338,7 @@ def _not_adoptable(desired: Desired, observed: Observed) -> PoolPlan:
         else f"repair it with the cloud's own tool, or {another}",
         why="adopting changes marks only, and a pool that is not ready takes no change",
     )
-    return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
+    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
 
 
 def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
@@ -355,7 +355,7 @@ def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
         fix=f"{another}, or delete the live one" if observed.owner else f"{another}, or {adopt}",
         why="gpukube changes and deletes only pools that carry its owner's mark",
     )
-    return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
+    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
 
 
 def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
@@ -377,7 +377,7 @@ def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
         if desired.copy_is_fixed
         else "labels can be replaced by accident, so a pool stays its owner's until that owner is named",
     )
-    return _plan(desired, observed, "conflict", problem.message, diagnostics=(problem,))
+    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
 
 
 def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> PoolPlan:
@@ -391,11 +391,11 @@ def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> 
             fix=f"give the right one the labels {OWNER_LABEL}={target.owner} and {POOL_LABEL}={target.pool} with the "
             "cloud's own tool",
         )
-        return _plan(desired, matches[0], "conflict", problem.message, diagnostics=(problem,))
+        return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
     problem = Diagnostic(
         "two-pools",
         target.where,
         f"{names} both carry the mark of this pool: an unfinished replacement",
         fix=f"delete the one that is no longer wanted: gpukube pool delete -f FILE --cluster {target.cluster.key} NAME",
     )
-    return _plan(desired, matches[0], "conflict", problem.message, diagnostics=(problem,))
+    return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))

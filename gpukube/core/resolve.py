@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import FieldPath
 from gpukube.core.unknown import example_machines, vary
@@ -139,7 +139,7 @@ def _machines(
 
 
 def _names_machine(pool: Pool, cluster: ClusterRef) -> bool:
-    return pool.gpu is not None or pool.instance_type_on(cast("ProviderName", cluster.provider)) is not None
+    return pool.gpu is not None or pool.instance_type_on(cluster.provider) is not None
 
 
 def _check_sharing(
@@ -157,7 +157,7 @@ def promise_of(target: Target) -> Promise:
 
 class _Refused(Exception):
     def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__(diagnostic.message)
+        super().__init__(diagnostic.seen)
         self.diagnostic = diagnostic
 
 
@@ -310,12 +310,18 @@ def _capacity(pool: Pool, provider: ProviderName) -> Capacity:
 
 
 def _reservation(reserved: Reserved | None, provider: ProviderName) -> Reservation | None:
-    """Take the form that is written for a provider: one, or the two that go together (spec.rules, reserved-choice)."""
+    """Take the form that is written for a provider: one, or those that go together (spec.rules, reserved-choice)."""
     form = getattr(reserved, provider, None)
-    written = form.model_dump(by_alias=True, exclude_none=True) if form else {}
-    if written.keys() >= {"flexStart", "queued"}:
-        run = written["flexStart"].get("maxRunDuration") or written["queued"].get("maxRunDuration")
-        return Reservation("flexStartQueued", max_run_s=_seconds(run))
+    if form is None:
+        return None
+    from gpukube.spec.clusters import CLOUDS  # noqa: PLC0415 - loaded where a spec is; the catalogue needs no pydantic
+
+    written, together = form.model_dump(by_alias=True, exclude_none=True), CLOUDS[provider].together
+    if together and written.keys() >= {*together}:
+        first, *others = together
+        runs = (value.get("maxRunDuration") for value in written.values())
+        name = first + "".join(other[0].upper() + other[1:] for other in others)
+        return Reservation(name, max_run_s=_seconds(next(filter(None, runs), None)))
     for key, value in written.items():
         if isinstance(value, str):
             return Reservation(key, value)

@@ -48,7 +48,6 @@ __all__ = [
     "Promise",
     "Request",
     "Reservation",
-    "ReservationForm",
     "Settings",
     "Taint",
     "Target",
@@ -69,15 +68,6 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
 PoolState = Literal["ready", "busy", "failed", "deleting"]
-ReservationForm = Literal[
-    "capacityBlock",
-    "capacityReservation",
-    "capacityReservationGroup",
-    "reservation",
-    "flexStart",
-    "queued",
-    "flexStartQueued",
-]
 UpdateKind = Literal["in-place", "disruptive", "replace", "refused"]
 
 
@@ -129,12 +119,12 @@ class Reservation:
     """Where reserved machines come from.
 
     Attributes:
-        form: Which of the clouds' forms, named as in the spec.
+        form: Which of the cloud's forms, named as in the spec; "flexStartQueued" for two that are written together.
         id: Of the block, reservation or group, as the cloud wants it; "" for forms without one.
         max_run_s: Seconds that a node may live; None for the cloud's limit.
     """
 
-    form: ReservationForm
+    form: str
     id: str = ""
     max_run_s: int | None = None
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.ailment import Ailment
+from gpukube.core.faults import fault
 from gpukube.doctor.check import Check
 from gpukube.errors import AccessError, ClusterError, GpukubeError, NoCluster, NotAllowed, WrongAccount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, Reading
 
 __all__ = ["CHECKS"]
@@ -26,10 +27,10 @@ _HEART: Final[Reading] = "nodes"
 
 def _asked_cloud(
     wanted: type[GpukubeError], other_than: tuple[type[GpukubeError], ...] = ()
-) -> Callable[[Evidence], Iterator[Ailment]]:
+) -> Callable[[Evidence], Iterator[Fault]]:
     """Make a check of the first refusal of the cloud, by its class; those of `other_than` are left to other checks."""
 
-    def find(evidence: Evidence) -> Iterator[Ailment]:
+    def find(evidence: Evidence) -> Iterator[Fault]:
         error = next((evidence.troubles[name] for name in _CLOUD if name in evidence.troubles), None)
         if isinstance(error, wanted) and not isinstance(error, other_than):
             yield _told(evidence, error)
@@ -37,59 +38,59 @@ def _asked_cloud(
     return find
 
 
-def _told(evidence: Evidence, error: GpukubeError) -> Ailment:
+def _told(evidence: Evidence, error: GpukubeError) -> Fault:
     told, cluster = error.diagnostics[0], evidence.cluster
     asked = ", ".join(f"{name}={value}" for name, value in cluster.identity.items())
-    return Ailment(
+    return fault(
         where=f"cluster {cluster.key}",
-        seen=told.message,
-        remedy=told.fix,
+        seen=told.seen,
+        fix=told.fix,
         evidence=tuple(line for line in (f"{cluster.provider} {cluster.name}: {asked}", told.why) if line),
     )
 
 
-def _inside(wanted: type[GpukubeError]) -> Callable[[Evidence], Iterator[Ailment]]:
+def _inside(wanted: type[GpukubeError]) -> Callable[[Evidence], Iterator[Fault]]:
     """Make a check of why the inside of the cluster could not be read at all.
 
     Where the way in is the cloud's own and the cloud refuses us, that is told once, by the cloud's check.
     """
 
-    def find(evidence: Evidence) -> Iterator[Ailment]:
+    def find(evidence: Evidence) -> Iterator[Fault]:
         error, cloud = evidence.troubles.get(_HEART), evidence.troubles.get("cloud")
         if isinstance(error, wanted) and (cloud is None or evidence.cluster.kubeconfig):
             told = error.diagnostics[0]
-            yield Ailment(
+            yield fault(
                 where=f"the inside of cluster {evidence.cluster.key}",
-                seen=told.message,
-                remedy=told.fix,
+                seen=told.seen,
+                fix=told.fix,
                 evidence=tuple(line for line in (str(told.where), told.why) if line),
             )
 
     return find
 
 
-def _blind_spots(evidence: Evidence) -> Iterator[Ailment]:
+def _blind_spots(evidence: Evidence) -> Iterator[Fault]:
     if _HEART in evidence.troubles:
         return
     for reading, error in evidence.troubles.items():
         if reading not in _CLOUD and isinstance(error, AccessError):
             told = error.diagnostics[0]
-            yield Ailment(
+            yield fault(
                 where=f"the inside of cluster {evidence.cluster.key}",
-                seen=f"{reading} cannot be read: {told.message}",
-                remedy=told.fix,
+                seen=f"{reading} cannot be read: {told.seen}",
+                fix=told.fix,
                 evidence=(told.why,) if told.why else (),
                 severity="warning",
             )
 
 
-def _rights(evidence: Evidence) -> Iterator[Ailment]:
+def _rights(evidence: Evidence) -> Iterator[Fault]:
     for purpose in dict.fromkeys(right.purpose for right in evidence.denied):
         missing = [right for right in evidence.denied if right.purpose == purpose]
-        yield Ailment(
+        yield fault(
             where=f"the inside of cluster {evidence.cluster.key}",
             seen=f"not allowed: {', '.join(f'{right.verb} {right.resource}' for right in missing)}",
-            remedy="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin); to ask again: "
+            fix="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin); to ask again: "
             f"kubectl auth can-i {missing[0]}",
             evidence=(purpose,),
         )

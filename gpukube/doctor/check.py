@@ -5,13 +5,15 @@ Lives here: the value and the examination. Must not live here: any check (the fa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from gpukube.errors import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gpukube.core.ailment import Ailment
+    from gpukube.core.faults import Fault
     from gpukube.core.values import ClusterRef
     from gpukube.doctor.evidence import Evidence, Reading
     from gpukube.errors import GpukubeError
@@ -28,7 +30,7 @@ class Check:
         title: What it looks for, in a few words.
         consequence: What comes of it.
         link: Where this is documented: an issue thread or a page.
-        find: Pure; yields one ailment per place.
+        find: Pure; yields one finding per place, whose code it leaves open.
         needs: What must have been read; without it the check is skipped.
     """
 
@@ -36,21 +38,16 @@ class Check:
     title: str
     consequence: str
     link: str
-    find: Callable[[Evidence], Iterable[Ailment]]
+    find: Callable[[Evidence], Iterable[Fault]]
     needs: tuple[Reading, ...] = ("nodes", "daemonsets", "pods")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An ailment and the check that found it."""
+    """A finding and the check that made it."""
 
     check: Check
-    ailment: Ailment
-
-    @property
-    def consequence(self) -> str:
-        """What comes of it here."""
-        return self.ailment.consequence or self.check.consequence
+    finding: Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +84,8 @@ class Examination:
 
     @property
     def ill(self) -> bool:
-        """Whether there are errors among the ailments."""
-        return any(item.ailment.severity == "error" for item in self.found)
+        """Whether there are errors among the findings."""
+        return any(item.finding.severity == "error" for item in self.found)
 
 
 def examine(evidence: Evidence, checks: Sequence[Check]) -> Examination:
@@ -96,15 +93,20 @@ def examine(evidence: Evidence, checks: Sequence[Check]) -> Examination:
     skipped = [Skipped(check, missing[0]) for check in checks if (missing := _missing(check, evidence))]
     left_out = {item.check.id for item in skipped}
     made = [check for check in checks if check.id not in left_out]
-    found = [Found(check, ailment) for check in made for ailment in check.find(evidence)]
+    found = [Found(check, _of_check(item, check)) for check in made for item in check.find(evidence)]
     return Examination(
         cluster=evidence.cluster,
-        found=tuple(sorted(found, key=lambda item: item.ailment.severity)),
+        found=tuple(sorted(found, key=lambda item: SEVERITIES.index(item.finding.severity))),
         skipped=tuple(skipped),
         made=len(made),
         troubles=tuple({str(error): error for error in evidence.troubles.values()}.values()),
         blind=next((error for name in ("cloud", "nodes") if (error := evidence.troubles.get(name))), None),
     )
+
+
+def _of_check(item: Fault, check: Check) -> Fault:
+    """Name the check in its finding, and what comes of that where the finding leaves it open."""
+    return replace(item, code=check.id, why=item.why or check.consequence)
 
 
 def _missing(check: Check, evidence: Evidence) -> list[Reading]:

@@ -1,6 +1,6 @@
 """The cloud's part of the evidence.
 
-Lives here: finding and naming. Must not live here: checks, and the look-up of a provider's diagnosis (engine).
+Lives here: finding and naming. Must not live here: checks.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.core.cloud_check import CloudView
-from gpukube.engine.diagnoses import diagnosis_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +28,7 @@ def view_of(evidence: Evidence) -> CloudView | None:
 
 def diagnosed_pools(evidence: Evidence) -> Iterator[tuple[CloudView, Diagnosis, Observed]]:
     """List the live pools with all that is needed to judge them; none where the cloud's package has no diagnosis."""
-    view, diagnosis = view_of(evidence), diagnosis_of(evidence.provider)
+    view, diagnosis = view_of(evidence), evidence.provider.diagnosis
     if view is not None and diagnosis is not None:
         yield from ((view, diagnosis, pool) for pool in view.pools)
 

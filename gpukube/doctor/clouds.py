@@ -1,7 +1,7 @@
 """Checks of the cloud's side: what a cloud package knows of its pools, and what holds on all clouds.
 
-Lives here: finding a package's diagnosis, and the list of all checks of this side. Must not live here: the checks
-themselves (access, pool_states, pool_marks, machines, scaling; the packages' diagnose.py).
+Lives here: the list of all checks of this side. Must not live here: the checks themselves (access, pool_states,
+pool_marks, machines, scaling; the providers' diagnosis).
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 from gpukube.doctor import access, machines, pool_marks, pool_states, scaling
 from gpukube.doctor.check import Check
 from gpukube.doctor.cloud_view import view_of
-from gpukube.engine.diagnoses import diagnosis_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.core.ailment import Ailment
     from gpukube.core.cloud_check import CloudCheck
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
     from gpukube.provider import Provider
 
@@ -35,12 +34,12 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 def cloud_checks(provider: Provider) -> tuple[Check, ...]:
     """List the checks that only this cloud has; none where its package brings no diagnosis."""
-    diagnosis = diagnosis_of(provider)
+    diagnosis = provider.diagnosis
     return tuple(_check(each) for each in diagnosis.checks) if diagnosis else ()
 
 
 def _check(row: CloudCheck) -> Check:
-    def find(evidence: Evidence) -> Iterator[Ailment]:
+    def find(evidence: Evidence) -> Iterator[Fault]:
         view = view_of(evidence)
         return row.find(view) if view else iter(())
 

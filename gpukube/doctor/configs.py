@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from gpukube.core.ailment import Ailment, Reconcile
+from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, items, number, text, tree
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
 __all__ = ["CHECKS", "Choice", "config_key_of", "entry_of", "shares_by_mps"]
@@ -87,7 +88,7 @@ def _parsed(written: str) -> dict[str, object]:
         return {}
 
 
-def _unknown_key(evidence: Evidence) -> Iterator[Ailment]:
+def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
     lost = {item.node: item for item in lost_labels(evidence) if item.key == CONFIG_LABEL}
     for plugin in plugins(evidence):
         entries = entries_for(evidence, plugin) or {}
@@ -96,7 +97,7 @@ def _unknown_key(evidence: Evidence) -> Iterator[Ailment]:
             if not choice.wrong or not choice.labelled or not lands_on(plugin, node) or node.name in lost:
                 continue
             ours = OWNER_LABEL in node.labels
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 f"label {CONFIG_LABEL} names {choice.key}, and {plugin} has no such entry",
                 "gpukube pool apply -f SPEC (it writes the entry)"
@@ -107,19 +108,19 @@ def _unknown_key(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _unknown_default(evidence: Evidence) -> Iterator[Ailment]:
+def _unknown_default(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         entries = entries_for(evidence, plugin)
         told = environment_of(evidence.manifest(plugin)).get("DEFAULT_CONFIG", "")
         if entries is not None and told and told not in entries:
-            yield Ailment(
+            yield fault(
                 str(plugin),
                 f"its config.default is {told}, and there is no such entry",
                 f"set config.default to one of {', '.join(sorted(entries))} in its release",
             )
 
 
-def _unused(evidence: Evidence) -> Iterator[Ailment]:
+def _unused(evidence: Evidence) -> Iterator[Fault]:
     named = {node.labels.get(CONFIG_LABEL, "") for node in evidence.nodes}
     named |= {pool.labels.get(CONFIG_LABEL, "") for pool in evidence.live}
     named |= {wanted.ownership.config_key for wanted in evidence.desired}
@@ -127,7 +128,7 @@ def _unused(evidence: Evidence) -> Iterator[Ailment]:
         entries = entries_for(evidence, plugin) or {}
         default = _default_of(evidence, plugin, entries)
         for key in sorted(set(entries) - named - {default}):
-            yield Ailment(
+            yield fault(
                 str(plugin),
                 f"config entry {key} is named by no node and no pool",
                 "gpukube pool apply -f SPEC drops it where it is ours; else take it out of config.map in its release",
@@ -135,7 +136,7 @@ def _unused(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _missing_map(evidence: Evidence) -> Iterator[Ailment]:
+def _missing_map(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         pod = tree(evidence.manifest(plugin), "spec", "template", "spec")
         for volume in items(pod, "volumes"):
@@ -144,7 +145,7 @@ def _missing_map(evidence: Evidence) -> Iterator[Ailment]:
             if not name or optional or (plugin.namespace, name) in evidence.config_maps:
                 continue
             ours = any(OWNER_LABEL in node.labels and lands_on(plugin, node) for node in evidence.nodes)
-            yield Ailment(
+            yield fault(
                 str(plugin),
                 f"it mounts the ConfigMap {name}, and there is none",
                 f"upgrade its release with config.map, or create {name} in namespace {plugin.namespace}",
@@ -152,11 +153,11 @@ def _missing_map(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _refused(evidence: Evidence) -> Iterator[Ailment]:
+def _refused(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
             for said in _faults(written):
-                yield Ailment(
+                yield fault(
                     str(plugin),
                     f"config entry {key}: {said}",
                     f"correct config.map.{key} in its release (for entries of ours: gpukube pool apply -f SPEC)",
@@ -195,11 +196,11 @@ def _sharing_faults(entry: object, kind: str) -> Iterator[str]:
             yield f"{text(resource, 'name')} has {replicas} replicas by MPS; at most {_MOST_MPS}"
 
 
-def _ineffective(evidence: Evidence) -> Iterator[Ailment]:
+def _ineffective(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
             for said in _idle(_parsed(written)):
-                yield Ailment(
+                yield fault(
                     str(plugin),
                     f"config entry {key}: {said}",
                     f"take it out of config.map.{key} in its release",

@@ -23,7 +23,7 @@ from gpukube.errors import ExitCode, GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpukube.core.ailment import Mend
+    from gpukube.core.faults import Mend
     from gpukube.doctor.local_tools import Tools
     from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run
@@ -55,8 +55,8 @@ def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: R
 
 
 def mends_of(examination: Examination, *, with_spec: bool) -> tuple[Mend, ...]:
-    """List what could be done by itself about a cluster's ailments, each once."""
-    offered = (found.ailment.mend for found in examination.found)
+    """List what could be done by itself about a cluster's findings, each once."""
+    offered = (found.finding.mend for found in examination.found)
     return tuple(dict.fromkeys(item for item in offered if item and (with_spec or not item.needs_spec)))
 
 
@@ -93,7 +93,7 @@ def mend_clusters(
 
 
 def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
-    """0 healthy, 1 ailments of severity error; what could not be examined, or not be mended, counts for more."""
+    """0 healthy, 1 findings of severity error; what could not be examined, or not be mended, counts for more."""
     failures = {error.exit_code for item in examinations if (error := item.blind or item.unmended)}
     if failures:
         return failures.pop() if len(failures) == 1 else ExitCode.ERROR
@@ -118,7 +118,7 @@ def _mended(session: Session, prepared: Prepared, run: Run, mends: Sequence[Mend
     tools = look_at_tools(run.environ)
     examination = _examine(session, prepared, run, tools)
     for _ in range(_LOOKS):
-        if not set(mends) & {found.ailment.mend for found in examination.found}:
+        if not set(mends) & {found.finding.mend for found in examination.found}:
             break
         try:
             run.clock.wait(run.pace.poll_s)

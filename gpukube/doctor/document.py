@@ -22,7 +22,7 @@ def doctor_document(examinations: Sequence[Examination]) -> DoctorDocument:
         "schemaVersion": 1,
         "kind": "Doctor",
         "exitCode": int(doctor_exit_code(examinations)),
-        "summary": counted(found.ailment.severity for item in examinations for found in item.found),
+        "summary": counted(found.finding.severity for item in examinations for found in item.found),
         "clusters": [_patient(item) for item in examinations],
     }
 
@@ -40,16 +40,16 @@ def _patient(item: Examination) -> PatientPart:
 
 
 def _ailment(found: Found) -> AilmentPart:
-    ailment = found.ailment
+    finding = found.finding
     return {
-        "check": found.check.id,
+        "check": finding.code,
         "title": found.check.title,
-        "severity": ailment.severity,
-        "where": ailment.where,
-        "seen": ailment.seen,
-        "evidence": list(ailment.evidence),
-        "consequence": found.consequence,
-        "remedy": ailment.remedy,
+        "severity": "error" if finding.severity == "error" else "warning",
+        "where": str(finding.where),
+        "seen": finding.seen,
+        "evidence": list(finding.evidence),
+        "consequence": finding.why,
+        "remedy": finding.fix,
         "link": found.check.link,
-        "fix": str(ailment.mend) if ailment.mend else None,
+        "fix": str(finding.mend) if finding.mend else None,
     }

@@ -13,7 +13,7 @@ from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import role_of, title_of
-from gpukube.core.ailment import Ailment
+from gpukube.core.faults import fault
 from gpukube.core.fields import DRIVER
 from gpukube.core.live import live_machine
 from gpukube.core.owners import MIG_CONFIG_LABEL
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.views import NodeView, WorkloadView
     from gpukube.core.cloud_check import CloudView, Diagnosis
+    from gpukube.core.faults import Fault
     from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence
 
@@ -42,41 +43,41 @@ _SOURCE: Final = "RUNTIME_CONFIG_SOURCE"
 _MOST_NAMED: Final = 5
 
 
-def _retired(evidence: Evidence) -> Iterator[Ailment]:
+def _retired(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if reason := refuse_reason(evidence.cluster.provider, pool.instance_type):
-            yield Ailment(
+            yield fault(
                 where=view.name_of(pool),
                 seen=f"{pool.instance_type}: {reason}",
-                remedy=f"make a pool of another type beside it, then {diagnosis.remove(view, pool)}",
+                fix=f"make a pool of another type beside it, then {diagnosis.remove(view, pool)}",
                 evidence=(f"catalogue of {catalogue_date()}",),
             )
 
 
-def _no_mig(evidence: Evidence) -> Iterator[Ailment]:
+def _no_mig(evidence: Evidence) -> Iterator[Fault]:
     for view, _, pool in diagnosed_pools(evidence):
         machine, cut = live_machine(evidence.cluster.provider, pool), pool.labels.get(MIG_CONFIG_LABEL, _OFF)
         if machine is not None and machine.mig_capable is False and cut != _OFF:
-            yield Ailment(
+            yield fault(
                 where=view.name_of(pool),
                 seen=f"the label {MIG_CONFIG_LABEL}={cut} is for GPUs that can be cut; {machine.model} cannot",
-                remedy=f"take the label {MIG_CONFIG_LABEL} off the pool where the cloud keeps it, and share by "
+                fix=f"take the label {MIG_CONFIG_LABEL} off the pool where the cloud keeps it, and share by "
                 "sharing.timeSlicing instead",
                 evidence=(f"{machine.name}: {machine.devices} x {machine.model}",),
             )
 
 
-def _skew(evidence: Evidence) -> Iterator[Ailment]:
+def _skew(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         control, nodes = _minor(view.facts.kubernetes_version), _minor(diagnosis.node_version(pool))
         if control is None or nodes is None or 0 <= control - nodes <= _SKEW:
             continue
         ahead = nodes > control
-        yield Ailment(
+        yield fault(
             where=view.name_of(pool),
             seen=f"its nodes are of Kubernetes {diagnosis.node_version(pool)}, the control plane of "
             f"{view.facts.kubernetes_version}",
-            remedy="upgrade the control plane first" if ahead else diagnosis.upgrade(view, pool),
+            fix="upgrade the control plane first" if ahead else diagnosis.upgrade(view, pool),
             evidence=("nodes must not be newer" if ahead else f"nodes may be {_SKEW} minor versions older at most",),
         )
 
@@ -86,15 +87,15 @@ def _minor(version: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _dra(evidence: Evidence) -> Iterator[Ailment]:
+def _dra(evidence: Evidence) -> Iterator[Fault]:
     numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", evidence.version)
     version = tuple(int(part) for part in numbers.groups()) if numbers else ()
     if _DRA in evidence.seen.device_classes and version and version < _DRA_FLOOR:
-        yield Ailment(
+        yield fault(
             where=f"DeviceClass {_DRA}",
             seen=f"Kubernetes {evidence.version} is older than the DRA driver asks for, "
             f"{'.'.join(map(str, _DRA_FLOOR))}",
-            remedy="upgrade the cluster, or hand out GPUs by the device plugin: helm uninstall the DRA driver's "
+            fix="upgrade the cluster, or hand out GPUs by the device plugin: helm uninstall the DRA driver's "
             "release (helm list --all-namespaces names it)",
             evidence=tuple(f"ResourceSlice of node {node}" for driver, node in evidence.seen.slices if driver == _DRA)[
                 :_MOST_NAMED
@@ -103,7 +104,7 @@ def _dra(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _nobodys_driver(evidence: Evidence) -> Iterator[Ailment]:
+def _nobodys_driver(evidence: Evidence) -> Iterator[Fault]:
     installers = [item for item in evidence.seen.daemonsets if role_of(item) in ("driver", "cloud-driver")]
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.fields.get(DRIVER) != "none" or live_machine(evidence.cluster.provider, pool) is None:
@@ -111,17 +112,17 @@ def _nobodys_driver(evidence: Evidence) -> Iterator[Ailment]:
         nodes = nodes_of_pool(evidence.seen, pool)
         if any(node.devices for node in nodes) or any(_lands(item, nodes, pool) for item in installers):
             continue
-        yield Ailment(
+        yield fault(
             where=view.name_of(pool),
             seen="the cloud installs no driver on its nodes, and nothing in the cluster does",
-            remedy=f"helm install gpu-operator {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
+            fix=f"helm install gpu-operator {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
             "--namespace gpu-operator --create-namespace; or make a pool with the cloud's driver, then "
             + diagnosis.remove(view, pool),
             evidence=tuple(f"node {node.name}: no devices" for node in nodes[:_MOST_NAMED]) or ("no nodes now",),
         )
 
 
-def _two_drivers(evidence: Evidence) -> Iterator[Ailment]:
+def _two_drivers(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.fields.get(DRIVER) == "none" or live_machine(evidence.cluster.provider, pool) is None:
             continue
@@ -135,21 +136,21 @@ def _two_drivers(evidence: Evidence) -> Iterator[Ailment]:
             yield _clash(evidence, (view, diagnosis, pool), rivals)
 
 
-def _clash(evidence: Evidence, at: tuple[CloudView, Diagnosis, Observed], rivals: list[WorkloadView]) -> Ailment:
+def _clash(evidence: Evidence, at: tuple[CloudView, Diagnosis, Observed], rivals: list[WorkloadView]) -> Fault:
     view, diagnosis, pool = at
     what = " and ".join(dict.fromkeys(title_of(role) for item in rivals if (role := role_of(item))))
     name, namespace = _operator(evidence, rivals[0])
     values = " ".join(f"--set {value}" for value in diagnosis.operator_values)
-    return Ailment(
+    return fault(
         where=view.name_of(pool),
         seen=f"its nodes come with the driver of the cloud, and {what} of a GPU Operator goes there too",
-        remedy=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} --namespace {namespace} "
+        fix=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} --namespace {namespace} "
         f"--reuse-values {values}",
         evidence=tuple(f"{item}, {item.desired} pods" for item in rivals),
     )
 
 
-def _toolkit_source(evidence: Evidence) -> Iterator[Ailment]:
+def _toolkit_source(evidence: Evidence) -> Iterator[Fault]:
     for item in evidence.seen.daemonsets:
         if role_of(item) != "toolkit" or environment_of(evidence.manifest(item)).get(_SOURCE, "").startswith("file"):
             continue
@@ -159,10 +160,10 @@ def _toolkit_source(evidence: Evidence) -> Iterator[Ailment]:
             if least is None or version is None or version < least or not nodes or not _lands(item, nodes, pool):
                 continue
             name, namespace = _operator(evidence, item)
-            yield Ailment(
+            yield fault(
                 where=view.name_of(pool),
                 seen=f"{item} sets containerd up without {_SOURCE}=file",
-                remedy=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
+                fix=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
                 f"--namespace {namespace} --reuse-values --set 'toolkit.env[0].name={_SOURCE}' "
                 "--set 'toolkit.env[0].value=file'",
                 evidence=(f"nodes of Kubernetes {diagnosis.node_version(pool)}",),

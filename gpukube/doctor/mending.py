@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.api_types import NODES, RELEASE_TYPES
-from gpukube.core.ailment import LabelNode, Reconcile, Restart
+from gpukube.core.faults import LabelNode, Reconcile, Restart
 from gpukube.core.jsontree import pointer, texts, tree
 from gpukube.engine.clusters import prepare_cluster
 from gpukube.engine.planning import Scope, plan_clusters
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.api_types import ApiType
     from gpukube.cluster.kube import Kube
-    from gpukube.core.ailment import Mend
+    from gpukube.core.faults import Mend
     from gpukube.core.jsontree import Tree
     from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import CLUSTER_POLICY
 from gpukube.cluster.views import DEVICE_PREFIX
-from gpukube.core.ailment import Ailment, Restart
+from gpukube.core.faults import Restart, fault
 from gpukube.core.jsontree import number
 from gpukube.core.owners import MIG_CONFIG_LABEL, OPERANDS_LABEL
 from gpukube.doctor.check import Check
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
 __all__ = ["CHECKS", "explains_crash", "explains_zero"]
@@ -52,7 +53,7 @@ def _manager_comes(evidence: Evidence, node: NodeView) -> bool:
     return any(lands_on(item, node) for item in workloads_of(evidence, "mig-manager"))
 
 
-def _no_manager(evidence: Evidence) -> Iterator[Ailment]:
+def _no_manager(evidence: Evidence) -> Iterator[Fault]:
     managers = workloads_of(evidence, "mig-manager")
     for node in gpu_nodes(evidence):
         if not node.ready or _manager_comes(evidence, node):
@@ -61,7 +62,7 @@ def _no_manager(evidence: Evidence) -> Iterator[Ailment]:
             continue
         wanted = node.labels[MIG_CONFIG_LABEL]
         said = f"{managers[0]} does not come to this node" if managers else "no MIG manager is in the cluster"
-        yield Ailment(
+        yield fault(
             f"node {node.name}",
             f"label {MIG_CONFIG_LABEL}={wanted} asks for a cut, and {said}",
             f"{_bring_manager(evidence, node)}, or take the label off: kubectl label node {node.name} "
@@ -94,7 +95,7 @@ def _bring_manager(evidence: Evidence, node: NodeView) -> str:
     )
 
 
-def _stuck(evidence: Evidence) -> Iterator[Ailment]:
+def _stuck(evidence: Evidence) -> Iterator[Fault]:
     """Find cuts that are under way for longer than any takes; a reboot of a large machine takes ten minutes."""
     for node in gpu_nodes(evidence):
         state, age = node.labels.get(_STATE), evidence.age_s(node.cut_told)
@@ -104,7 +105,7 @@ def _stuck(evidence: Evidence) -> Iterator[Ailment]:
         wanted = node.labels.get(MIG_CONFIG_LABEL, "")
         relabel = f"kubectl label --overwrite node {node.name} {MIG_CONFIG_LABEL}="
         shown = ", ".join(f"{name}: {count}" for name, count in sorted(node.devices.items()))
-        yield Ailment(
+        yield fault(
             f"node {node.name}",
             f"the cut to {wanted or '(no label)'} has been {state} for {int(age // 60)} min",
             f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager says what it waits for; to begin anew: "
@@ -113,13 +114,13 @@ def _stuck(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _failed(evidence: Evidence) -> Iterator[Ailment]:
+def _failed(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         if node.labels.get(_STATE) != "failed":
             continue
         users = [pod for pod in evidence.pods_on(node.name) if pod.view.devices]
         namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
-        yield Ailment(
+        yield fault(
             f"node {node.name}",
             f"the MIG manager could not cut to {node.labels.get(MIG_CONFIG_LABEL, '(no label)')}",
             f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager; pods must not hold its GPUs (kubectl "
@@ -128,11 +129,11 @@ def _failed(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _uneven(evidence: Evidence) -> Iterator[Ailment]:
+def _uneven(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         product = node.labels.get(_PRODUCT, "")
         if product.endswith(_UNEVEN):
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 f"its GPUs are not cut alike, which strategy single does not allow ({_PRODUCT}={product})",
                 "cut all GPUs of the node alike (one profile, MIG on everywhere), or use strategy mixed",
@@ -163,13 +164,13 @@ def _counted(node: NodeView) -> list[tuple[str, str]]:
     return [(key, key) for key in sorted(cuts)]
 
 
-def _out_of_date(evidence: Evidence) -> Iterator[Ailment]:
+def _out_of_date(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         plugin = _only_plugin(evidence, node)
         if plugin is None or not node.ready or node.labels.get(_STATE) in _UNDER_WAY:
             continue
         for name, (count, shown) in _outdated(node).items():
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 f"feature discovery counts {count} of {name}, and {shown} are allocatable",
                 f"kubectl rollout restart daemonset/{plugin.name} --namespace {plugin.namespace}; where it stays so, "
@@ -191,12 +192,12 @@ def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
     return landing[0] if up else None
 
 
-def _stale_names(evidence: Evidence) -> Iterator[Ailment]:
+def _stale_names(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         shown = [name for name, count in node.devices.items() if count]
         stale = [name for name, count in node.devices.items() if not count]
         if shown and stale:
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 f"{', '.join(sorted(stale))} is left over in its status, with 0 devices",
                 f"restart the kubelet of the node, or replace it: kubectl drain {node.name} --ignore-daemonsets",

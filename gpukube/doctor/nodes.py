@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.views import devices_of
-from gpukube.core.ailment import Ailment
+from gpukube.core.faults import fault
 from gpukube.doctor.check import Check
 from gpukube.doctor.stack import gpu_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 __all__ = ["CHECKS"]
@@ -23,28 +24,28 @@ _HARD: Final = ("NoSchedule", "NoExecute")
 _MOST_NAMED: Final = 5
 
 
-def _untainted(evidence: Evidence) -> Iterator[Ailment]:
+def _untainted(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         if any(taint.effect in _HARD for taint in node.taints):
             continue
         guests = [pod for pod in evidence.pods_on(node.name) if _is_cpu_guest(pod)]
-        yield Ailment(
+        yield fault(
             where=f"node {node.name}",
             seen=f"no taint keeps pods without GPUs away; {len(guests)} of them sit here",
-            remedy=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and the same taint on its pool "
+            fix=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and the same taint on its pool "
             "for nodes to come",
             evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED]) + _more(guests),
             severity="warning",
         )
 
 
-def _unhealthy(evidence: Evidence) -> Iterator[Ailment]:
+def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
     """Find devices that a plugin reports and holds back; with none left the plugin itself may be away."""
     for node in gpu_nodes(evidence):
         for name, count in sorted(node.devices.items()):
             there = devices_of(node.capacity).get(name, 0)
             if node.ready and 0 < count < there:
-                yield Ailment(
+                yield fault(
                     f"node {node.name}",
                     f"{there - count} of {there} {name} are unhealthy",
                     f"the plugin's log there names the XID; kubectl drain {node.name} --ignore-daemonsets, "
@@ -53,12 +54,12 @@ def _unhealthy(evidence: Evidence) -> Iterator[Ailment]:
                 )
 
 
-def _not_ready(evidence: Evidence) -> Iterator[Ailment]:
+def _not_ready(evidence: Evidence) -> Iterator[Fault]:
     """Find nodes that are gone, and those that have not come yet: a node that boots is not ready either."""
     for node in gpu_nodes(evidence):
         status = node.conditions.get("Ready", "Unknown")
         if status == "Unknown":
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 "its kubelet has stopped answering",
                 f"kubectl describe node {node.name} says since when; where the cloud does not repair it, end its "
@@ -66,7 +67,7 @@ def _not_ready(evidence: Evidence) -> Iterator[Ailment]:
                 (f"node of {node.created}",),
             )
         elif status != "True":
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 "its kubelet says that it is not ready",
                 f"kubectl describe node {node.name} says why; a machine that boots or that is rebooted for MIG becomes "
@@ -76,10 +77,10 @@ def _not_ready(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _cordoned(evidence: Evidence) -> Iterator[Ailment]:
+def _cordoned(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         if node.cordoned:
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 "it is cordoned",
                 f"kubectl uncordon {node.name}, unless an upgrade or a drain of it is under way",

@@ -15,7 +15,7 @@ from gpukube.cluster.names import CLUSTER_POLICY, NAMESPACE
 from gpukube.cluster.release import DEPLOYED
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.views import workload_view
-from gpukube.core.ailment import Ailment, Reconcile
+from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, text
 from gpukube.doctor.check import Check
 from gpukube.doctor.stack import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.release import Release
     from gpukube.cluster.views import WorkloadView
+    from gpukube.core.faults import Fault
     from gpukube.core.jsontree import Tree
     from gpukube.doctor.evidence import Evidence, PodFacts
 
@@ -84,10 +85,10 @@ def is_part_gone(evidence: Evidence, *parts: str) -> bool:
     return any(parts_of(wanted) & {*parts} for _release, wanted in _gone(evidence))
 
 
-def _part_gone(evidence: Evidence) -> Iterator[Ailment]:
+def _part_gone(evidence: Evidence) -> Iterator[Fault]:
     for release, wanted in _gone(evidence):
         ours = _is_ours(evidence, release)
-        yield Ailment(
+        yield fault(
             str(wanted),
             f"release {release.namespace}/{release.name} consists of it, and it is gone",
             _APPLY
@@ -125,7 +126,7 @@ def patch_back(item: WorkloadView, edits: dict[str, object]) -> str:
     return f"kubectl patch {name} --type json --patch '{json.dumps(operations)}'"
 
 
-def _part_edited(evidence: Evidence) -> Iterator[Ailment]:
+def _part_edited(evidence: Evidence) -> Iterator[Fault]:
     """Find parts that were sent elsewhere by hand; the plugin's own absence from a node is told by its cause."""
     for item in (*evidence.seen.daemonsets, *evidence.seen.deployments):
         if not parts_of(item) or "plugin" in parts_of(item) or not (edits := edits_of(evidence, item)):
@@ -133,7 +134,7 @@ def _part_edited(evidence: Evidence) -> Iterator[Ailment]:
         missed = [node.name for node in gpu_nodes(evidence) if node.ready and not lands_on(item, node)]
         if not missed:
             continue
-        yield Ailment(
+        yield fault(
             str(item),
             f"its {' and '.join(edits)} were changed by hand, and it does not go to {', '.join(missed[:3])}",
             patch_back(item, edits),
@@ -146,11 +147,11 @@ def _part_edited(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _operator_down(evidence: Evidence) -> Iterator[Ailment]:
+def _operator_down(evidence: Evidence) -> Iterator[Fault]:
     operators = workloads_of(evidence, "operator")
     installed = [item for item in evidence.releases if item.chart == "gpu-operator" and item.status == DEPLOYED]
     if not operators and evidence.seen.cluster_policies and not is_part_gone(evidence, "operator"):
-        yield Ailment(
+        yield fault(
             f"ClusterPolicy {evidence.seen.cluster_policies[0]}",
             "it tells a GPU Operator what to run, and there is no Deployment of one",
             _APPLY
@@ -161,9 +162,9 @@ def _operator_down(evidence: Evidence) -> Iterator[Ailment]:
     for item in operators:
         place = f"--namespace {item.namespace}"
         if not item.asked:
-            yield Ailment(str(item), "it is scaled to 0", f"kubectl scale deployment {item.name} {place} --replicas=1")
+            yield fault(str(item), "it is scaled to 0", f"kubectl scale deployment {item.name} {place} --replicas=1")
         elif not item.ready and not any(_is_told(evidence, pod) for pod in pods_of_deployment(evidence, item)):
-            yield Ailment(
+            yield fault(
                 str(item),
                 "none of its pods is ready",
                 f"kubectl describe deployment {item.name} {place}, and kubectl describe pods {place} --selector "
@@ -171,7 +172,7 @@ def _operator_down(evidence: Evidence) -> Iterator[Ailment]:
             )
         elif CLUSTER_POLICY not in evidence.seen.cluster_policies and not evidence.troubles.get("policies"):
             ours = any(_is_ours(evidence, release) for release in installed)
-            yield Ailment(
+            yield fault(
                 str(item),
                 f"there is no ClusterPolicy {CLUSTER_POLICY}: it does nothing without",
                 _APPLY
@@ -205,18 +206,18 @@ def _stack_pods(evidence: Evidence) -> Iterator[tuple[WorkloadView, PodFacts]]:
             yield from ((item, pod) for pod in pods_of_deployment(evidence, item))
 
 
-def _unplaced(evidence: Evidence) -> Iterator[Ailment]:
+def _unplaced(evidence: Evidence) -> Iterator[Fault]:
     for item, pod in _stack_pods(evidence):
         said = pod.view.unschedulable
         if pod.view.scheduled or not said:
             continue
         where = f" for node {pod.view.node}" if pod.view.node else ""
-        yield Ailment(
+        yield fault(
             f"pod {pod}",
             f"the scheduler does not place it{where}: {said}",
             _room(item, pod),
             (f"it is of {item}",),
-            consequence="" if "plugin" in parts_of(item) else WITHOUT.get(next(iter(parts_of(item))), ""),
+            why="" if "plugin" in parts_of(item) else WITHOUT.get(next(iter(parts_of(item))), ""),
         )
 
 
@@ -230,7 +231,7 @@ def _room(item: WorkloadView, pod: PodFacts) -> str:
     return f"kubectl describe pod {pod.view.name} --namespace {pod.view.namespace}"
 
 
-def _not_starting(evidence: Evidence) -> Iterator[Ailment]:
+def _not_starting(evidence: Evidence) -> Iterator[Fault]:
     for item, pod in _stack_pods(evidence):
         age = evidence.age_s(pod.created)
         view = pod.view
@@ -240,7 +241,7 @@ def _not_starting(evidence: Evidence) -> Iterator[Ailment]:
             continue
         runtime = text(evidence.manifest(item), "spec", "template", "spec", "runtimeClassName")
         states = sorted({state.waiting for state in view.containers if state.waiting}) or ["nothing"]
-        yield Ailment(
+        yield fault(
             f"pod {pod}",
             f"it has not started on node {view.node} for {_minutes(age)}; its containers say {', '.join(states)}",
             f"kubectl describe pod {view.name} --namespace {view.namespace}: its events say what is missing"
@@ -250,7 +251,7 @@ def _not_starting(evidence: Evidence) -> Iterator[Ailment]:
                 else " (a ConfigMap, a host path, an address of the pod network)"
             ),
             (f"it is of {item}",),
-            consequence="" if "plugin" in parts_of(item) else WITHOUT.get(next(iter(parts_of(item))), ""),
+            why="" if "plugin" in parts_of(item) else WITHOUT.get(next(iter(parts_of(item))), ""),
         )
 
 
@@ -266,13 +267,13 @@ def _minutes(seconds: float) -> str:
     return f"{int(seconds // 60)} min"
 
 
-def _restarting(evidence: Evidence) -> Iterator[Ailment]:
+def _restarting(evidence: Evidence) -> Iterator[Fault]:
     """Find containers that run now and ended again and again; those that wait to be restarted are told elsewhere."""
     for item, pod in _stack_pods(evidence):
         worst = max(pod.view.containers, key=lambda state: state.restarts, default=None)
         if worst is None or worst.restarts < _MANY_RESTARTS or any(is_failing(state) for state in pod.view.containers):
             continue
-        yield Ailment(
+        yield fault(
             f"pod {pod}",
             f"container {worst.name} on node {pod.view.node} was restarted {worst.restarts} times",
             f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} -c {worst.name} --previous says why it "

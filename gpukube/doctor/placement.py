@@ -14,7 +14,7 @@ from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import publishes_itself
-from gpukube.core.ailment import Ailment, LabelNode, Reconcile
+from gpukube.core.faults import LabelNode, Reconcile, fault
 from gpukube.core.jsontree import items, text
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, OPERANDS_LABEL, PRESENT_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.scheduling import Misfit
     from gpukube.cluster.views import NodeView, WorkloadView
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
 __all__ = ["CHECKS", "Lost", "lost_labels"]
@@ -147,15 +148,15 @@ def _of_nfd(evidence: Evidence, node: NodeView) -> Cause:
     return "labels"
 
 
-def _told(evidence: Evidence, cause: Cause) -> Iterator[Ailment]:
+def _told(evidence: Evidence, cause: Cause) -> Iterator[Fault]:
     for item in _unreached(evidence):
         if item.cause == cause:  # "told" is told by another check
             yield _MAKERS[cause](evidence, item)
 
 
-def _no_plugin(_evidence: Evidence, item: _Unreached) -> Ailment:
+def _no_plugin(_evidence: Evidence, item: _Unreached) -> Fault:
     ours = OWNER_LABEL in item.node.labels
-    return Ailment(
+    return fault(
         f"node {item.node.name}",
         "no device plugin is in the cluster for this node: it shows no GPU",
         f"{_APPLY} (it installs one)"
@@ -167,12 +168,12 @@ def _no_plugin(_evidence: Evidence, item: _Unreached) -> Ailment:
     )
 
 
-def _by_labels(evidence: Evidence, item: _Unreached) -> Ailment:
+def _by_labels(evidence: Evidence, item: _Unreached) -> Fault:
     says = tuple(reason.says for reason in item.reasons)
     edits = edits_of(evidence, item.plugin) if item.plugin else {}
     if item.plugin and edits:
         ours = item.plugin.namespace == NAMESPACE and bool(evidence.desired)
-        return Ailment(
+        return fault(
             f"node {item.node.name}",
             f"{item.plugin} does not go to this node, because its {' and '.join(edits)} were changed by hand",
             patch_back(item.plugin, edits) + (f" ({_APPLY} does it too)" if ours else ""),
@@ -180,7 +181,7 @@ def _by_labels(evidence: Evidence, item: _Unreached) -> Ailment:
         )
     wanted = _landing_labels(item.plugin, item.node) if item.plugin else {}
     pairs = " ".join(f"{key}={value}" for key, value in wanted.items())
-    return Ailment(
+    return fault(
         f"node {item.node.name}",
         f"{item.plugin} wants labels that this node has not",
         f"label the node's pool {pairs} through the cloud's API (one node at once: kubectl label node "
@@ -212,12 +213,12 @@ def _landing_labels(plugin: WorkloadView, node: NodeView) -> dict[str, str]:
     return min(offers, key=lambda labels: (any(key.startswith(by_others) for key in labels), len(labels)), default={})
 
 
-def _by_taint(evidence: Evidence, item: _Unreached) -> Ailment:
+def _by_taint(evidence: Evidence, item: _Unreached) -> Fault:
     ours = OWNER_LABEL in item.node.labels
     missing = [reason.taint for reason in item.reasons if reason.taint]
     taints = ", ".join(map(str, missing))
     declared = {taint for wanted in evidence.desired for taint in wanted.effective_taints}
-    return Ailment(
+    return fault(
         f"node {item.node.name}",
         f"{item.plugin} does not tolerate {taints}",
         f"write the taint into the spec and run {_APPLY} (it tolerates what the spec's pools carry), or take it off: "
@@ -228,9 +229,9 @@ def _by_taint(evidence: Evidence, item: _Unreached) -> Ailment:
     )
 
 
-def _by_class_labels(_evidence: Evidence, item: _Unreached) -> Ailment:
+def _by_class_labels(_evidence: Evidence, item: _Unreached) -> Fault:
     seen = [key for key in NFD_LABELS[1:] if item.node.labels.get(key) == "true"]
-    return Ailment(
+    return fault(
         f"node {item.node.name}",
         f"NFD labels it {seen[0]}, and {item.plugin} asks for {_PCI_LABEL}",
         f"label the node's pool {PRESENT_LABEL}=true, or give that NFD the value "
@@ -239,13 +240,13 @@ def _by_class_labels(_evidence: Evidence, item: _Unreached) -> Ailment:
     )
 
 
-def _by_nfd(evidence: Evidence, item: _Unreached) -> Ailment:
+def _by_nfd(evidence: Evidence, item: _Unreached) -> Fault:
     worker = workloads_of(evidence, "nfd-worker")[0]
     reasons = daemon_misfits(worker.placement, item.node.labels, item.node.taints, name=item.node.name)
     taints = ", ".join(str(reason.taint) for reason in reasons if reason.taint)
     says = tuple(reason.says for reason in (*reasons, *item.reasons))
     if reasons:
-        return Ailment(
+        return fault(
             f"node {item.node.name}",
             f"{worker} does not come here, so the label that {item.plugin} asks for is never set",
             f"add tolerations for {taints} to nfd.worker.tolerations of the chart (the chart's own covers "
@@ -263,7 +264,7 @@ def _by_nfd(evidence: Evidence, item: _Unreached) -> Ailment:
         remedy = (
             f"kubectl get pods --namespace {worker.namespace} -o wide --field-selector spec.nodeName={item.node.name}"
         )
-    return Ailment(
+    return fault(
         f"node {item.node.name}",
         f"{down or worker} is not ready, so the label that {item.plugin} asks for is not set",
         remedy,
@@ -271,8 +272,8 @@ def _by_nfd(evidence: Evidence, item: _Unreached) -> Ailment:
     )
 
 
-def _by_opt_out(_evidence: Evidence, item: _Unreached) -> Ailment:
-    return Ailment(
+def _by_opt_out(_evidence: Evidence, item: _Unreached) -> Fault:
+    return fault(
         f"node {item.node.name}",
         f"label {OPERANDS_LABEL}=false keeps the GPU Operator's plugin off, and there is no other",
         f"kubectl label node {item.node.name} {OPERANDS_LABEL}- (and in its pool, where that has it)",
@@ -280,8 +281,8 @@ def _by_opt_out(_evidence: Evidence, item: _Unreached) -> Ailment:
     )
 
 
-def _by_reset(_evidence: Evidence, item: _Unreached) -> Ailment:
-    return Ailment(
+def _by_reset(_evidence: Evidence, item: _Unreached) -> Fault:
+    return fault(
         f"node {item.node.name}",
         f"the GPU Operator has set {PRESENT_LABEL}=false here, because NFD shows it no NVIDIA device",
         f"let NFD see the device (kubectl get node {item.node.name} --show-labels names {_PCI_LABEL}), or keep "
@@ -290,19 +291,19 @@ def _by_reset(_evidence: Evidence, item: _Unreached) -> Ailment:
     )
 
 
-def _lost(evidence: Evidence) -> Iterator[Ailment]:
+def _lost(evidence: Evidence) -> Iterator[Fault]:
     for item in lost_labels(evidence):
         recuts = item.key == MIG_CONFIG_LABEL
-        yield Ailment(
+        yield fault(
             f"node {item.node}",
             f"label {item.key} is {item.live or 'gone'}, and its pool declares {item.wanted}",
             f"kubectl label node {item.node} {item.key}={item.wanted} --overwrite",
-            consequence="the MIG manager cuts the GPUs as the node's label says, not as its pool" if recuts else "",
+            why="the MIG manager cuts the GPUs as the node's label says, not as its pool" if recuts else "",
             mend=None if recuts else LabelNode(item.node, item.key, item.live, item.wanted),
         )
 
 
-def _nfd_misses(evidence: Evidence) -> Iterator[Ailment]:
+def _nfd_misses(evidence: Evidence) -> Iterator[Fault]:
     """Tell of NFD workers that stay away where a plugin is all the same; where it is not, the cause tells of it."""
     workers = workloads_of(evidence, "nfd-worker")
     told = {item.node.name for item in _unreached(evidence)}
@@ -310,12 +311,12 @@ def _nfd_misses(evidence: Evidence) -> Iterator[Ailment]:
         reasons = [daemon_misfits(item.placement, node.labels, node.taints, name=node.name) for item in workers]
         taints = sorted({str(miss.taint) for misses in reasons for miss in misses if miss.taint})
         if node.ready and all(reasons) and taints and node.name not in told:
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 f"{workers[0]} does not tolerate {', '.join(taints)}",
                 f"add tolerations for {', '.join(taints)} to the workers of that NFD",
                 severity="warning",
-                consequence=_ALONE if all(map(publishes_itself, workloads_of(evidence, "gfd"))) else _UNHEARD,
+                why=_ALONE if all(map(publishes_itself, workloads_of(evidence, "gfd"))) else _UNHEARD,
             )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.ailment import Ailment
+from gpukube.core.faults import fault
 from gpukube.core.jsontree import text
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.doctor.check import Check
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.cluster.views import ContainerState, NodeView, WorkloadView
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, PodFacts
     from gpukube.doctor.stack import Failure, Part
 
@@ -55,11 +56,11 @@ class _Failing:
     failure: Failure
 
 
-def _two(evidence: Evidence) -> Iterator[Ailment]:
+def _two(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         found = advertisers_on(evidence, node)
         if len(found) > 1:
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 f"{len(found)} of a kind advertise GPUs here: {' and '.join(found)}",
                 _keep_one(evidence, node),
@@ -86,12 +87,12 @@ def _shown(node: NodeView) -> str:
     return ", ".join(f"{name}: {count}" for name, count in sorted(node.devices.items())) or "no nvidia.com/*"
 
 
-def _two_nfds(evidence: Evidence) -> Iterator[Ailment]:
+def _two_nfds(evidence: Evidence) -> Iterator[Fault]:
     masters = [item for item in workloads_of(evidence, "nfd-master") if item.desired]
     if len(masters) > 1:
         first, *others = masters
         _, release = release_of(others[-1])
-        yield Ailment(
+        yield fault(
             str(others[-1]),
             f"Node Feature Discovery runs {len(masters)} times: {first} too",
             "keep one: set nfd.enabled=false in the release that shall not bring its own"
@@ -124,7 +125,7 @@ def _failing(evidence: Evidence, failure: Failure) -> list[_Failing]:
     ]
 
 
-def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Ailment]:
+def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Fault]:
     """Tell of failing pods, those left out whose cause is told by another check."""
     with_gpus = {node.name: node for node in gpu_nodes(evidence)}
     for item in _failing(evidence, failure):
@@ -133,13 +134,13 @@ def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Ailment]:
             continue
         part = next(iter(parts_of(item.workload)))
         place = f"--namespace {item.pod.view.namespace}"
-        yield Ailment(
+        yield fault(
             f"pod {item.pod}",
             f"container {item.state.name} on node {item.pod.view.node} is in {item.state.waiting} "
             f"({item.state.restarts} restarts)",
             _read(failure, part, item).format(pod=item.pod.view.name, place=place, container=item.state.name),
             (f"it said: {item.state.message.splitlines()[0]}",) if item.state.message else (),
-            consequence=WITHOUT.get(part, ""),
+            why=WITHOUT.get(part, ""),
         )
 
 
@@ -154,7 +155,7 @@ def _read(failure: Failure, part: Part, item: _Failing) -> str:
     return _READ[failure]
 
 
-def _on_cpu_nodes(evidence: Evidence) -> Iterator[Ailment]:
+def _on_cpu_nodes(evidence: Evidence) -> Iterator[Fault]:
     """Find plugins that are sent to nodes without GPUs and fail there: static manifests choose no nodes."""
     with_gpus = {node.name for node in gpu_nodes(evidence)}
     for item in plugins(evidence):
@@ -164,7 +165,7 @@ def _on_cpu_nodes(evidence: Evidence) -> Iterator[Ailment]:
             if pod.view.node not in with_gpus and any(map(is_failing, pod.view.containers))
         ]
         if failing:
-            yield Ailment(
+            yield fault(
                 str(item),
                 f"{len(failing)} of its pods fail on nodes without GPUs",
                 f"give it a node selector: kubectl patch daemonset {item.name} --namespace {item.namespace} --patch "
@@ -211,7 +212,7 @@ _OPERANDS: Final = {
 """Part -> value of the operator's chart (NVIDIA/gpu-operator v26.7.0 values.yaml)."""
 
 
-def _silent(evidence: Evidence) -> Iterator[Ailment]:
+def _silent(evidence: Evidence) -> Iterator[Fault]:
     """Find plugins that run and show nothing: they wait forever for a driver when failOnInitError is false."""
     with_gpus = {node.name: node for node in gpu_nodes(evidence)}
     for item in plugins(evidence):
@@ -221,7 +222,7 @@ def _silent(evidence: Evidence) -> Iterator[Ailment]:
                 continue
             if explains_zero(node) or shares_by_mps(evidence, node):
                 continue
-            yield Ailment(
+            yield fault(
                 f"node {node.name}",
                 f"pod {pod} of {item} is Running and the node shows no devices",
                 f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} (No devices found, waiting: "
@@ -231,7 +232,7 @@ def _silent(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _not_made(evidence: Evidence) -> Iterator[Ailment]:
+def _not_made(evidence: Evidence) -> Iterator[Fault]:
     """Find DaemonSets of the stack whose pods are not even made: a quota, or an admission rule, refuses them."""
     for item in evidence.seen.daemonsets:
         nodes = [node for node in gpu_nodes(evidence) if node.ready and lands_on(item, node)]
@@ -240,7 +241,7 @@ def _not_made(evidence: Evidence) -> Iterator[Ailment]:
             continue
         there = [quota for quota in evidence.quotas if quota.namespace == item.namespace]
         priority = text(evidence.manifest(item), "spec", "template", "spec", "priorityClassName")
-        yield Ailment(
+        yield fault(
             str(item),
             f"{item.desired} pods are wanted and none is made"
             if not evidence.pods_of(item)
@@ -265,7 +266,7 @@ def _limits(hard: object) -> str:
     return ", ".join(f"{name} at most {value}" for name, value in pairs)
 
 
-def _mps_missing(evidence: Evidence) -> Iterator[Ailment]:
+def _mps_missing(evidence: Evidence) -> Iterator[Fault]:
     daemons = workloads_of(evidence, "mps")
     for node in gpu_nodes(evidence):
         if not node.ready or not shares_by_mps(evidence, node) or any(node.devices.values()):
@@ -276,7 +277,7 @@ def _mps_missing(evidence: Evidence) -> Iterator[Ailment]:
             continue
         capable = node.labels.get("nvidia.com/mps.capable", "absent")
         has_gfd = any(lands_on(item, node) for item in evidence.seen.daemonsets if "gfd" in parts_of(item))
-        yield Ailment(
+        yield fault(
             f"node {node.name}",
             "its sharing is MPS and no MPS control daemon runs here",
             "set gfd.enabled=true in the plugin's release: GFD writes the label that the daemon's DaemonSet waits for"
@@ -287,12 +288,12 @@ def _mps_missing(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _gfd_alone(evidence: Evidence) -> Iterator[Ailment]:
+def _gfd_alone(evidence: Evidence) -> Iterator[Fault]:
     masters = workloads_of(evidence, "nfd-master")
     for item in workloads_of(evidence, "gfd"):
         if item.desired and not any(master.ready for master in masters) and not is_part_gone(evidence, "nfd-master"):
             what = f"{masters[0]} is not ready" if masters else "there is no NFD master"
-            yield Ailment(
+            yield fault(
                 str(item),
                 f"GPU feature discovery runs, and {what} to turn its features into labels",
                 "set nfd.enabled=true in its release"
@@ -305,13 +306,13 @@ def _gfd_alone(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _bad_version(evidence: Evidence) -> Iterator[Ailment]:
+def _bad_version(evidence: Evidence) -> Iterator[Fault]:
     for item in plugins(evidence):
         for image in item.images:
             match = re.search(r"k8s-device-plugin[^:]*:v?(\d+)\.(\d+)\.(\d+)", image)
             trouble = _BAD_VERSIONS.get(tuple(map(int, match.groups()))) if match else None  # type: ignore[arg-type]  # three groups
             if trouble:
-                yield Ailment(
+                yield fault(
                     str(item),
                     f"image {image} is of a version with a known fault: {trouble}",
                     "upgrade the release to 0.17.4 or newer",
@@ -320,7 +321,7 @@ def _bad_version(evidence: Evidence) -> Iterator[Ailment]:
                 break
 
 
-def _outdated_pods(evidence: Evidence) -> Iterator[Ailment]:
+def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
     """Find plugins beside a MIG manager that does not restart them: it knows the operator's own clients only."""
     managers = [item for item in workloads_of(evidence, "mig-manager") if item.desired]
     for item in plugins(evidence) if managers else ():
@@ -329,7 +330,7 @@ def _outdated_pods(evidence: Evidence) -> Iterator[Ailment]:
         pauses = {"nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.client"} & set(asks)
         shared = any(lands_on(item, node) and lands_on(managers[0], node) for node in gpu_nodes(evidence))
         if labels.get("app.kubernetes.io/managed-by") != "gpu-operator" and not pauses and shared:
-            yield Ailment(
+            yield fault(
                 str(item),
                 f"{managers[0]} cuts GPUs of its nodes and does not restart it",
                 'add nodeSelector nvidia.com/gpu.deploy.device-plugin: "true" to its release, or restart it after each '

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.ailment import Ailment
+from gpukube.core.faults import fault
 from gpukube.core.marks import has_lost_marks, names_another
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube.doctor.check import Check
@@ -17,13 +17,14 @@ from gpukube.doctor.cloud_view import apply_command
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpukube.core.faults import Fault
     from gpukube.core.values import Desired, Observed
     from gpukube.doctor.evidence import Evidence
 
 __all__ = ["CHECKS"]
 
 
-def _twice(evidence: Evidence) -> Iterator[Ailment]:
+def _twice(evidence: Evidence) -> Iterator[Fault]:
     by_mark: dict[tuple[str, str], list[Observed]] = {}
     for pool in evidence.live:
         if pool.owner and pool.pool and pool.state != "deleting":
@@ -31,58 +32,58 @@ def _twice(evidence: Evidence) -> Iterator[Ailment]:
     for (owner, name), pools in by_mark.items():
         if len(pools) > 1:
             spare = next((pool.name for pool in pools if pool.name != name), pools[-1].name)
-            yield Ailment(
+            yield fault(
                 where=f"pool {evidence.cluster.key}/{name}",
                 seen=f"{len(pools)} live pools carry this mark: {', '.join(pool.name for pool in pools)}",
-                remedy=f"delete the one that is not meant, by the cloud's name: gpukube pool delete {spare} -f SPEC",
+                fix=f"delete the one that is not meant, by the cloud's name: gpukube pool delete {spare} -f SPEC",
                 evidence=tuple(f"{pool.name}: {OWNER_LABEL}={owner}, {pool.status}" for pool in pools),
                 severity="warning",
             )
 
 
-def _half(evidence: Evidence) -> Iterator[Ailment]:
+def _half(evidence: Evidence) -> Iterator[Fault]:
     for pool in evidence.live:
         if bool(pool.owner) == bool(pool.pool) or any(has_lost_marks(wanted, pool) for wanted in evidence.desired):
             continue
         there, gone = (OWNER_LABEL, POOL_LABEL) if pool.owner else (POOL_LABEL, OWNER_LABEL)
-        yield Ailment(
+        yield fault(
             where=f"pool {evidence.cluster.key}/{pool.name}",
             seen=f"it has the label {there}={pool.owner or pool.pool} and no {gone}",
-            remedy=f"add the label {gone} to the pool where the cloud keeps it, or take {there} off",
+            fix=f"add the label {gone} to the pool where the cloud keeps it, or take {there} off",
             severity="warning",
         )
 
 
-def _protection(evidence: Evidence) -> Iterator[Ailment]:
+def _protection(evidence: Evidence) -> Iterator[Fault]:
     for pool in evidence.live:
         value = pool.labels.get(PROTECT_LABEL, "true")
         if value in ("true", "false"):
             continue
-        yield Ailment(
+        yield fault(
             where=f"pool {evidence.cluster.key}/{pool.pool or pool.name}",
             seen=f'the label {PROTECT_LABEL} is "{value}", which protects nothing',
-            remedy=f"write deletionProtection: true in the spec, then {apply_command(pool)}"
+            fix=f"write deletionProtection: true in the spec, then {apply_command(pool)}"
             if pool.pool
             else f"set the label {PROTECT_LABEL}=true on the pool where the cloud keeps it",
         )
 
 
-def _unprotected(evidence: Evidence) -> Iterator[Ailment]:
+def _unprotected(evidence: Evidence) -> Iterator[Fault]:
     live = {(pool.owner, pool.pool): pool for pool in evidence.live}
     for wanted in evidence.desired:
         pool = live.get((wanted.target.owner, wanted.target.pool))
         if pool is None or not wanted.target.protect or PROTECT_LABEL in pool.labels:
             continue
-        yield Ailment(
+        yield fault(
             where=f"pool {wanted.target.where}",
             seen="the spec protects it from deletion, the live pool does not say so",
-            remedy=apply_command(pool),
+            fix=apply_command(pool),
             evidence=(f"no label {PROTECT_LABEL}",),
             severity="warning",
         )
 
 
-def _taken(evidence: Evidence) -> Iterator[Ailment]:
+def _taken(evidence: Evidence) -> Iterator[Fault]:
     ours = {(pool.owner, pool.pool) for pool in evidence.live}
     by_name = {pool.name: pool for pool in evidence.live}
     for wanted in evidence.desired:
@@ -93,11 +94,11 @@ def _taken(evidence: Evidence) -> Iterator[Ailment]:
         if any(has_lost_marks(wanted, pool) for pool in evidence.live):
             continue
         adopt = _adopting(wanted, other)
-        yield Ailment(
+        yield fault(
             where=f"pool {target.where}",
             seen=f'its name "{target.name}" is taken by a pool '
             + (f'of "{other.owner}"' if other.owner else "without our marks"),
-            remedy=adopt + f"write names: {{{evidence.cluster.provider}: ANOTHER}} for this pool in the spec",
+            fix=adopt + f"write names: {{{evidence.cluster.provider}: ANOTHER}} for this pool in the spec",
             evidence=(f"{other.name}: {other.instance_type}, {other.status}",),
         )
 
@@ -112,30 +113,30 @@ def _adopting(wanted: Desired, other: Observed) -> str:
     return f"gpukube pool create -f SPEC --pool {wanted.target.pool} {option} gives it our marks if it matches; or "
 
 
-def _lost(evidence: Evidence) -> Iterator[Ailment]:
+def _lost(evidence: Evidence) -> Iterator[Fault]:
     for wanted in evidence.desired:
         for pool in evidence.live:
             if has_lost_marks(wanted, pool):
-                yield Ailment(
+                yield fault(
                     where=f"pool {wanted.target.where}",
                     seen=f'the labels of "{pool.name}" lost the marks, and the copy in its tags still has them',
-                    remedy=f"gpukube pool apply -f SPEC --pool {wanted.target.pool}",
+                    fix=f"gpukube pool apply -f SPEC --pool {wanted.target.pool}",
                     evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
                     severity="warning",
                 )
 
 
-def _undeclared(evidence: Evidence) -> Iterator[Ailment]:
+def _undeclared(evidence: Evidence) -> Iterator[Fault]:
     owners = {wanted.target.owner for wanted in evidence.desired}
     declared = {(wanted.target.owner, wanted.target.pool) for wanted in evidence.desired}
     for pool in evidence.live:
         if pool.owner not in owners or not pool.pool or (pool.owner, pool.pool) in declared:
             continue
         first = "take its protection off (deletionProtection: false), then " if pool.protected else ""
-        yield Ailment(
+        yield fault(
             where=f"pool {evidence.cluster.key}/{pool.pool}",
             seen=f'it carries the mark of "{pool.owner}", and the spec does not declare it',
-            remedy=f"write it into the spec; or {first}gpukube pool delete {pool.pool} -f SPEC",
+            fix=f"write it into the spec; or {first}gpukube pool delete {pool.pool} -f SPEC",
             evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
             severity="warning",
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.nodes_drift import nodes_of_pool
-from gpukube.core.ailment import Ailment
+from gpukube.core.faults import fault
 from gpukube.core.fields import MOST
 from gpukube.doctor.check import Check
 from gpukube.doctor.cloud_view import diagnosed_pools
@@ -17,6 +17,7 @@ from gpukube.errors import CapacityError, QuotaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpukube.core.faults import Fault
     from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence, PodFacts
     from gpukube.errors import GpukubeError
@@ -26,44 +27,44 @@ __all__ = ["CHECKS"]
 _MOST_NAMED: Final = 5
 
 
-def _cluster(evidence: Evidence) -> Iterator[Ailment]:
+def _cluster(evidence: Evidence) -> Iterator[Fault]:
     facts = evidence.facts
     if facts is not None and not facts.ready:
-        yield Ailment(
+        yield fault(
             where=f"cluster {evidence.cluster.key}",
             seen=f"the cloud calls it {facts.status}",
-            remedy="start it, or wait until the cloud has finished with it",
+            fix="start it, or wait until the cloud has finished with it",
             evidence=(f"location={facts.location}", f"version={facts.kubernetes_version}"),
         )
 
 
-def _ill(wanted: Callable[[GpukubeError], bool]) -> Callable[[Evidence], Iterator[Ailment]]:
+def _ill(wanted: Callable[[GpukubeError], bool]) -> Callable[[Evidence], Iterator[Fault]]:
     """Make a check of the pools whose illness is of one kind."""
 
-    def find(evidence: Evidence) -> Iterator[Ailment]:
+    def find(evidence: Evidence) -> Iterator[Fault]:
         for view, diagnosis, pool in diagnosed_pools(evidence):
             error = diagnosis.illness(view, pool)
             if error is None or not wanted(error):
                 continue
             told = error.diagnostics[0]
             again = "gpukube pool create -f SPEC takes it up again" if pool.owner else diagnosis.remove(view, pool)
-            yield Ailment(
+            yield fault(
                 where=view.name_of(pool),
-                seen=f"{pool.status}: {told.message}",
-                remedy=f"{told.fix}; then {again}" if pool.state == "failed" else told.fix,
+                seen=f"{pool.status}: {told.seen}",
+                fix=f"{told.fix}; then {again}" if pool.state == "failed" else told.fix,
                 evidence=tuple(line for line in (told.why, f"to see it: {diagnosis.show(view, pool)}") if line),
             )
 
     return find
 
 
-def _busy(evidence: Evidence) -> Iterator[Ailment]:
+def _busy(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.state == "busy":
-            yield Ailment(
+            yield fault(
                 where=view.name_of(pool),
                 seen=f"the cloud works on it: {pool.status}",
-                remedy=f"wait for it: gpukube pool wait {pool.pool} -f SPEC"
+                fix=f"wait for it: gpukube pool wait {pool.pool} -f SPEC"
                 if pool.pool
                 else f"wait for it: {diagnosis.show(view, pool)}",
                 evidence=_named(_leaving(evidence, pool)),
@@ -71,14 +72,14 @@ def _busy(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _deleting(evidence: Evidence) -> Iterator[Ailment]:
+def _deleting(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.state == "deleting":
             held = _leaving(evidence, pool)
-            yield Ailment(
+            yield fault(
                 where=view.name_of(pool),
                 seen=f"it is being deleted, with {len(held) or 'no'} pods left on its nodes",
-                remedy="loosen what keeps its pods (kubectl get poddisruptionbudgets -A), or delete them; to see it: "
+                fix="loosen what keeps its pods (kubectl get poddisruptionbudgets -A), or delete them; to see it: "
                 + diagnosis.show(view, pool),
                 evidence=_named(held),
                 severity="warning",
@@ -100,16 +101,16 @@ def _is_moved(pod: PodFacts) -> bool:
     return pod.view.owner_kind not in ("DaemonSet", "Node") and pod.view.phase in ("Pending", "Running")
 
 
-def _missing_nodes(evidence: Evidence) -> Iterator[Ailment]:
+def _missing_nodes(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.state != "ready" or not pool.nodes or diagnosis.illness(view, pool) is not None:
             continue
         seen = nodes_of_pool(evidence.seen, pool)
         if len(seen) < pool.nodes and pool.status != "Stopped":
-            yield Ailment(
+            yield fault(
                 where=view.name_of(pool),
                 seen=f"the cloud counts {pool.nodes} nodes, and {len(seen)} are in the cluster",
-                remedy=f"look at the machines that did not join: {diagnosis.show(view, pool)}",
+                fix=f"look at the machines that did not join: {diagnosis.show(view, pool)}",
                 evidence=tuple(f"node {node.name}" for node in seen[:_MOST_NAMED]),
                 severity="warning" if seen or MOST in pool.fields else "error",
             )

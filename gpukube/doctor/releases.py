@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
-from gpukube.core.ailment import Ailment, Reconcile
+from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, text
 from gpukube.doctor.check import Check
 from gpukube.doctor.stack import entries_for, environment_of, gpu_nodes, lands_on, plugins, release_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.release import Release
     from gpukube.cluster.views import WorkloadView
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
 __all__ = ["CHECKS"]
@@ -31,11 +32,11 @@ _PLUGIN_CHART: Final = "nvidia-device-plugin"
 _MIG: Final = ("single", "mixed")
 
 
-def _stuck(evidence: Evidence) -> Iterator[Ailment]:
+def _stuck(evidence: Evidence) -> Iterator[Fault]:
     for release in evidence.releases:
         ours = release.namespace == NAMESPACE and bool(evidence.desired)
         if release.pending:
-            yield Ailment(
+            yield fault(
                 _named(release),
                 f"revision {release.revision} is {release.status}: whoever wrote it was stopped on the way",
                 "gpukube pool apply -f SPEC repairs it"
@@ -45,13 +46,13 @@ def _stuck(evidence: Evidence) -> Iterator[Ailment]:
                 mend=Reconcile() if ours else None,
             )
         elif release.status == "failed":
-            yield Ailment(
+            yield fault(
                 _named(release),
                 f"revision {release.revision} failed",
                 "gpukube pool apply -f SPEC"
                 if release.namespace == NAMESPACE
                 else f"helm status {release.name} --namespace {release.namespace}, then helm rollback or upgrade",
-                consequence="what runs may be half of the old and half of the new revision",
+                why="what runs may be half of the old and half of the new revision",
                 mend=Reconcile() if ours else None,
             )
 
@@ -60,7 +61,7 @@ def _named(release: Release) -> str:
     return f"release {release.namespace}/{release.name}"
 
 
-def _overriding(evidence: Evidence) -> Iterator[Ailment]:
+def _overriding(evidence: Evidence) -> Iterator[Fault]:
     """Find a strategy in the environment that beats the one of a config entry: command line, environment, file."""
     for plugin in plugins(evidence):
         forced = environment_of(evidence.manifest(plugin)).get("MIG_STRATEGY", "")
@@ -68,7 +69,7 @@ def _overriding(evidence: Evidence) -> Iterator[Ailment]:
         beaten = {key: asked for key, written in entries.items() if (asked := _strategy(written)) in _MIG}
         losing = sorted(key for key, asked in beaten.items() if forced and asked != forced)
         if losing and any(lands_on(plugin, node) for node in gpu_nodes(evidence)):
-            yield Ailment(
+            yield fault(
                 str(plugin),
                 f"MIG_STRATEGY={forced} in its environment overrides {beaten[losing[0]]} of config entry {losing[0]}",
                 _without_strategy(evidence, plugin, beaten[losing[0]]),
@@ -101,11 +102,11 @@ def _strategy(written: str) -> str:
         return ""
 
 
-def _idle_values(evidence: Evidence) -> Iterator[Ailment]:
+def _idle_values(evidence: Evidence) -> Iterator[Fault]:
     for release in evidence.releases:
         for chart, path, idle, said, instead in _IDLE:
             if release.chart == chart and idle(at(release.values, *path)):
-                yield Ailment(
+                yield fault(
                     _named(release),
                     f"value {'.'.join(path)} {said}",
                     instead,

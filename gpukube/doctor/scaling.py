@@ -10,8 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.nodes_drift import nodes_of_pool
-from gpukube.core.ailment import Ailment
 from gpukube.core.belief import compare, devices_text
+from gpukube.core.faults import fault
 from gpukube.core.fields import LEAST, MOST
 from gpukube.doctor.check import Check
 from gpukube.doctor.cloud_view import diagnosed_pools
@@ -19,6 +19,7 @@ from gpukube.doctor.cloud_view import diagnosed_pools
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gpukube.core.faults import Fault
     from gpukube.core.values import Observed, Taint
     from gpukube.doctor.evidence import Evidence
 
@@ -32,7 +33,7 @@ _SYSTEM: Final = "kube-system"
 _MOST_NAMED: Final = 5
 
 
-def _misled(evidence: Evidence) -> Iterator[Ailment]:
+def _misled(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         scaler = diagnosis.autoscaler
         if scaler is None or pool.fields.get(LEAST) != 0:
@@ -42,13 +43,13 @@ def _misled(evidence: Evidence) -> Iterator[Ailment]:
         if belief is None:
             continue
         told = f"its nodes show {devices_text(belief.real)}, and while it is empty the autoscaler expects "
-        yield Ailment(
+        yield fault(
             where=view.name_of(pool),
             seen=told + devices_text(belief.foreseen),
-            remedy=scaler.teach(view, pool, belief.wrong),
+            fix=scaler.teach(view, pool, belief.wrong),
             evidence=tuple(f"{name} is unknown to it" for name in belief.unknown),
             severity="error" if belief.is_blind else "warning",
-            consequence=""
+            why=""
             if belief.unknown
             else "it starts another number of nodes than the pods need, until the first one is there",
         )
@@ -64,7 +65,7 @@ def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
     return evidence.desired[wanted.index(True)].promise.per_node if any(wanted) else {}
 
 
-def _unready(evidence: Evidence) -> Iterator[Ailment]:
+def _unready(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         scaler = diagnosis.autoscaler
         if scaler is None or MOST not in pool.fields:
@@ -75,18 +76,18 @@ def _unready(evidence: Evidence) -> Iterator[Ailment]:
             if scaler.accelerator_label in node.labels and any(node.devices.values()) and not node.devices.get(_GPU)
         ]
         if blind:
-            yield Ailment(
+            yield fault(
                 where=view.name_of(pool),
                 seen=f"{len(blind)} of its nodes show {devices_text(blind[0].devices)} and no {_GPU}: the autoscaler "
                 "takes them for nodes that are not ready",
-                remedy="show the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
+                fix="show the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
                 "then gpukube pool apply -f SPEC; or give the pool a fixed size",
                 evidence=tuple(f"node {node.name}: {devices_text(node.devices)}" for node in blind[:_MOST_NAMED]),
                 severity="warning",
             )
 
 
-def _homeless(evidence: Evidence) -> Iterator[Ailment]:
+def _homeless(evidence: Evidence) -> Iterator[Fault]:
     if not evidence.nodes or any(_is_open(node.taints) for node in evidence.nodes):
         return
     own = [
@@ -98,10 +99,10 @@ def _homeless(evidence: Evidence) -> Iterator[Ailment]:
     if not waiting and any(pod.view.phase == "Running" for pod in own):
         return  # they have found room: nodes of Fargate are tainted too, and take those that are meant for them
     taints = sorted({str(taint) for node in evidence.nodes for taint in node.taints if taint.effect in _HARD})
-    yield Ailment(
+    yield fault(
         where=f"cluster {evidence.cluster.key}",
         seen=f"every one of its {len(evidence.nodes)} nodes has a taint: {', '.join(taints)}",
-        remedy="add a pool without GPUs and without taints for the cluster's own pods",
+        fix="add a pool without GPUs and without taints for the cluster's own pods",
         evidence=tuple(f"pod {pod} is pending" for pod in waiting[:_MOST_NAMED]),
         severity="error" if waiting else "warning",
     )

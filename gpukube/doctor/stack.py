@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from gpukube.cluster.advertisers import node_plugin_evidence
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import role_of
 from gpukube.cluster.views import DEVICE_PREFIX, devices_of
 from gpukube.core.jsontree import items, text, tree
 from gpukube.core.values import OWNER_LABEL
 from gpukube.gpu.catalogue import machines
+from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from gpukube.cluster.stack import Role
     from gpukube.cluster.views import ContainerState, NodeView, WorkloadView
@@ -57,12 +59,7 @@ NFD_LABELS: Final = tuple(
 )
 """What NFD says of a node with an NVIDIA device, by its own configuration or by that of NVIDIA's charts."""
 _PRESENT: Final = "nvidia.com/gpu.present"
-_CLOUD_LABELS: Final[Mapping[str, str]] = {
-    "cloud.google.com/gke-accelerator": "",
-    "kubernetes.azure.com/accelerator": "nvidia",
-    "accelerator": "nvidia",
-}
-"""Labels by which clouds mark GPU nodes, with the value that they must have ("" for any)."""
+_DRA_DRIVER: Final = "gpu.nvidia.com"
 _CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
 _NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
@@ -152,24 +149,9 @@ def lands_on(daemonset: WorkloadView, node: NodeView) -> bool:
 def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
     """Name all that advertises nvidia.com/* on a node: DaemonSets, services of the node's image, the DRA driver."""
     daemons = [str(item) for item in plugins(evidence) if lands_on(item, node)]
-    services = [title for title, has in _SERVICES if has(node)]
+    known = (plugin for facts in in_cluster_facts() for plugin in facts.node_plugins)
+    services = [plugin.title for plugin in known if node_plugin_evidence(plugin, node)]
     return (*daemons, *services, *(["the DRA driver"] if (_DRA_DRIVER, node.name) in evidence.seen.slices else ()))
-
-
-def _is_aks_managed(node: NodeView) -> bool:
-    marked = node.labels.get("kubernetes.azure.com/dcgm-exporter") == "enabled"
-    return marked or "UnhealthyNvidiaDevicePlugin" in node.conditions
-
-
-_DRA_DRIVER: Final = "gpu.nvidia.com"
-_SERVICES: Final[tuple[tuple[str, Callable[[NodeView], bool]], ...]] = (
-    ("the node service of AKS managed GPU", _is_aks_managed),
-    (
-        "the built-in plugin of Bottlerocket",
-        lambda node: node.os_image.startswith("Bottlerocket") and bool(node.devices),
-    ),
-)
-"""Plugins without a DaemonSet (Azure/AgentBaker cse_config.sh; bottlerocket-os/bottlerocket#4309)."""
 
 
 def release_of(workload: WorkloadView) -> tuple[str, str]:
@@ -191,7 +173,11 @@ def is_gpu_node(node: NodeView, types: Collection[str] = ()) -> bool:
         or labels.get("node.kubernetes.io/instance-type", "") in types
         or OWNER_LABEL in labels
         or any(labels.get(key) == "true" for key in (*NFD_LABELS, _PRESENT))
-        or any(key in labels and wanted in ("", labels[key]) for key, wanted in _CLOUD_LABELS.items())
+        or any(
+            key in labels and value in ("", labels[key])
+            for facts in in_cluster_facts()
+            for key, value in facts.gpu_labels.items()
+        )
     )
 
 

@@ -10,7 +10,7 @@ import shutil
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import kind_of
-from gpukube.core.ailment import Ailment
+from gpukube.core.faults import fault
 from gpukube.core.jsontree import at
 from gpukube.doctor.check import Check
 from gpukube.kubeconfig import KubeconfigError, read_kubeconfig
@@ -18,6 +18,7 @@ from gpukube.kubeconfig import KubeconfigError, read_kubeconfig
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpukube.core.faults import Fault
     from gpukube.core.values import ClusterRef
     from gpukube.doctor.evidence import Evidence
 
@@ -46,64 +47,64 @@ def _needs_helm(evidence: Evidence) -> bool:
     return any(kind_of(wanted.ownership.advertiser) for wanted in evidence.desired)
 
 
-def _missing(evidence: Evidence) -> Iterator[Ailment]:
+def _missing(evidence: Evidence) -> Iterator[Fault]:
     tools = evidence.tools
     if tools is not None and tools.trouble is not None:
         told = tools.trouble.diagnostics[0]
-        yield Ailment(
+        yield fault(
             where="this machine",
-            seen=told.message,
-            remedy=told.fix,
+            seen=told.seen,
+            fix=told.fix,
             evidence=(told.why,) if told.why else (),
             severity="error" if _needs_helm(evidence) else "warning",
         )
 
 
-def _other(evidence: Evidence) -> Iterator[Ailment]:
+def _other(evidence: Evidence) -> Iterator[Fault]:
     tools = evidence.tools
     if tools is not None and tools.helm and tools.program and not tools.helm.endswith("on PATH"):
-        yield Ailment(
+        yield fault(
             where="this machine",
             seen=f"{tools.program} is not Helm 3 or 4; {tools.helm} is used",
-            remedy="install Helm before it on PATH (https://helm.sh/docs/intro/install) for your plugins and logins",
+            fix="install Helm before it on PATH (https://helm.sh/docs/intro/install) for your plugins and logins",
             severity="warning",
         )
 
 
-def _old(evidence: Evidence) -> Iterator[Ailment]:
+def _old(evidence: Evidence) -> Iterator[Fault]:
     tools = evidence.tools
     found = re.search(r"v(\d+)\.(\d+)\.\d+", tools.helm) if tools else None
     if tools is None or found is None or (int(found[1]), int(found[2])) >= _LABELS:
         return
     too_old = (int(found[1]), int(found[2])) < _FLOOR
-    yield Ailment(
+    yield fault(
         where="this machine",
         seen=f"{tools.helm} is older than {'.'.join(map(str, _FLOOR if too_old else _LABELS))}",
-        remedy="install a newer one: https://helm.sh/docs/intro/install",
+        fix="install a newer one: https://helm.sh/docs/intro/install",
         evidence=(tools.program,),
         severity="error" if too_old and _needs_helm(evidence) else "warning",
-        consequence="" if too_old else "a run whose answer was lost cannot tell its own revision from another's",
+        why="" if too_old else "a run whose answer was lost cannot tell its own revision from another's",
     )
 
 
-def _driver(evidence: Evidence) -> Iterator[Ailment]:
+def _driver(evidence: Evidence) -> Iterator[Fault]:
     tools = evidence.tools
     if tools is not None and tools.driver not in _OWN_DRIVERS:
-        yield Ailment(
+        yield fault(
             where="this machine",
             seen=f"HELM_DRIVER={tools.driver}: your own helm keeps releases where gpukube does not look",
-            remedy="unset HELM_DRIVER for GPU charts; gpukube keeps its release in Secrets whatever it says",
+            fix="unset HELM_DRIVER for GPU charts; gpukube keeps its release in Secrets whatever it says",
             severity="warning",
         )
 
 
-def _plugin(evidence: Evidence) -> Iterator[Ailment]:
+def _plugin(evidence: Evidence) -> Iterator[Fault]:
     tools, command = evidence.tools, access_command(evidence.cluster)
     if tools is not None and command and shutil.which(command, path=tools.path) is None:
-        yield Ailment(
+        yield fault(
             where=f"cluster {evidence.cluster.key}",
             seen=f"its kubeconfig runs {command}, which is not on PATH",
-            remedy=f"install {command.rsplit('/')[-1]}, or take kubeconfig: out of the spec: gpukube gets in by the "
+            fix=f"install {command.rsplit('/')[-1]}, or take kubeconfig: out of the spec: gpukube gets in by the "
             "cloud's own login",
             evidence=(f"kubeconfig {evidence.cluster.kubeconfig}",),
         )

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.scheduling import misfits
-from gpukube.core.ailment import Ailment
+from gpukube.core.faults import fault
 from gpukube.core.jsontree import items, number, text, tree
 from gpukube.doctor.check import Check
 from gpukube.doctor.configs import entry_of
@@ -18,6 +18,7 @@ from gpukube.doctor.stack import gpu_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 __all__ = ["CHECKS"]
@@ -83,10 +84,10 @@ def _names(evidence: Evidence, pod: PodFacts) -> tuple[str, ...]:
     return (f"nodes offer {shown or 'no nvidia.com/*'}",)
 
 
-def _under_mixed(evidence: Evidence) -> Iterator[Ailment]:
+def _under_mixed(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "mixed"):
         cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
-        yield Ailment(
+        yield fault(
             f"pod {pod}",
             f"it asks for {name}, and under strategy mixed nodes offer {', '.join(cuts)} instead",
             f"write {cuts[0]} in its limits, or give the pool strategy: single",
@@ -94,10 +95,10 @@ def _under_mixed(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _renamed(evidence: Evidence) -> Iterator[Ailment]:
+def _renamed(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "shared"):
         other = name.removesuffix(_SHARED) if name.endswith(_SHARED) else f"{name}{_SHARED}"
-        yield Ailment(
+        yield fault(
             f"pod {pod}",
             f"it asks for {name}, and the nodes' devices are called {other}",
             f"write {other} in its limits (renameByDefault of the sharing decides the name)",
@@ -105,10 +106,10 @@ def _renamed(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _misspelt(evidence: Evidence) -> Iterator[Ailment]:
+def _misspelt(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "name"):
         right = re.sub(r"/mig(?=\d)", "/mig-", name).replace("+", ".").replace("/GPU", "/gpu").replace("/gpus", "/gpu")
-        yield Ailment(
+        yield fault(
             f"pod {pod}",
             f"it asks for {name}, a name that no plugin advertises",
             f"write {right} in its limits",
@@ -116,11 +117,11 @@ def _misspelt(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _absent_profile(evidence: Evidence) -> Iterator[Ailment]:
+def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "profile"):
         cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
         profile = name.removeprefix(_MIG)
-        yield Ailment(
+        yield fault(
             f"pod {pod}",
             f"it asks for {name}, and no node that it may go to has that profile",
             (f"write {' or '.join(cuts)} in its limits, or " if cuts else "")
@@ -129,9 +130,9 @@ def _absent_profile(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _too_large(evidence: Evidence) -> Iterator[Ailment]:
+def _too_large(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, count in _hopeless(evidence, "size"):
-        yield Ailment(
+        yield fault(
             f"pod {pod}",
             f"it asks for {count} of {name}, and no node has more than {_offered(evidence, pod)[name]}",
             "ask for less, or make a pool of machines with more GPUs: a pod gets its devices from one node",
@@ -139,13 +140,13 @@ def _too_large(evidence: Evidence) -> Iterator[Ailment]:
         )
 
 
-def _pending(evidence: Evidence) -> Iterator[Ailment]:
+def _pending(evidence: Evidence) -> Iterator[Fault]:
     for pod in _waiting(evidence):
         if any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
             continue
         said = pod.view.unschedulable
         asked = ", ".join(f"{count} of {name}" for name, count in sorted(pod.view.devices.items()))
-        yield Ailment(
+        yield fault(
             f"pod {pod}",
             f"it waits for {asked}: {said or 'the scheduler has not looked at it yet'}",
             _way_out(said, pod),
@@ -168,10 +169,10 @@ def _way_out(said: str, pod: PodFacts) -> str:
     return "wait until devices are free, or give the pool more nodes: gpukube pool scale POOL --nodes N"
 
 
-def _refused(evidence: Evidence) -> Iterator[Ailment]:
+def _refused(evidence: Evidence) -> Iterator[Fault]:
     for pod in evidence.pods:
         if pod.view.phase == "Failed" and pod.view.devices and pod.reason.startswith((_ADMISSION, _OUT_OF)):
-            yield Ailment(
+            yield fault(
                 f"pod {pod}",
                 f"node {pod.view.node} refused it: {pod.reason}",
                 f"ask for 1 where devices are shared; then kubectl delete pod {pod.view.name} --namespace "
@@ -180,7 +181,7 @@ def _refused(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _twice_the_share(evidence: Evidence) -> Iterator[Ailment]:
+def _twice_the_share(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         shared = _shared_names(entry_of(evidence, node))
         for pod in evidence.pods_on(node.name) if shared else ():
@@ -188,7 +189,7 @@ def _twice_the_share(evidence: Evidence) -> Iterator[Ailment]:
                 continue
             for name, count in sorted(pod.most.items()):
                 if count > 1 and name in shared:
-                    yield Ailment(
+                    yield fault(
                         f"pod {pod}",
                         f"one of its containers asks for {count} of {name}, which is shared on node {node.name}",
                         "write 1, and failRequestsGreaterThanOne: true in the pool's sharing to have it refused",
@@ -205,13 +206,13 @@ def _shared_names(entry: Mapping[str, object]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _quotas(evidence: Evidence) -> Iterator[Ailment]:
+def _quotas(evidence: Evidence) -> Iterator[Fault]:
     for quota in evidence.quotas:
         for name, hard in sorted(quota.hard.items()):
             resource = name.removeprefix("requests.")
             if not resource.startswith("nvidia.com/") or number(quota.used, name) < number(quota.hard, name):
                 continue
-            yield Ailment(
+            yield fault(
                 str(quota),
                 f"it allows {hard} of {resource}, and {quota.used.get(name, '0')} are used: no further pod is made",
                 f"kubectl edit resourcequota {quota.name} --namespace {quota.namespace}",
@@ -219,17 +220,17 @@ def _quotas(evidence: Evidence) -> Iterator[Ailment]:
             )
 
 
-def _quota_names(evidence: Evidence) -> Iterator[Ailment]:
+def _quota_names(evidence: Evidence) -> Iterator[Fault]:
     offered = _offered(evidence)
     for quota in evidence.quotas:
         limited = {name.removeprefix("requests.") for name in quota.hard if name.startswith("requests.nvidia.com/")}
         if limited and offered and not limited & set(offered):
-            yield Ailment(
+            yield fault(
                 str(quota),
                 f"it limits {', '.join(sorted(limited))}, and nodes offer {', '.join(sorted(offered))}",
                 f"add requests.{min(offered)}: kubectl edit resourcequota {quota.name} --namespace {quota.namespace}",
                 severity="warning",
-                consequence="pods of this namespace may take any number of GPUs",
+                why="pods of this namespace may take any number of GPUs",
             )
 
 

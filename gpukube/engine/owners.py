@@ -23,7 +23,6 @@ from gpukube.core.owners import (
 )
 from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Desired, Ownership, Request
-from gpukube.engine.diagnoses import diagnosis_of
 from gpukube.engine.fidelity import abilities_for, check_fidelity
 from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
 from gpukube.provider import load_provider
@@ -115,7 +114,7 @@ def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) 
         return None
     found += advise(target, ownership)
     desired = provider.desired(target, ownership, promise_of(target))
-    diagnosis = diagnosis_of(provider)
+    diagnosis = provider.diagnosis
     found += check_belief(desired, diagnosis.autoscaler if diagnosis else None)
     return desired
 
@@ -222,7 +221,7 @@ def _settle(pool: Desired, choice: ReleaseChoice, provider: Provider, refusals: 
     ownership = decide_owner(pool.target, provider.stack(pool.target), choice).outcome
     if isinstance(ownership, Diagnostic):
         refusals.append(ownership)
-        return replace(pool, ownership=Ownership(pool.ownership.driver, "none", "", {}, ownership.message))
+        return replace(pool, ownership=Ownership(pool.ownership.driver, "none", "", {}, ownership.seen))
     if ownership == pool.ownership:
         return pool
     return provider.desired(pool.target, ownership, pool.promise)
@@ -276,5 +275,5 @@ def _provider(target: Target, found: list[Diagnostic]) -> Provider | None:
         return load_provider(target.cluster.provider)
     except MissingExtra as error:
         problem = error.diagnostics[0]
-        found.append(Diagnostic(problem.code, target.cluster.where, problem.message, fix=problem.fix))
+        found.append(Diagnostic(problem.code, target.cluster.where, problem.seen, fix=problem.fix))
         return None

@@ -5,7 +5,7 @@ Lives here: explanations (owners) and what was seen of their clusters -> plain d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gpukube.cluster.advertisers import find_advertisers
 from gpukube.cluster.names import NAMESPACE, RELEASE_KINDS
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from gpukube.engine.owners import Explained
 
 __all__ = ["owner_document"]
-
-
-_CLOUDS_OWN: Final = ("gke-plugin", "aks-managed", "bottlerocket")
-"""Kinds of advertisers that a cloud brings to its own nodes."""
 
 
 def owner_document(
@@ -135,7 +131,7 @@ def _strangers(seen: Sighting, pools: Sequence[Desired]) -> Iterator[Fact]:
     served = any(pool.ownership.advertiser == "cloud" for pool in pools)
     alike: dict[tuple[str, str], list[ForeignAdvertiser]] = {}
     for item in find_advertisers(seen, pools):
-        own = served and item.kind in _CLOUDS_OWN
+        own = served and item.is_clouds_own
         verdict = "could run on" if item.lands_on else "is the cloud's own for" if own else "stays off"
         alike.setdefault((item.kind, verdict), []).append(item)
     for (_, verdict), items in alike.items():
@@ -174,7 +170,7 @@ def _field(params: Mapping[str, object], path: str) -> object:
 
 def _message(found: Diagnostic, decision: Decision) -> str:
     """Leave out the pool's name, under which it is told."""
-    return found.message.removeprefix(f"{decision.target.where}: ")
+    return found.seen.removeprefix(f"{decision.target.where}: ")
 
 
 def _alternative(other: Decision, problems: Sequence[Diagnostic]) -> Alternative:

@@ -157,7 +157,7 @@ def _at_flag(found: Diagnostic, lines: Sequence[tuple[str, str]]) -> Diagnostic:
     """Place a finding at the flag whose line it stands in, or whose field it names."""
     line = found.where.line if found.where.source == _FROM else 0
     flag = lines[line - 1][1] if 0 < line <= len(lines) else ""
-    if named := _CLUSTER_FIELD.match(found.message):
+    if named := _CLUSTER_FIELD.match(found.seen):
         flag = flag_of(named["key"])
     return replace(found, where=Where(flag or "init"))
 

@@ -65,16 +65,6 @@ class Wait:
             pause = self.poll_s if progress.retry_after_s is None else progress.retry_after_s
             self.pause(pause, f"{operation.pool} is still {last or 'busy'}")
 
-    def until(self, check: Callable[[], bool], what: str) -> None:
-        """Call `check` until it says yes.
-
-        Raises:
-            WaitTimeout: The deadline passed; `what` says what was not there yet.
-            Stopped: The run was stopped.
-        """
-        while not check():
-            self.pause(self.poll_s, what)
-
     def send(self, cloud: Cloud, request: Request) -> Operation:
         """Send a change; while the cluster is busy with another operation, wait and try again.
 

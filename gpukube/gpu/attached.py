@@ -49,10 +49,8 @@ class Host:
     memory_gib: float
 
 
-def find_host(provider: str, name: str) -> Host | None:
+def find_host(name: str) -> Host | None:
     """Read the name of an N1 machine, n1-standard-8 or n1-custom-8-32768; None for any other name."""
-    if provider != "gke":
-        return None
     if custom := _CUSTOM.fullmatch(name):
         return Host(name, int(custom[1]), int(custom[2]) / _MIB)
     found = _PREDEFINED.fullmatch(name)

@@ -1,18 +1,19 @@
-"""Instance types of the three clouds as values, and the names that are refused.
+"""Instance types of the clouds as values, and the names that are refused.
 
-Lives here: `Machine`, finding one by name, why a name is refused or warned about. Must not live here:
-choosing a machine for a model (selection.py) and what one cloud's API wants to hear.
+Lives here: finding one by name, why a name is refused or warned about. Must not live here:
+choosing a machine for a model (selection.py), names that one cloud refuses (its provider's `machines`).
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from math import isclose
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.gpu.attached import ATTACHED, MOST_VCPUS, find_host, usual_host
+from gpukube.gpu.cloud_machines import NO_GPU, cloud_machines, own_machines
+from gpukube.gpu.machine import Machine, Status
 from gpukube.gpu.models import Arch, GpuModel, model_named
 from gpukube.gpu.refusal import CatalogueError, nearest, one_of
 from gpukube.gpu.tables import instance_table
@@ -36,102 +37,6 @@ __all__ = [
     "require_machine",
     "warn_reason",
 ]
-
-COUNT_TOLERANCE: Final = 0.001
-
-Status = Literal["current", "legacy", "preview", "retired", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """One instance type of one cloud.
-
-    Attributes:
-        provider: "aks", "eks" or "gke".
-        name: The cloud's own spelling; "n1-*" is a GPU attached to any n1 machine of GCE.
-        model: Its GPU.
-        gpus: GPUs of one node; below 1 for a share of a GPU.
-        gpu_memory_gib: Memory of each GPU, of the share for a fractional one.
-        vcpus: None when unknown, as every other optional number.
-        memory_gib: Main memory.
-        arch: CPU architecture.
-        mig_capable: The node's owner can cut the GPU on this cloud; None when unconfirmed.
-        accelerator: GKE's accelerator type, "" elsewhere.
-        local_ssd_gib: Disks that come with the machine.
-        price_usd_h: On demand, Linux, one node, in price_region at the catalogue's date.
-        spot_usd_h: Spot price likewise.
-        price_region: "" when no price is known.
-        price_date: Day of the prices, YYYY-MM-DD; "" when none is known.
-        status: retired is refused; legacy, preview and unknown are warned about.
-        notes: For people, "" when there is nothing to say.
-        successor: What to use in place of a retired type, "" when not known.
-    """
-
-    provider: str
-    name: str
-    model: GpuModel
-    gpus: float
-    gpu_memory_gib: float
-    vcpus: int | None
-    memory_gib: float | None
-    arch: Arch
-    mig_capable: bool | None
-    accelerator: str
-    local_ssd_gib: float | None
-    price_usd_h: float | None
-    spot_usd_h: float | None
-    price_region: str
-    status: Status
-    notes: str = ""
-    successor: str = ""
-    price_date: str = ""
-
-    @property
-    def devices(self) -> int:
-        """Whole GPUs a node shows as nvidia.com/gpu; a share of a GPU shows as one."""
-        return max(1, round(self.gpus))
-
-    def has_gpus(self, count: float) -> bool:
-        """Tell whether the node holds this many GPUs; shares such as 1/6 are rounded in the clouds' own tables."""
-        return isclose(self.gpus, count, abs_tol=COUNT_TOLERANCE)
-
-    @property
-    def is_fractional(self) -> bool:
-        """Whether the node holds a share of a GPU."""
-        return self.gpus < 1
-
-
-_NO_GPU: Final = "a machine of this family has no GPU"
-
-# Names that cannot work, with the reason. Sources: docs: aks/use-nvidia-gpu (AMD), Azure retired VM sizes
-# as listed by dstackai/gpuhunt 3584151, EC2 instance type pages (p2 K80, g2 K520, g3 M60).
-_REFUSED: Final[tuple[tuple[str, str, str], ...]] = (
-    ("eks", r"g4ad\..+", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
-    ("eks", r"(p2|g2|g3s?)\..+", "an old EC2 generation (K80, K520 or M60 GPUs) that is not in the catalogue"),
-    ("aks", r"Standard_ND96is\w*_MI300X_v5", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
-    ("aks", r"Standard_NV\d+\w*_V710_v5", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
-    ("aks", r"Standard_NG\d+\w*_V620\w*", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
-    ("aks", r"Standard_NV\d+as_v4", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
-    ("aks", r"Standard_NP\d+s", "it carries FPGAs, no GPU"),
-    ("aks", r"Standard_NC(6|12|24r?)", "Azure retired this size"),
-    ("aks", r"Standard_NC\d+r?s_v2", "Azure retired this size"),
-    ("aks", r"Standard_ND(6|12|24r?)s", "Azure retired this size"),
-    ("aks", r"Standard_NV(6|12|24)", "Azure retired this size"),
-    ("aks", r"Standard_NV\d+s_v2", "Azure retired this size"),
-    ("aks", r"Standard_NV\d+s_v3", "its M60 GPU is not in the catalogue"),
-)
-
-# Families without NVIDIA GPUs, wrong in a GPU pool and right beside it. Sources: docs: ec2/instancetypes, compute/docs/
-# machine-resource, kubernetes-engine/docs/concepts/plan-tpus; Azure's sizes with accelerators begin with N.
-_WITHOUT_NVIDIA: Final[tuple[tuple[str, str, str], ...]] = (
-    ("eks", r"trn\d\w*\..+", "it carries AWS Trainium chips, no NVIDIA GPU"),
-    ("eks", r"inf\d\w*\..+", "it carries AWS Inferentia chips, no NVIDIA GPU"),
-    ("eks", r"dl\d\w*\..+", "its accelerators are not from NVIDIA"),
-    ("eks", r"(a1|[cmrt]\d|x[128]|u-?\w|i[2-8]|is4|im4|d[23]|h1|z1|hpc|mac)[\w-]*\..+", _NO_GPU),
-    ("gke", r"(ct\d\w*|tpu\d\w*)-.+", "it carries Google TPUs, no NVIDIA GPU"),
-    ("gke", r"(e2|[cn]2d?|n4[ad]?|c3d?|c4[ad]?|t2[ad]|m[1-4]|h[34]d?|x4|z3)-.+", _NO_GPU),
-    ("aks", r"Standard_([A-FHLM]|G[1-5]|GS)[A-Z]*\d\w*", _NO_GPU),
-)
 
 _WARNED: Final[dict[Status, str]] = {
     "legacy": "is of a former generation; the cloud may have few of them",
@@ -177,16 +82,17 @@ def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None
 
     Args:
         provider: Of the machine.
-        name: The cloud's exact spelling; on Azure, which compares without case, any.
+        name: The cloud's exact spelling; where it compares without case, any.
         gpu: Model and count that are asked for beside the name; read only where GPUs are attached to the machine.
 
     Raises:
         CatalogueError: instance-type-refused (retired, AMD, FPGA), or instance-type (unknown: the canonical
             spelling if only the case differs, else the nearest names; GPUs that this machine cannot have).
     """
-    if host := find_host(provider, name):
-        return attach_gpus(host, [m for m in machines(provider) if m.name == ATTACHED], gpu)
-    found = find_machine(provider, _without_case(name) if provider == "aks" else name)
+    parts = [m for m in machines(provider) if m.name == ATTACHED]
+    if parts and (host := find_host(name)):
+        return attach_gpus(host, parts, gpu)
+    found = find_machine(provider, _own_spelling(provider, name) if cloud_machines(provider).ignores_case else name)
     if found and found.status != "retired":
         return found
     if reason := refuse_reason(provider, name) or lack_reason(provider, name):
@@ -239,17 +145,16 @@ def _not_attachable(host: Host, parts: Sequence[Machine], model: GpuModel, count
     )
 
 
-def _without_case(size: str) -> str:
-    """Give Azure's own spelling of a size; the text as it is when there is none."""
-    wanted = size.casefold()
-    names = (name for provider, name in (*_by_name(), *_LEARNT) if provider == "aks")
-    return next((name for name in names if name.casefold() == wanted), size)
+def _own_spelling(provider: str, name: str) -> str:
+    """Give the cloud's own spelling of a name; the text as it is when there is none."""
+    known = (known for cloud, known in (*_by_name(), *_LEARNT) if cloud == provider)
+    return next((spelling for spelling in known if spelling.casefold() == name.casefold()), name)
 
 
 def refuse_reason(provider: str, instance_type: str) -> str | None:
     """Say why a type must not be used: retired, no NVIDIA GPU, uncatalogued; None when nothing speaks against it."""
-    for cloud, pattern, reason in _REFUSED:
-        if cloud == provider and re.fullmatch(pattern, instance_type, re.IGNORECASE):
+    for pattern, reason in cloud_machines(provider).refused:
+        if re.fullmatch(pattern, instance_type, re.IGNORECASE):
             return reason
     for machine in machines(provider):
         if machine.status == "retired" and machine.name.casefold() == instance_type.casefold():
@@ -259,10 +164,8 @@ def refuse_reason(provider: str, instance_type: str) -> str | None:
 
 def lack_reason(provider: str, instance_type: str) -> str | None:
     """Say that a family of machines has no NVIDIA GPU; None for GPU machines and for what is unknown."""
-    for cloud, pattern, reason in _WITHOUT_NVIDIA:
-        if cloud == provider and re.fullmatch(pattern, instance_type, re.IGNORECASE):
-            return reason
-    return None
+    rows = cloud_machines(provider).without_gpu
+    return next((reason for pattern, reason in rows if re.fullmatch(pattern, instance_type, re.IGNORECASE)), None)
 
 
 def warn_reason(machine: Machine) -> str | None:
@@ -281,9 +184,7 @@ def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] 
     if successor:
         fix = f"write {successor}"
     elif gpu:
-        attached = (
-            provider == "gke" and reason == _NO_GPU and any(m.name == ATTACHED for m in _that_have(provider, gpu))
-        )
+        attached = reason == NO_GPU and any(m.name == ATTACHED for m in _that_have(provider, gpu))
         fix = (
             f"write {usual_host(gpu[1]).name}, or drop instanceType" if attached else "drop instanceType: gpu is enough"
         )
@@ -328,7 +229,8 @@ def _usable_names(provider: str, name: str) -> list[str]:
 
 @cache
 def _all() -> tuple[Machine, ...]:
-    return tuple(_machine(row) for row in instance_table()["machines"])
+    embedded = (_machine(row) for row in instance_table()["machines"])
+    return tuple(sorted((*embedded, *own_machines()), key=lambda machine: (machine.provider, machine.name)))
 
 
 @cache

@@ -80,11 +80,6 @@ class MigProfile:
         return "+me" in self.name
 
     @property
-    def is_double_memory(self) -> bool:
-        """Whether it is one compute slice with two memory slices: 1g.10gb on A100-40GB."""
-        return self.slice_width == 1 and self.memory_slices > 1
-
-    @property
     def attribute(self) -> str:
         """What follows the memory in the name: "", "+me", "+gfx", "+me.all" or "-me"."""
         return self.name.partition("gb")[2]

@@ -10,13 +10,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from gpukube.gpu.cloud_machines import cloud_machines
 from gpukube.gpu.machines import Machine, machines
 from gpukube.gpu.mig import MigProfile, find_profile, fits, profiles
 from gpukube.gpu.mig_room import explain_misfit, largest_fit
 from gpukube.gpu.refusal import CatalogueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from gpukube.gpu.models import GpuModel
 
@@ -40,12 +41,6 @@ MPS_REPLICAS: Final = 48
 MPS_REPLICAS_BEFORE_TURING: Final = 16
 TURING: Final = (7, 5)
 """NVIDIA/k8s-device-plugin v0.20.0, MPS: 48 clients from compute capability 7.5 on, 16 before (V100, P100)."""
-
-OWN_PLUGIN: Final[Mapping[str, str]] = {
-    "gke": "docs: kubernetes-engine/how-to/nvidia-mps-gpus; GoogleCloudPlatform/container-engine-accelerators",
-}
-"""Clouds whose nodes run a device plugin of the cloud's own making, which shares by rules of its own: it runs MPS on
-MIG instances, and limits clients without regard to the GPU. The cloud's provider checks them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +128,7 @@ def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[Catalog
     """
     model = carrier.model if isinstance(carrier, Machine) else carrier
     found = list(_check_mig(carrier, model, sharing.mig)) if sharing.mig else []
-    own_plugin = isinstance(carrier, Machine) and carrier.provider in OWN_PLUGIN
+    own_plugin = isinstance(carrier, Machine) and cloud_machines(carrier.provider).own_sharing
     return found + list(_check_slicing(model, sharing, own_plugin=own_plugin))
 
 

@@ -1,6 +1,6 @@
 """A cluster in one word, for commands that need no spec: `eks:ACCOUNT/REGION/NAME`.
 
-Lives here: the three forms. Must not live here: what a cluster is (model).
+Lives here: reading and writing it. Must not live here: of which fields it is made (the providers' `spec`).
 """
 
 from __future__ import annotations
@@ -11,23 +11,19 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from gpukube.errors import Diagnostic, SpecError, Where
-from gpukube.spec.model import CLUSTER_MODELS
+from gpukube.spec.clusters import CLOUDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.spec.model import Cluster
+    from gpukube.spec.clusters import Cluster
 
 __all__ = ["ADDRESS_FORMS", "address_of", "is_address", "parse_addresses"]
 
-_FIELDS: Final[Mapping[str, tuple[str, str, str]]] = {
-    "eks": ("account", "region", "name"),
-    "aks": ("subscription", "resourceGroup", "name"),
-    "gke": ("project", "location", "name"),
+_FORMS: Final[Mapping[str, str]] = {
+    provider: f"{provider}:{'/'.join(field.upper() for field in cloud.address)}" for provider, cloud in CLOUDS.items()
 }
-ADDRESS_FORMS: Final = tuple(
-    f"{provider}:{'/'.join(f.upper() for f in fields)}" for provider, fields in _FIELDS.items()
-)
+ADDRESS_FORMS: Final = tuple(_FORMS.values())
 """How each cloud's clusters are written."""
 
 
@@ -39,12 +35,11 @@ def is_address(text: str) -> bool:
 def address_of(cluster: Cluster) -> str:
     """Write the address of a cluster; two that are written alike are one cluster.
 
-    Names of Azure keep the case that they were written in, but mean the same in any (docs:
-    azure/azure-resource-manager/management/resource-name-rules): they come out in lower case.
+    Where a cloud compares names without case, the address is in lower case.
     """
-    written = cluster.model_dump(by_alias=True)
-    text = f"{cluster.provider}:{'/'.join(str(written[name]) for name in _FIELDS[cluster.provider])}"
-    return text.lower() if cluster.provider == "aks" else text
+    written, cloud = cluster.model_dump(by_alias=True), CLOUDS[cluster.provider]
+    text = f"{cluster.provider}:{'/'.join(str(written[name]) for name in cloud.address)}"
+    return text.lower() if cloud.ignores_case else text
 
 
 def parse_addresses(texts: Sequence[str]) -> dict[str, Cluster]:
@@ -71,20 +66,18 @@ def parse_addresses(texts: Sequence[str]) -> dict[str, Cluster]:
 
 def _parse(text: str, problems: list[Diagnostic]) -> Cluster | None:
     provider, _, rest = text.partition(":")
-    fields = _FIELDS.get(provider)
+    cloud = CLOUDS.get(provider)
     parts = rest.split("/")
-    if fields is None or len(parts) != len(fields):
+    if cloud is None or len(parts) != len(cloud.address):
         fix = f"write {', or '.join(ADDRESS_FORMS)}"
         problems.append(Diagnostic("address", Where("--cluster"), f'"{text}" is not the address of a cluster', fix=fix))
         return None
-    values = {"provider": provider, **dict(zip(fields, parts, strict=True))}
+    values = {"provider": provider, **dict(zip(cloud.address, parts, strict=True))}
     try:
-        return CLUSTER_MODELS[provider].model_validate(values)
+        return cloud.cluster.model_validate(values)
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][-1])
         message = f'"{text}": {values.get(field, "")!r} is no {field}'
-        form = ADDRESS_FORMS[list(_FIELDS).index(provider)]
-        problems.append(
-            Diagnostic("address", Where("--cluster"), message, fix=f"write {form}, as a spec would have it")
-        )
+        fix = f"write {_FORMS[provider]}, as a spec would have it"
+        problems.append(Diagnostic("address", Where("--cluster"), message, fix=fix))
         return None

@@ -5,18 +5,18 @@ Lives here: no field of the spec. Must not live here: the fields (model, cluster
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-__all__ = ["LABEL_VALUE", "PROVIDERS", "ProviderName", "SpecModel", "Text", "Texts"]
-
-ProviderName = Literal["eks", "aks", "gke"]
-PROVIDERS: tuple[ProviderName, ...] = ("eks", "aks", "gke")
+__all__ = ["DURATION", "LABEL_VALUE", "SpecModel", "Text", "Texts"]
 
 LABEL_VALUE = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 """A non-empty Kubernetes label value (kubernetes.io: concepts/overview/working-with-objects/labels)."""
+
+DURATION = r"^[1-9][0-9]{0,6}[smhd]$"
+"""A number and s, m, h or d: 90m, 12h, 7d."""
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]

@@ -180,7 +180,7 @@ def _build_clusters(built: Built, root: PositionedDict) -> dict[str, SpecModel]:
     clusters: dict[str, SpecModel] = {}
     for key, value in _entries(root.get("clusters")):
         at = built.positions.within(("clusters", key))
-        provider = value.get("provider") if isinstance(value, PositionedDict) else "eks"
+        provider = value.get("provider") if isinstance(value, PositionedDict) else PROVIDERS[0]
         model = CLUSTER_MODELS.get(provider) if isinstance(provider, str) else None
         if model is None:
             built.add([Finding(unnamed_provider(provider, at), ("provider",))])
@@ -247,7 +247,7 @@ def _build_pools(
         wrong = {at.at(path) for path in unknown} - {at.at()}
         for found in check_pool(pool, at, clusters, unknown, own=written.within(("pools", index))):
             if found.where not in wrong:
-                built.add([Finding(found, (found.message.replace(at.path(), "", 1),))])
+                built.add([Finding(found, (found.seen.replace(at.path(), "", 1),))])
     named = ((pool, at) for pool, at, unknown in judged if not is_unknown(("name",), unknown))
     built.problems.extend(check_together(named, clusters))
     return judged

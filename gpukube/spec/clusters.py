@@ -1,126 +1,53 @@
-"""Where pools go: a cluster of each cloud, and the identity that it is reached with.
+"""Where pools go: a cluster of any installed cloud.
 
-Lives here: names, patterns and descriptions of the cluster fields. Must not live here: anything that calls a cloud.
+Lives here: the clouds, and what is built from them for `clusters`. Must not live here: the fields of one cloud (its
+provider's `spec`), anything that calls a cloud.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from functools import reduce
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, cast
 
 from pydantic import Field
 
-from gpukube.spec.base import SpecModel, Text
+from gpukube.installed import member_of, provider_names, unusable
 
-__all__ = [
-    "AWS_ACCOUNT",
-    "AZURE_GROUP",
-    "AZURE_NAME",
-    "CLUSTER_KEY",
-    "CLUSTER_MODELS",
-    "UUID",
-    "AksCluster",
-    "Cluster",
-    "ClusterKey",
-    "EksCluster",
-    "GkeCluster",
-]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-AWS_ACCOUNT = r"^[0-9]{12}$"
-"""Twelve digits (docs.aws.amazon.com: accounts/latest/reference/manage-acct-identifiers)."""
+    from gpukube.spec.cloud import CloudSpec, ClusterModel
 
-AZURE_GROUP = r"^[\w().-]{0,89}[\w()-]$"
-"""At most 90 letters, digits, _ ( ) - and ., which cannot be last (PSRule.Rules.Azure: Azure.Group.Naming)."""
-
-AZURE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
-"""Managed cluster as Az.Aks takes it; above all nothing that would change the path of the call."""
-
-UUID = r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
-"""An Azure subscription id: ARM paths take the id, never the display name."""
+__all__ = ["CLOUDS", "CLUSTER_KEY", "CLUSTER_MODELS", "PROVIDERS", "Cluster", "ClusterKey", "ProviderName"]
 
 CLUSTER_KEY = r"^[A-Za-z0-9]([-A-Za-z0-9_]{0,61}[A-Za-z0-9])?$"
 """Cluster keys stand in paths (clusters.train-aks.name) and in names of results (train-aks/a100mig): no dots."""
 
 ClusterKey = Annotated[str, Field(pattern=CLUSTER_KEY)]
 
-
-class KubeAccess(SpecModel):
-    """How to reach the cluster's Kubernetes API when the cloud's own access is not wanted."""
-
-    kubeconfig: Text | None = Field(
-        default=None,
-        examples=["./train.kubeconfig"],
-        description="Path of a kubeconfig to use instead of the cloud's own cluster access.",
-    )
-    context: Text | None = Field(
-        default=None,
-        examples=["train"],
-        description="Context in that kubeconfig (or in the default one when kubeconfig is not given).",
-    )
+_NAME: Final = re.compile("[a-z][a-z0-9]*")
+"""A provider's name is a key of the spec, and begins the codes of its diagnostics."""
 
 
-class EksCluster(KubeAccess):
-    """An Amazon EKS cluster and the identity it is reached with."""
-
-    provider: Literal["eks"] = Field(description="The cloud. It decides which other fields there are.")
-    account: str = Field(
-        pattern=AWS_ACCOUNT,
-        examples=["111122223333"],
-        description="Twelve-digit AWS account, in quotes. Checked against the live identity before anything else.",
-    )
-    region: Text = Field(examples=["us-east-1"], description="AWS region, such as us-east-1.")
-    name: Text = Field(examples=["train"], description="Name of the cluster in its cloud.")
-    profile: Text | None = Field(
-        default=None,
-        examples=["ml-admin"],
-        description="Named profile of the AWS configuration to use; AWS's own order of credentials when not given.",
-    )
-    role_arn: Text | None = Field(
-        default=None,
-        examples=["arn:aws:iam::111122223333:role/gpukube"],
-        description="ARN of a role to assume first, with the credentials that would be used without it.",
-    )
+def _spec_of(name: str) -> CloudSpec:
+    if not _NAME.fullmatch(name):
+        raise unusable(name, "has a name that is no key of a spec: lower-case letters and digits are needed")
+    return cast("CloudSpec", member_of(name, "spec"))
 
 
-class AksCluster(KubeAccess):
-    """An Azure AKS cluster and the identity it is reached with."""
+CLOUDS: Final[Mapping[str, CloudSpec]] = dict(
+    sorted(((name, _spec_of(name)) for name in provider_names()), key=lambda item: item[1].title)
+)
+"""Provider -> what it adds to the spec, in the order in which clouds are listed."""
 
-    provider: Literal["aks"] = Field(description="The cloud. It decides which other fields there are.")
-    subscription: str = Field(
-        pattern=UUID,
-        examples=["11111111-2222-3333-4444-555555555555"],
-        description="Id (UUID) of the Azure subscription. Checked against the live identity before anything else.",
-    )
-    tenant: Text | None = Field(
-        default=None, examples=["contoso.onmicrosoft.com"], description="Entra tenant (id or domain) to sign in to."
-    )
-    resource_group: str = Field(
-        pattern=AZURE_GROUP, examples=["ml"], description="Resource group of the managed cluster."
-    )
-    name: str = Field(pattern=AZURE_NAME, examples=["train"], description="Name of the cluster in its cloud.")
+PROVIDERS: Final = tuple(CLOUDS)
+CLUSTER_MODELS: Final[Mapping[str, type[ClusterModel]]] = {name: cloud.cluster for name, cloud in CLOUDS.items()}
 
-
-class GkeCluster(KubeAccess):
-    """A Google GKE cluster and the identity it is reached with."""
-
-    provider: Literal["gke"] = Field(description="The cloud. It decides which other fields there are.")
-    project: Text = Field(
-        examples=["ml-prod"],
-        description="Google Cloud project id. Checked against the live identity before anything else.",
-    )
-    location: Text = Field(
-        examples=["us-central1"], description="Region (us-central1) or zone (us-central1-a) of the cluster."
-    )
-    name: Text = Field(examples=["train"], description="Name of the cluster in its cloud.")
-    impersonate: Text | None = Field(
-        default=None,
-        examples=["gpukube@ml-prod.iam.gserviceaccount.com"],
-        description="Service account (e-mail) to impersonate.",
-    )
-
-
-Cluster = Annotated[EksCluster | AksCluster | GkeCluster, Field(discriminator="provider")]
-CLUSTER_MODELS: dict[str, type[EksCluster | AksCluster | GkeCluster]] = {
-    "eks": EksCluster,
-    "aks": AksCluster,
-    "gke": GkeCluster,
-}
+if TYPE_CHECKING:
+    ProviderName: TypeAlias = str
+    Cluster: TypeAlias = ClusterModel
+else:
+    ProviderName = Literal[PROVIDERS]
+    _AnyCluster = reduce(lambda one, other: one | other, CLUSTER_MODELS.values())
+    Cluster = Annotated[_AnyCluster, Field(discriminator="provider")]

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.errors import SpecError, Where
-from gpukube.spec.model import PROVIDERS
+from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS
 from gpukube.spec.other_words import field_for
 from gpukube.spec.schema import VARIABLE, Schema, json_schema
 from gpukube.spec.wording import fold, nearest_first, quoted
@@ -222,7 +222,7 @@ def _of_mapping(path: str, node: Schema) -> Iterator[FieldPage]:
 
 def _of_clusters(path: str) -> Iterator[FieldPage]:
     """Join the forms of a cluster: each field once, with the clouds that have it."""
-    forms = {provider: _definitions()[f"{provider.capitalize()}Cluster"] for provider in PROVIDERS}
+    forms = {provider: _definitions()[model.__name__] for provider, model in CLUSTER_MODELS.items()}
     for name in dict.fromkeys(key for form in forms.values() for key in _properties(form)):
         having = {provider: form for provider, form in forms.items() if name in _properties(form)}
         field = _properties(_definitions()["Cluster"]).get(name) or _properties(next(iter(having.values())))[name]

@@ -269,7 +269,7 @@ def _joined(errors: Sequence[Diagnostic], remarks: Sequence[Diagnostic]) -> tupl
     """Leave out remarks at places that have an error: what they say explains it, unless it has a reason of its own."""
     said = {found.where: found for found in remarks}
     joined = [
-        replace(error, why=said[error.where].message) if error.where in said and not error.why else error
+        replace(error, why=said[error.where].seen) if error.where in said and not error.why else error
         for error in errors
     ]
     wrong = {error.where for error in errors}

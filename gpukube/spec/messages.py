@@ -13,6 +13,8 @@ import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from gpukube.errors import Diagnostic, Where
+from gpukube.spec.base import DURATION
+from gpukube.spec.clusters import CLOUDS
 from gpukube.spec.fields import Field, keys_of, lookup, places_in_pool
 from gpukube.spec.formats import FORMATS
 from gpukube.spec.model import (
@@ -27,7 +29,6 @@ from gpukube.spec.model import (
     SpecModel,
 )
 from gpukube.spec.other_words import field_for
-from gpukube.spec.reserved import DURATION
 from gpukube.spec.wording import choices, fold, nearest, nearest_first, quoted, shown
 
 if TYPE_CHECKING:
@@ -200,9 +201,7 @@ def _suggested(c: _Context) -> str | None:
 
 
 _CLUSTER_WORDS: Final[Mapping[type[SpecModel], Mapping[str, str]]] = {
-    CLUSTER_MODELS["eks"]: {"location": "region", "accountid": "account", "awsaccount": "account"},
-    CLUSTER_MODELS["aks"]: {"subscriptionid": "subscription", "resourcegroupname": "resourceGroup"},
-    CLUSTER_MODELS["gke"]: {"region": "location", "zone": "location", "projectid": "project"},
+    cloud.cluster: cloud.cluster_words for cloud in CLOUDS.values()
 }
 """What a field of a cluster is called by other tools, and by the other clouds."""
 
@@ -248,12 +247,12 @@ def _unknown_provider(c: _Context) -> Diagnostic:
     return Diagnostic("unknown-key", c.positions.key_at(c.path), message, fix=_write_provider(c.key))
 
 
-_CLOUDS: Final = {"aws": "eks", "amazon": "eks", "azure": "aks", "google": "gke", "gcp": "gke"}
+_ALSO_CALLED: Final = {word: name for name, cloud in CLOUDS.items() for word in cloud.also_called}
 
 
 def _write_provider(written: str) -> str:
     """Name the provider that was meant; a cloud's name stands for its Kubernetes."""
-    return f"write {_CLOUDS.get(written.casefold()) or nearest(written, PROVIDERS) or choices(PROVIDERS)}"
+    return f"write {_ALSO_CALLED.get(written.casefold()) or nearest(written, PROVIDERS) or choices(PROVIDERS)}"
 
 
 def _key_format(c: _Context) -> Diagnostic:

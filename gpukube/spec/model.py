@@ -9,31 +9,25 @@ The models hold a spec whose defaults have already been merged under every pool 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, JsonValue, Tag
+from pydantic import Discriminator, Field, JsonValue, Tag, create_model
 
-from gpukube.spec.base import LABEL_VALUE, PROVIDERS, ProviderName, SpecModel, Text, Texts
+from gpukube.installed import unusable
+from gpukube.spec.base import LABEL_VALUE, SpecModel, Text, Texts
 from gpukube.spec.clusters import (
-    AWS_ACCOUNT,
-    AZURE_GROUP,
-    AZURE_NAME,
+    CLOUDS,
     CLUSTER_KEY,
     CLUSTER_MODELS,
-    UUID,
-    AksCluster,
+    PROVIDERS,
     Cluster,
     ClusterKey,
-    EksCluster,
-    GkeCluster,
+    ProviderName,
 )
 from gpukube.spec.reserved import Reserved
 from gpukube.spec.sharing import Mig, Mps, Sharing, TimeSlicing
 
 __all__ = [
-    "AWS_ACCOUNT",
-    "AZURE_GROUP",
-    "AZURE_NAME",
     "CLUSTER_KEY",
     "CLUSTER_MODELS",
     "KUBERNETES_VERSION",
@@ -44,8 +38,6 @@ __all__ = [
     "SHARE",
     "TYPE_MAP",
     "TYPE_NAME",
-    "UUID",
-    "AksCluster",
     "Autoscaling",
     "Capacity",
     "Cluster",
@@ -53,9 +45,7 @@ __all__ = [
     "DevicePlugin",
     "Disk",
     "Driver",
-    "EksCluster",
     "GPUNodePools",
-    "GkeCluster",
     "Gpu",
     "Metadata",
     "Mig",
@@ -276,7 +266,7 @@ class Silence(SpecModel):
     )
 
 
-class PoolSettings(SpecModel):
+class _CommonSettings(SpecModel):
     """Everything a pool can say except its name; also what may stand under `defaults`."""
 
     clusters: Texts = Field(
@@ -342,30 +332,32 @@ class PoolSettings(SpecModel):
     silence: Annotated[tuple[Silence, ...], Field(strict=False)] = Field(
         default=(), description="Warnings and hints about the pool that are known and accepted, each with its reason."
     )
-    eks: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        examples=[{"releaseVersion": "1.34.2-20260714"}],
-        description=(
-            "Native EKS node group fields by the names of the API, merged into the request last. Refused are those "
-            "that gpukube sets itself and those whose change it cannot judge."
-        ),
-    )
-    aks: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        examples=[{"scaleDownMode": "Delete"}],
-        description=(
-            "Native AKS agent pool fields by the names of the API, merged into the request last. Refused are those "
-            "that gpukube sets itself and those whose change it cannot judge."
-        ),
-    )
-    gke: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        examples=[{"config": {"gvnic": {"enabled": True}}}],
-        description=(
-            "Native GKE node pool fields by the names of the API, merged into the request last. Refused are those "
-            "that gpukube sets itself and those whose change it cannot judge."
-        ),
-    )
+
+
+def _with_native(common: type[SpecModel]) -> type[SpecModel]:
+    """Add a field for each cloud: its native fields, under the provider's name."""
+    for name in PROVIDERS:
+        if name in common.model_fields:
+            raise unusable(name, "has the name of a field of a pool")
+    native: dict[str, tuple[object, object]] = {
+        name: (
+            dict[str, JsonValue],
+            Field(
+                default_factory=dict,
+                examples=[dict(cloud.native_example)],
+                description=f"Native {cloud.native} fields by the names of the API, merged into the request last. "
+                "Refused are those that gpukube sets itself and those whose change it cannot judge.",
+            ),
+        )
+        for name, cloud in CLOUDS.items()
+    }
+    return create_model("PoolSettings", __base__=common, __doc__=common.__doc__, **native)  # type: ignore[call-overload, no-any-return]  # fields by name
+
+
+if TYPE_CHECKING:
+    PoolSettings: TypeAlias = _CommonSettings
+else:
+    PoolSettings = _with_native(_CommonSettings)
 
 
 class Pool(PoolSettings):
@@ -394,8 +386,8 @@ class Pool(PoolSettings):
 
     def native_on(self, provider: ProviderName) -> dict[str, JsonValue]:
         """Return the native fields (escape hatch) written for this provider."""
-        natives: dict[ProviderName, dict[str, JsonValue]] = {"eks": self.eks, "aks": self.aks, "gke": self.gke}
-        return natives[provider]
+        native: dict[str, JsonValue] = getattr(self, provider)
+        return native
 
 
 class GPUNodePools(SpecModel):

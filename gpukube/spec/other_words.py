@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.spec.clusters import CLOUDS
 from gpukube.spec.wording import fold
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "capacity.type": ("spot", "capacityType", "priority", "scaleSetPriority", "preemptible", "provisioningModel"),
     "capacity.maxPrice": ("spotMaxPrice",),
     "capacity.reserved": ("reservedCapacity",),
-    "capacity.reserved.aks": ("capacityReservationGroupId", "crgId"),
-    "capacity.reserved.gke": ("reservationAffinity",),
+    **{f"capacity.reserved.{name}": cloud.reserved_words for name, cloud in CLOUDS.items() if cloud.reserved_words},
     "zones": ("availabilityZones", "nodeLocations"),
     "disk.sizeGiB": ("diskSize", "diskSizeGb", "osDiskSize", "osDiskSizeGb", "nodeOsDiskSize", "volumeSize"),
     "disk.type": ("diskType", "osDiskType", "nodeOsDiskType", "volumeType"),

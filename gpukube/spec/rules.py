@@ -11,15 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.errors import Diagnostic
+from gpukube.spec.address import address_of
+from gpukube.spec.clusters import CLOUDS
 from gpukube.spec.label_rules import check_labels, check_taints
-from gpukube.spec.reserved import RESERVED_FORMS, TOGETHER
+from gpukube.spec.reserved import RESERVED_FORMS
 from gpukube.spec.subject import Subject
 from gpukube.spec.wording import choices, nearest, nearest_first, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gpukube.spec.model import Cluster, GPUNodePools, Pool, ProviderName, Reserved
+    from gpukube.spec.model import GPUNodePools, Pool, ProviderName, Reserved
     from gpukube.spec.positions import Path, Positions
 
 __all__ = ["POOL_RULES", "check_across", "check_pool", "check_together"]
@@ -132,15 +134,12 @@ def _check_reserved(s: Subject) -> Iterator[Diagnostic]:
         if not forms:
             message = f"does not say where {provider} takes the machines from"
             yield s.say("reserved-choice", path, message, f"add one of {known}")
-        elif len(forms) > 1 and tuple(forms) != TOGETHER:
+        elif len(forms) > 1 and tuple(forms) != CLOUDS[provider].together:
             yield s.say("reserved-choice", path, f"has {' and '.join(forms)}", f"keep one of {known}")
-    gke = reserved.gke if reserved else None
-    if gke and gke.flex_start and gke.queued:
-        runs = {form.max_run_duration for form in (gke.flex_start, gke.queued)} - {None}
-        if len(runs) > 1:
-            path = "capacity.reserved.gke.queued.maxRunDuration"
-            message = f"is {gke.queued.max_run_duration}, and that of flexStart is {gke.flex_start.max_run_duration}"
-            yield s.say("reserved-choice", path, message, "write it once: the pool has one duration")
+    for provider, cloud in CLOUDS.items():
+        written = getattr(reserved, provider, None)
+        for found in cloud.check_reserved(written) if written else ():
+            yield s.say("reserved-choice", f"capacity.reserved.{provider}.{found.path}", found.message, found.fix)
 
 
 def _forms_of(reserved: Reserved | None, provider: ProviderName) -> list[str]:
@@ -187,8 +186,9 @@ _USUAL_MOST: Final = 48
 
 def _check_slices(s: Subject) -> Iterator[Diagnostic]:
     slices = s.pool.sharing.time_slicing
-    if {s.clusters.get(key) for key in s.pool.clusters} == {"gke"}:
-        return  # there it is an error (gke-clients)
+    here = {s.clusters.get(key) for key in s.pool.clusters}
+    if here and all(provider is not None and CLOUDS[provider].judges_shares for provider in here):
+        return  # there it is an error of the cloud's own rules
     if slices is not None and slices.replicas > _USUAL_MOST:
         path = "sharing.timeSlicing.replicas"
         yield Diagnostic(
@@ -234,7 +234,7 @@ def _check_other_clouds(s: Subject) -> Iterator[Diagnostic]:
     if None in here or not s.knows("clusters"):
         return
     types = s.pool.instance_type if isinstance(s.pool.instance_type, dict) else {}
-    for provider in ("eks", "aks", "gke"):
+    for provider in CLOUDS:
         if provider in here:
             continue
         written: list[Path] = [(provider,)] if s.pool.native_on(provider) else []
@@ -359,23 +359,14 @@ def check_across(specs: Sequence[tuple[GPUNodePools, Sequence[Positions]]]) -> t
         specs: Each with the positions of its pools.
     """
     problems: list[Diagnostic] = []
-    first: dict[tuple[tuple[str, ...], str], tuple[int, str, Positions]] = {}
+    first: dict[tuple[str, str], tuple[int, str, Positions]] = {}
     for number, (spec, places) in enumerate(specs):
         for pool, at in zip(spec.pools, places, strict=True):
             for key in pool.clusters:
                 cluster = spec.clusters[key]
                 name = pool.name_on(cluster.provider)
-                other, called, seen = first.setdefault((_coordinates(cluster), name), (number, key, at))
+                other, called, seen = first.setdefault((address_of(cluster), name), (number, key, at))
                 if (other, called) != (number, key):  # else one pool, or found by check_together
                     also = key if called == key else f"{key} (the same cluster as {called})"
                     problems.append(_repeated(at, "name", name, also, seen))
     return tuple(problems)
-
-
-def _coordinates(cluster: Cluster) -> tuple[str, ...]:
-    """Identify a cluster whatever key a spec gives it. Azure compares names without case."""
-    if cluster.provider == "eks":
-        return ("eks", cluster.account, cluster.region, cluster.name)
-    if cluster.provider == "aks":
-        return ("aks", cluster.subscription.lower(), cluster.resource_group.lower(), cluster.name.lower())
-    return ("gke", cluster.project, cluster.location, cluster.name)

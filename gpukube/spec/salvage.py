@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import ValidationError
 
+from gpukube.spec.clusters import CLOUDS
 from gpukube.spec.messages import path_of
-from gpukube.spec.model import AksCluster, EksCluster, GkeCluster, Pool, SpecModel
+from gpukube.spec.model import Pool, SpecModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -40,13 +41,7 @@ _STAND_INS: Final[Mapping[type[SpecModel], Mapping[Path, object]]] = {
         ("taints", "effect"): "NoSchedule",
         ("silence", "reason"): "unknown",
     },
-    EksCluster: {("account",): "000000000000", ("region",): "us-east-1", ("name",): "unknown"},
-    AksCluster: {
-        ("subscription",): "00000000-0000-0000-0000-000000000000",
-        ("resourceGroup",): "unknown",
-        ("name",): "unknown",
-    },
-    GkeCluster: {("project",): "unknown", ("location",): "us-central1", ("name",): "unknown"},
+    **{cloud.cluster: {(key,): text for key, text in cloud.stand_ins.items()} for cloud in CLOUDS.values()},
 }
 """Model -> path without indices -> what a required value is taken for while it is unknown."""
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from gpukube.spec.cloud import PROVIDER_FIELD
 from gpukube.spec.fields import as_yaml
 from gpukube.spec.formats import FORMATS
 from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS, GPUNodePools, Pool, PoolSettings
@@ -204,7 +205,7 @@ def _offer(field: Schema, lists: Sequence[str]) -> Schema:
 
 
 def _with_clusters(schema: Schema) -> Schema:
-    """Let a cluster be what its provider says, instead of any of three."""
+    """Let a cluster be what its provider says, instead of any of them."""
     properties = cast("dict[str, Schema]", schema["properties"])
     clusters: Schema = {"additionalProperties": {"$ref": f"{_REFERENCE}Cluster"}}
     return schema | {"properties": {**properties, "clusters": properties["clusters"] | clusters}}
@@ -214,7 +215,7 @@ def _cluster() -> Schema:
     """Choose a cluster's form by its provider; with a variable there, every form."""
     provider: Schema = {
         "type": "string",
-        "description": "The cloud. It decides which other fields there are.",
+        "description": PROVIDER_FIELD,
         "anyOf": [{"enum": list(PROVIDERS)}, {"pattern": VARIABLE}],
     }
     forms: list[Json] = [

@@ -7,9 +7,11 @@ queued with `FakeWorld.fail_next`; every request is recorded.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from gpukube.core.fields import COUNT, DISK_SIZE, DISK_TYPE, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, label, tag
+from gpukube.core.in_cluster import InClusterFacts
 from gpukube.core.values import (
     OWNER_LABEL,
     POOL_LABEL,
@@ -26,6 +28,7 @@ from gpukube.core.values import (
     UpdateRow,
 )
 from gpukube.errors import CloudError, Conflict, Diagnostic, Moved
+from gpukube.gpu.cloud_machines import CloudMachines
 from gpukube.provider import FEATURES, Ability
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, Promise, Settings, Target
     from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud, Provider
+    from gpukube.spec.cloud import CloudSpec
 
 __all__ = ["FakeCloud", "FakeProvider", "FakeWorld"]
 
@@ -93,9 +97,23 @@ class FakeProvider:
     name = "fake"
     pools_at_once = 2
     tolerates_resources = True
+    codes: Mapping[str, str] = MappingProxyType(
+        {"fake-name": "A name is too long.", "fake-spot": "The fake cloud has no spot machines."}
+    )
+    diagnosis = None
+    catalogue = None
+    machines = CloudMachines()
+    in_cluster = InClusterFacts(pool_label="fake.example/pool")
 
     def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:
         self._worlds = dict(worlds or {})
+
+    @property
+    def spec(self) -> CloudSpec:
+        """A cluster that is named by its place; no reserved capacity."""
+        from gpukube.testing.fake_spec import SPEC  # noqa: PLC0415 - models cost, and few tests read a spec
+
+        return SPEC
 
     def abilities(self) -> Mapping[str, Ability]:
         """Everything is exact in a fake, except what it has no machines for."""

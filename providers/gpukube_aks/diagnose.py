@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.ailment import Ailment
 from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
+from gpukube.core.faults import fault
 from gpukube.core.fields import INSTANCE_TYPE, MOST, PLUGIN, FieldPath
 from gpukube.core.jsontree import at, tree
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.cloud_check import CloudView
+    from gpukube.core.faults import Fault
     from gpukube.core.values import Observed
     from gpukube.errors import GpukubeError
     from gpukube.gpu.catalogue import Machine
@@ -101,26 +102,26 @@ def _is_managed(pool: Observed) -> bool:
     return pool.fields.get(PLUGIN) == "cloud"
 
 
-def _managed_plugin(view: CloudView, pool: Observed) -> Ailment | None:
+def _managed_plugin(view: CloudView, pool: Observed) -> Fault | None:
     found = [key for key in (ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL) if pool.labels.get(key)]
     if not _is_managed(pool) or not found:
         return None
     plugin = [key for key in found if key != CONFIG_LABEL]
     kept = _without(pool, found)
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"AKS runs the device plugin of this pool, and its nodes have the labels {', '.join(found)}",
         f"az aks nodepool update {_names(view, pool)} --labels {kept}",
         evidence=("gpuProfile.nvidia.managementMode=Managed", *(f"label {k}={pool.labels[k]}" for k in found)),
         severity="error" if plugin else "warning",
-        consequence="" if plugin else "the label does nothing: AKS starts its plugin with fixed flags",
+        why="" if plugin else "the label does nothing: AKS starts its plugin with fixed flags",
     )
 
 
-def _managed_autoscaling(view: CloudView, pool: Observed) -> Ailment | None:
+def _managed_autoscaling(view: CloudView, pool: Observed) -> Fault | None:
     if not _is_managed(pool) or not _properties(pool).get("enableAutoScaling"):
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         "a pool whose GPUs AKS manages is autoscaled",
         f"az aks nodepool update {_names(view, pool)} --disable-cluster-autoscaler",
@@ -129,11 +130,11 @@ def _managed_autoscaling(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _managed_driver(view: CloudView, pool: Observed) -> Ailment | None:
+def _managed_driver(view: CloudView, pool: Observed) -> Fault | None:
     driver = at(_properties(pool), "gpuProfile", "driver")
     if not _is_managed(pool) or driver != "None":
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         "gpuProfile.driver None has no effect: managementMode Managed installs the driver",
         "for a driver of your own make a new pool with managementMode Unmanaged and --gpu-driver none, "
@@ -143,11 +144,11 @@ def _managed_driver(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _mig_size(view: CloudView, pool: Observed) -> Ailment | None:
+def _mig_size(view: CloudView, pool: Observed) -> Fault | None:
     value, machine = _properties(pool).get("gpuInstanceProfile"), _machine(pool)
     if not value or machine is None or can_cut(machine):
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"gpuInstanceProfile {value} on {machine.name}, whose {machine.model} AKS does not cut",
         f"make a pool of {', '.join(CUTS)} or without gpuInstanceProfile beside it, then {_remove(view, pool)}",
@@ -155,12 +156,12 @@ def _mig_size(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _two_cutters(view: CloudView, pool: Observed) -> Ailment | None:
+def _two_cutters(view: CloudView, pool: Observed) -> Fault | None:
     value, label = _properties(pool).get("gpuInstanceProfile"), pool.labels.get(MIG_CONFIG_LABEL)
     if not value or not label:
         return None
     kept = _without(pool, [MIG_CONFIG_LABEL])
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"AKS cuts these GPUs ({value}), and the label {MIG_CONFIG_LABEL}={label} asks a MIG manager to cut them too",
         f"az aks nodepool update {_names(view, pool)} --labels {kept}",
@@ -168,12 +169,12 @@ def _two_cutters(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _spot_taint(view: CloudView, pool: Observed) -> Ailment | None:
+def _spot_taint(view: CloudView, pool: Observed) -> Fault | None:
     spot = _properties(pool).get("scaleSetPriority") == "Spot"
     if not spot or any(taint.key == _SPOT for taint in pool.effective_taints):
         return None
     taints = ",".join([*map(str, pool.effective_taints), f"{_SPOT}=spot:NoSchedule"])
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"a Spot pool has lost its taint {_SPOT}=spot:NoSchedule",
         f"az aks nodepool update {_names(view, pool)} --node-taints {taints}",
@@ -182,12 +183,12 @@ def _spot_taint(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _spot_price(view: CloudView, pool: Observed) -> Ailment | None:
+def _spot_price(view: CloudView, pool: Observed) -> Fault | None:
     price, machine = pool.fields.get(FieldPath("capacity", "maxPrice")), _machine(pool)
     full = machine.price_usd_h if machine else None
     if not isinstance(price, int | float) or machine is None or full is None or price >= full * _LARGEST_DISCOUNT:
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"spotMaxPrice {price:g} is less than a tenth of what {machine.name} costs on demand, {full:g} USD per hour",
         f"make a pool with --spot-max-price -1 beside it, then {_remove(view, pool)}",
@@ -196,10 +197,10 @@ def _spot_price(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _deallocate(view: CloudView, pool: Observed) -> Ailment | None:
+def _deallocate(view: CloudView, pool: Observed) -> Fault | None:
     if _properties(pool).get("scaleDownMode") != "Deallocate" or _machine(pool) is None:
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         "machines of this pool are deallocated, not deleted, when it shrinks",
         f"az aks nodepool update {_names(view, pool)} --scale-down-mode Delete",
@@ -208,12 +209,12 @@ def _deallocate(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _retired_tag(view: CloudView, pool: Observed) -> Ailment | None:
+def _retired_tag(view: CloudView, pool: Observed) -> Fault | None:
     tags = {path.key: value for path, value in pool.fields.items() if path.is_below("tags")}
     found = next((key for key in tags if key.casefold() == _RETIRED_TAG), "")
     if not found:
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"the tag {found} no longer keeps AKS's driver away; pools with it cannot be made again",
         f"make a pool with --gpu-driver none beside it, then {_remove(view, pool)}",
@@ -222,7 +223,7 @@ def _retired_tag(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _a10_image(view: CloudView, pool: Observed) -> Ailment | None:
+def _a10_image(view: CloudView, pool: Observed) -> Fault | None:
     image, machine = str(_properties(pool).get("nodeImageVersion") or ""), _machine(pool)
     version = image.rpartition("-")[2]
     if machine is None or machine.model.chip != "A10" or not re.fullmatch(r"\d{6}\.\d+\.\d+", version):
@@ -230,21 +231,21 @@ def _a10_image(view: CloudView, pool: Observed) -> Ailment | None:
     old = tuple(map(int, version.split("."))) < _A10_FLOOR
     if not old and version != _A10_BAD:
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"the driver of node image {version} does not work with A10",
         f"az aks nodepool upgrade {_names(view, pool)} --node-image-only",
         evidence=(f"nodeImageVersion={image}", f"vmSize={machine.name}"),
-        consequence="" if old else "both halves of the driver differ, the plugin crash-loops, and there is no GPU",
+        why="" if old else "both halves of the driver differ, the plugin crash-loops, and there is no GPU",
     )
 
 
-def _system_without_driver(view: CloudView, pool: Observed) -> Ailment | None:
+def _system_without_driver(view: CloudView, pool: Observed) -> Fault | None:
     system, machine = str(_properties(pool).get("osSKU") or ""), _machine(pool)
     arm = machine is not None and machine.arch == "arm64" and system == "AzureContainerLinux"
     if machine is None or not (system == _NO_GPU_SYSTEM or arm):
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"osSKU {system} has no NVIDIA driver for {machine.name}",
         f"make a pool with --os-sku Ubuntu beside it, then {_remove(view, pool)}",
@@ -252,11 +253,11 @@ def _system_without_driver(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _system_mode(view: CloudView, pool: Observed) -> Ailment | None:
+def _system_mode(view: CloudView, pool: Observed) -> Fault | None:
     machine = _machine(pool)
     if _properties(pool).get("mode") != "System" or machine is None:
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"the cluster's own pods run on {machine.name}: the pool is of mode System",
         f"once there is another System pool: az aks nodepool update {_names(view, pool)} --mode User",
@@ -265,10 +266,10 @@ def _system_mode(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _stopped(view: CloudView, pool: Observed) -> Ailment | None:
+def _stopped(view: CloudView, pool: Observed) -> Fault | None:
     if pool.status != "Stopped":
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         "the pool is stopped: it has no nodes, and its autoscaler is off",
         f"az aks nodepool start {_names(view, pool)}",

@@ -2,6 +2,9 @@
 
 Lives here: `AksProvider` and what AKS can do. Must not live here: any import of the Azure SDK; `connect` imports the
 live half (`client`) when it is asked for.
+
+Every installed provider is loaded wherever clouds are listed, so this module is cheap: what judges and translates a
+pool is imported by the method that needs it.
 """
 
 from __future__ import annotations
@@ -12,15 +15,13 @@ from typing import TYPE_CHECKING, Final, Literal
 from gpukube.core.values import NodeStack
 from gpukube.errors import SpecError
 from gpukube.provider import Ability, importing_sdk
-from gpukube_aks.change import translate_recreate, translate_scale, translate_updates
-from gpukube_aks.images import DEFAULT_IMAGE
-from gpukube_aks.rules import check_scale, check_target
-from gpukube_aks.translate import cut_by_operator, leaves_driver_out, translate_delete, translate_pool
-from gpukube_aks.updates import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.values import (
         Change,
         ClusterRef,
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
         UpdateRow,
     )
     from gpukube.errors import Diagnostic
+    from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.provider import Cloud, Provider
+    from gpukube.spec.cloud import CloudSpec
 
 __all__ = ["AksProvider"]
 
@@ -109,16 +112,63 @@ class AksProvider:
         """Every cluster does (docs: aks/faq, the admission controllers, which cannot be changed)."""
         return True
 
+    @property
+    def spec(self) -> CloudSpec:
+        """Clusters, reserved capacity and native fields of AKS."""
+        from gpukube_aks.spec import SPEC
+
+        return SPEC
+
+    @property
+    def machines(self) -> CloudMachines:
+        """Instance types of AKS that cannot be used, by their names."""
+        from gpukube_aks.machines import MACHINES
+
+        return MACHINES
+
+    @property
+    def codes(self) -> Mapping[str, str]:
+        """Codes of AKS's rules, with their sentences."""
+        from gpukube_aks.codes import CODES
+
+        return CODES
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What is known to go wrong with pools of AKS."""
+        from gpukube_aks.diagnose import DIAGNOSIS
+
+        return DIAGNOSIS
+
+    @property
+    def catalogue(self) -> CloudCatalogue:
+        """What AKS's machines can do, and where they and their prices are read."""
+        from gpukube_aks.catalogue import CATALOGUE
+
+        return CATALOGUE
+
+    @property
+    def in_cluster(self) -> InClusterFacts:
+        """AKS's marks on nodes, and its plugin on managed ones."""
+        from gpukube_aks.in_cluster import IN_CLUSTER
+
+        return IN_CLUSTER
+
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful AKS is."""
         return _ABILITIES
 
     def check(self, target: Target) -> list[Diagnostic]:
         """Find what AKS would refuse, before any call."""
+        from gpukube_aks.rules import check_target
+
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: the driver unless it is left out, the plugin on AKS-managed nodes only."""
+        from gpukube_aks.images import DEFAULT_IMAGE
+        from gpukube_aks.translate import cut_by_operator, leaves_driver_out
+
         managed = target.plugin_owner == "cloud"
         system = target.image or DEFAULT_IMAGE
         cutter: Literal["operator", "cloud"] = "operator" if cut_by_operator(target) else "cloud"
@@ -138,14 +188,20 @@ class AksProvider:
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """Translate a checked target."""
+        from gpukube_aks.translate import translate_pool
+
         return translate_pool(target, ownership, promise)
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """Delete this very pool; AKS refuses when it changed since it was read."""
+        from gpukube_aks.translate import translate_delete
+
         return translate_delete(cluster, observed)
 
     def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
         """PUT a failed pool again, guarded by its etag: AKS keeps it and reconciles; None where that would hurt."""
+        from gpukube_aks.change import translate_recreate
+
         return translate_recreate(desired, observed)
 
     def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
@@ -155,11 +211,15 @@ class AksProvider:
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does."""
+        from gpukube_aks.updates import find_row
+
         del beside
         return find_row(change, live)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
         """PUT the pool as read with the changes merged in, guarded by its etag; what rolls the nodes by itself."""
+        from gpukube_aks.change import translate_updates
+
         return translate_updates(desired, observed, changes)
 
     def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
@@ -168,6 +228,9 @@ class AksProvider:
         Raises:
             SpecError: A pool cannot have so many nodes.
         """
+        from gpukube_aks.change import translate_scale
+        from gpukube_aks.rules import check_scale
+
         if problems := check_scale(nodes, f"{cluster.key}/{observed.name}"):
             raise SpecError.of(problems)
         return translate_scale(cluster, observed, nodes)
@@ -180,7 +243,7 @@ class AksProvider:
             AccessError: The endpoint is one that credentials must not be sent to.
         """
         with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", cluster.key):
-            from gpukube_aks.client import connect_cluster  # noqa: PLC0415 - the SDK costs 365 ms, planning needs none
+            from gpukube_aks.client import connect_cluster  # the SDK costs 365 ms, planning needs none
         return connect_cluster(cluster, settings)
 
 

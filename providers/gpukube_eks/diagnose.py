@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.ailment import Ailment
 from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
+from gpukube.core.faults import fault
 from gpukube.core.fields import DISK_SIZE, LEAST, MOST
 from gpukube.core.jsontree import at, strings
 from gpukube.core.live import live_machine
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.cloud_check import CloudView
+    from gpukube.core.faults import Fault
     from gpukube.core.values import Observed
     from gpukube.errors import GpukubeError
 
@@ -90,12 +91,12 @@ def _ami(pool: Observed) -> str:
     return str(pool.native.get("amiType") or "")
 
 
-def _image_without_driver(view: CloudView, pool: Observed) -> Ailment | None:
+def _image_without_driver(view: CloudView, pool: Observed) -> Fault | None:
     ami, machine = _ami(pool), live_machine("eks", pool)
     if machine is None or not ami or ami == "CUSTOM" or "NVIDIA" in ami or ami == "AL2_x86_64_GPU":
         return None
     arch = "ARM_64" if machine.arch == "arm64" else "x86_64"
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"amiType {ami} carries no NVIDIA driver, and {machine.name} has {machine.devices} x {machine.model}",
         f"make a node group with --ami-type AL2023_{arch}_NVIDIA beside it, then {_remove(view, pool)}",
@@ -103,11 +104,11 @@ def _image_without_driver(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _image_retired(view: CloudView, pool: Observed) -> Ailment | None:
+def _image_retired(view: CloudView, pool: Observed) -> Fault | None:
     ami = _ami(pool)
     if ami != "AL2_x86_64_GPU":
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"amiType {ami} is Amazon Linux 2, for which there are no new images since 2025-11-26",
         f"make a node group with --ami-type AL2023_x86_64_NVIDIA beside it, then {_remove(view, pool)}",
@@ -115,10 +116,10 @@ def _image_retired(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _g7_driver(view: CloudView, pool: Observed) -> Ailment | None:
+def _g7_driver(view: CloudView, pool: Observed) -> Fault | None:
     if family_of(pool.instance_type) != "g7" or _ami(pool) in ("", "CUSTOM"):
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"{pool.instance_type} needs driver 595 or newer, and {_ami(pool)} ships 580",
         f"make a node group from an image of your own with driver 595 beside it, then {_remove(view, pool)}",
@@ -126,27 +127,27 @@ def _g7_driver(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _bottlerocket_labels(view: CloudView, pool: Observed) -> Ailment | None:
+def _bottlerocket_labels(view: CloudView, pool: Observed) -> Fault | None:
     found = [key for key in _PLUGIN_LABELS if pool.labels.get(key)]
     if not is_bottlerocket(_ami(pool)) or not found:
         return None
     plugin = [key for key in found if key in (ADVERTISER_LABEL, PRESENT_LABEL)]
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"nodes of {_ami(pool)} run their own plugin and MIG manager, and the group has the labels {', '.join(found)}",
         f"aws eks update-nodegroup-config {_names(view, pool)} --labels removeLabels={','.join(found)}",
         evidence=tuple(f"label {key}={pool.labels[key]}" for key in found),
         severity="error" if plugin else "warning",
-        consequence="" if plugin else "the labels do nothing: Bottlerocket shares and cuts by its settings",
+        why="" if plugin else "the labels do nothing: Bottlerocket shares and cuts by its settings",
     )
 
 
-def _accelerator_label(view: CloudView, pool: Observed) -> Ailment | None:
+def _accelerator_label(view: CloudView, pool: Observed) -> Fault | None:
     machine = live_machine("eks", pool)
     if machine is None or not _is_autoscaled(pool) or pool.labels.get(ACCELERATOR_LABEL):
         return None
     label = f"{ACCELERATOR_LABEL}={accelerator_name(machine)}"
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"an autoscaled GPU group without the label {ACCELERATOR_LABEL}",
         f"aws eks update-nodegroup-config {_names(view, pool)} --labels 'addOrUpdateLabels={{{label}}}'",
@@ -155,14 +156,14 @@ def _accelerator_label(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _taint_without_value(view: CloudView, pool: Observed) -> Ailment | None:
+def _taint_without_value(view: CloudView, pool: Observed) -> Fault | None:
     bare = [taint for taint in pool.effective_taints if not taint.value]
     if not bare or live_machine("eks", pool) is None or not _from_zero(pool):
         return None
     names = ", ".join(f"{taint.key}:{taint.effect}" for taint in bare)
     effect = {"NoSchedule": "NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}.get(bare[0].effect, "PREFER_NO_SCHEDULE")
     new, old = f"key={bare[0].key},value=present,effect={effect}", f"key={bare[0].key},effect={effect}"
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"the autoscaler overlooks taints without a value: {names}",
         f"aws eks update-nodegroup-config {_names(view, pool)} --taints 'addOrUpdateTaints=[{{{new}}}],"
@@ -172,13 +173,13 @@ def _taint_without_value(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _unlike_types(view: CloudView, pool: Observed) -> Ailment | None:
+def _unlike_types(view: CloudView, pool: Observed) -> Fault | None:
     names = strings(pool.native, "instanceTypes")
     machines = [find_machine("eks", name) for name in names]
     kinds = sorted({f"{m.devices} x {m.model}" if m else "no known GPU" for m in machines})
     if len(kinds) < 2 or not any(machines):  # noqa: PLR2004 - two kinds are one too many
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"its instance types have different GPUs: {'; '.join(kinds)}",
         f"make one node group for each kind, then {_remove(view, pool)}",
@@ -187,11 +188,11 @@ def _unlike_types(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _leftover(view: CloudView, pool: Observed) -> Ailment | None:
+def _leftover(view: CloudView, pool: Observed) -> Fault | None:
     if pool.status != LEFTOVER:
         return None
     template = template_name(view.cluster.name, pool.name)
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"the launch template {template} is there without its node group",
         f"gpukube pool create -f SPEC goes on with it; else aws ec2 delete-launch-template "
@@ -201,11 +202,11 @@ def _leftover(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _small_disk(view: CloudView, pool: Observed) -> Ailment | None:
+def _small_disk(view: CloudView, pool: Observed) -> Fault | None:
     size = pool.fields.get(DISK_SIZE)
     if live_machine("eks", pool) is None or not isinstance(size, int) or size >= _SMALLEST_DISK_GIB:
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"the nodes' disk is {size} GiB",
         f"make a node group with --disk-size 100 beside it, then {_remove(view, pool)}",
@@ -214,11 +215,11 @@ def _small_disk(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _surge(view: CloudView, pool: Observed) -> Ailment | None:
+def _surge(view: CloudView, pool: Observed) -> Fault | None:
     machine, strategy = live_machine("eks", pool), at(pool.native, "updateConfig", "updateStrategy")
     if machine is None or machine.gpus < _SCARCE or strategy != "DEFAULT":
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"updates start new {machine.name} before they stop old ones (updateStrategy DEFAULT)",
         f"aws eks update-nodegroup-config {_names(view, pool)} --update-config maxUnavailable=1,updateStrategy=MINIMAL",

@@ -1,7 +1,10 @@
 """The EKS provider: the pure half, tied together from its parts.
 
-Lives here: `EksProvider` and what EKS can do. Must not live here: any import of AWS's SDK; `connect` imports the live
-half (`client`) when it is asked for.
+Lives here: `EksProvider` and what EKS can do. Must not live here: any import of AWS's SDK; `connect` imports the
+live half (`client`) when it is asked for.
+
+Every installed provider is loaded wherever clouds are listed, so this module is cheap: what judges and translates a
+pool is imported by the method that needs it.
 """
 
 from __future__ import annotations
@@ -11,14 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import NodeStack
 from gpukube.provider import Ability, importing_sdk
-from gpukube_eks.change import translate_changes, translate_scale
-from gpukube_eks.rules import check_target
-from gpukube_eks.translate import translate_delete, translate_pool, translate_recreate
-from gpukube_eks.updates import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.values import (
         Change,
         ClusterRef,
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
         UpdateRow,
     )
     from gpukube.errors import Diagnostic
+    from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.provider import Cloud, Provider
+    from gpukube.spec.cloud import CloudSpec
 
 __all__ = ["EksProvider"]
 
@@ -139,12 +143,56 @@ class EksProvider:
         """Every cluster does (docs: eks/platform-versions, the admission controllers enabled)."""
         return True
 
+    @property
+    def spec(self) -> CloudSpec:
+        """Clusters, reserved capacity and native fields of EKS."""
+        from gpukube_eks.spec import SPEC
+
+        return SPEC
+
+    @property
+    def machines(self) -> CloudMachines:
+        """Instance types of EKS that cannot be used, by their names."""
+        from gpukube_eks.machines import MACHINES
+
+        return MACHINES
+
+    @property
+    def codes(self) -> Mapping[str, str]:
+        """Codes of EKS's rules, with their sentences."""
+        from gpukube_eks.codes import CODES
+
+        return CODES
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What is known to go wrong with pools of EKS."""
+        from gpukube_eks.diagnose import DIAGNOSIS
+
+        return DIAGNOSIS
+
+    @property
+    def catalogue(self) -> CloudCatalogue:
+        """What EKS's machines can do, and where they and their prices are read."""
+        from gpukube_eks.catalogue import CATALOGUE
+
+        return CATALOGUE
+
+    @property
+    def in_cluster(self) -> InClusterFacts:
+        """EKS's marks on nodes, and Bottlerocket's plugin."""
+        from gpukube_eks.in_cluster import IN_CLUSTER
+
+        return IN_CLUSTER
+
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful EKS is."""
         return _ABILITIES
 
     def check(self, target: Target) -> list[Diagnostic]:
         """Find what EKS would refuse, before any call."""
+        from gpukube_eks.rules import check_target
+
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
@@ -153,14 +201,20 @@ class EksProvider:
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """Translate a checked target."""
+        from gpukube_eks.translate import translate_pool
+
         return translate_pool(target, ownership, promise)
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """Delete a node group, and then its launch template."""
+        from gpukube_eks.translate import translate_delete
+
         return translate_delete(cluster, observed)
 
     def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
         """Go on with a launch template that has no group yet; a failed group must be deleted first."""
+        from gpukube_eks.translate import translate_recreate
+
         return translate_recreate(desired, observed)
 
     def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
@@ -170,15 +224,21 @@ class EksProvider:
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does."""
+        from gpukube_eks.updates import find_row
+
         del live
         return find_row(change, beside)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
         """Make the calls for changes in place: tags, then the configuration, then the version."""
+        from gpukube_eks.change import translate_changes
+
         return translate_changes(desired, observed, changes)
 
     def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
         """Set size or bounds; EKS takes any total, so there is no number that it cannot do."""
+        from gpukube_eks.change import translate_scale
+
         return translate_scale(cluster, observed, nodes)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
@@ -189,7 +249,7 @@ class EksProvider:
             AccessError: The endpoint is one that credentials must not be sent to.
         """
         with importing_sdk("boto3", ("boto3", "botocore"), "eks", cluster.key):
-            from gpukube_eks.client import connect_cluster  # noqa: PLC0415 - the SDK costs 150 ms, planning needs none
+            from gpukube_eks.client import connect_cluster  # the SDK costs 150 ms, planning needs none
         return connect_cluster(cluster, settings)
 
 

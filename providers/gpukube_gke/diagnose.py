@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.ailment import Ailment
 from gpukube.core.cloud_check import CloudCheck, Diagnosis, each_pool
+from gpukube.core.faults import fault
 from gpukube.core.jsontree import at, strings, tree
 from gpukube.core.resolve import GPU_TAINT
 from gpukube_gke.fields import NO_DRIVER, OPT_OUT_LABEL
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.cloud_check import CloudView
+    from gpukube.core.faults import Fault
     from gpukube.core.values import Observed
     from gpukube.errors import GpukubeError
 
@@ -105,11 +106,11 @@ def _driver_flag(pool: Observed, version: str) -> str:
     return f"--accelerator type={kind},count={count},gpu-driver-version={version}"
 
 
-def _sharing_without_plugin(view: CloudView, pool: Observed) -> Ailment | None:
+def _sharing_without_plugin(view: CloudView, pool: Observed) -> Fault | None:
     strategy = _sharing(pool).get("gpuSharingStrategy")
     if not _opts_out(pool) or not strategy:
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"gpuSharingConfig {strategy} has no effect: the label {OPT_OUT_LABEL} keeps GKE's plugin away, which shares",
         f"gcloud container node-pools update {_names(view, pool)} --node-labels {_kept(pool)}",
@@ -117,11 +118,11 @@ def _sharing_without_plugin(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _driverless(view: CloudView, pool: Observed) -> Ailment | None:
+def _driverless(view: CloudView, pool: Observed) -> Fault | None:
     driver = _driver(pool)
     if not _opts_out(pool) or not _accelerator(pool) or driver == NO_DRIVER:
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"GKE is to install the driver ({driver or 'DEFAULT'}), and the label {OPT_OUT_LABEL}=true keeps away the pods "
         "that finish it",
@@ -131,10 +132,10 @@ def _driverless(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _default_driver(view: CloudView, pool: Observed) -> Ailment | None:
+def _default_driver(view: CloudView, pool: Observed) -> Fault | None:
     if not _accelerator(pool) or _driver(pool) or _opts_out(pool) or not _is_before(view, pool, _DRIVER_FLOOR):
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"no driver version is set, and GKE {view.facts.kubernetes_version} installs none by itself",
         f"gcloud container node-pools update {_names(view, pool)} {_driver_flag(pool, 'default')}",
@@ -142,11 +143,11 @@ def _default_driver(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _taint(view: CloudView, pool: Observed) -> Ailment | None:
+def _taint(view: CloudView, pool: Observed) -> Fault | None:
     is_there = any((t.key, t.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for t in pool.effective_taints)
     if not _accelerator(pool) or is_there or pool.effective_taints or pool.state != "ready":
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"GKE made the pool without the taint {GPU_TAINT}: the cluster had no other pool then",
         f"gcloud container node-pools update {_names(view, pool)} --node-taints {GPU_TAINT}",
@@ -155,11 +156,11 @@ def _taint(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _scopes(view: CloudView, pool: Observed) -> Ailment | None:
+def _scopes(view: CloudView, pool: Observed) -> Fault | None:
     scopes = [scope.rpartition("/")[2] for scope in strings(_config(pool), "oauthScopes")]
     if not _accelerator(pool) or any(scope in _SCOPES for scope in scopes) or _driver(pool) == NO_DRIVER:
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         "the nodes may not read Cloud Storage, where GKE fetches the driver",
         f"make a pool with --scopes gke-default beside it, then {_remove(view, pool)}",
@@ -167,11 +168,11 @@ def _scopes(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _partition(view: CloudView, pool: Observed) -> Ailment | None:
+def _partition(view: CloudView, pool: Observed) -> Fault | None:
     size, kind = str(_accelerator(pool).get("gpuPartitionSize") or ""), str(_accelerator(pool).get("acceleratorType"))
     if not size or kind not in PARTITIONS or size in PARTITIONS[kind] or _opts_out(pool):
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"GKE's plugin does not know the partition size {size} of {kind}",
         f"make a pool with gpu-partition-size={'|'.join(PARTITIONS[kind])} beside it, then {_remove(view, pool)}",
@@ -179,13 +180,13 @@ def _partition(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _mps_version(view: CloudView, pool: Observed) -> Ailment | None:
+def _mps_version(view: CloudView, pool: Observed) -> Fault | None:
     if _sharing(pool).get("gpuSharingStrategy") != "MPS":
         return None
     version = str(pool.native.get("version") or view.facts.kubernetes_version)
     if not (found := parse_version(version)) or not _is_older(found, _MPS_FLOOR):
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         f"nodes of version {version} know no MPS: it came with 1.27.7-gke.1088000",
         _upgrade(view, pool),
@@ -193,10 +194,10 @@ def _mps_version(view: CloudView, pool: Observed) -> Ailment | None:
     )
 
 
-def _autoprovisioned(view: CloudView, pool: Observed) -> Ailment | None:
+def _autoprovisioned(view: CloudView, pool: Observed) -> Fault | None:
     if not pool.owner or not at(pool.native, "autoscaling", "autoprovisioned"):
         return None
-    return Ailment(
+    return fault(
         view.name_of(pool),
         "node auto-provisioning owns this pool, and it carries our marks",
         f"gcloud container node-pools update {_names(view, pool)} --no-enable-autoprovisioning",

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
-from gpukube.core.binding import Binding, Draft, Effect
+from gpukube.core.binding import Binding, Draft, Effect, abilities
 from gpukube.core.fields import (
     CAPACITY_TYPE,
     COUNT,
@@ -67,9 +68,10 @@ if TYPE_CHECKING:
     from gpukube.core.values import Change, TaintEffect, Target, UpdateRow
 
 __all__ = [
-    "ARM_TAINT", "BINDINGS", "EFFECTS", "LATEST", "NO_DRIVER", "OPT_OUT_LABEL", "QUEUED_TAINT", "SET_MANAGEMENT",
-    "SET_SCALING", "SET_SIZE", "SYSTEM_TAINTS", "UPDATE", "Live", "accelerator_of", "image_of", "is_operated",
-    "own_taints", "read_taints", "runs_own_plugin", "total_of", "upgrade_fields", "wire_taint", "zones_of",
+    "ABILITIES", "ARM_TAINT", "BINDINGS", "EFFECTS", "LATEST", "NO_DRIVER", "OPT_OUT_LABEL", "QUEUED_TAINT",
+    "SET_MANAGEMENT", "SET_SCALING", "SET_SIZE", "SYSTEM_TAINTS", "UPDATE", "Live", "accelerator_of", "image_of",
+    "is_operated", "own_taints", "read_taints", "runs_own_plugin", "total_of", "upgrade_fields", "wire_taint",
+    "zones_of",
 ]  # fmt: skip
 
 OPT_OUT_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
@@ -606,3 +608,16 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     ),
 )
 """The portable fields, in the order of the wire."""
+
+ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
+    {
+        **abilities(BINDINGS),
+        "sharing.mig.single": _EXACT,
+        "sharing.mig.mixed": Ability("missing", "", "GKE's plugin shows nvidia.com/gpu only"),
+        "sharing.mig.layout": Ability(
+            "missing", "write a pool for each profile", "GKE cuts all GPUs of a pool into instances of one size"
+        ),
+        "gpuTaint": Ability("missing", "", "GKE adds the GPU taint by itself where the cluster has other nodes"),
+    }
+)
+"""Docs: kubernetes-engine/how-to/gpus, concepts/timesharing-gpus, how-to/gpus-multi, how-to/nvidia-mps-gpus."""

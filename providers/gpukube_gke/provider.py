@@ -2,27 +2,26 @@
 
 Lives here: `GkeProvider` and what GKE can do. Must not live here: any import of Google's SDK; `connect` imports the
 live half (`client`) when it is asked for.
+
+Every installed provider is loaded wherever clouds are listed, so this module is cheap: what judges and translates a
+pool is imported by the method that needs it.
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.core.binding import abilities
-from gpukube.core.values import Ability, NodeStack
+from gpukube.core.values import NodeStack
 from gpukube.provider import importing_sdk
-from gpukube_gke.change import scale_pool, update_pool
-from gpukube_gke.fields import BINDINGS, OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
-from gpukube_gke.installer import OWN_DRIVER_VALUES, QUOTA_VALUES
-from gpukube_gke.rules import check_target
-from gpukube_gke.translate import translate_delete, translate_pool, translate_taint
-from gpukube_gke.updates import find_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.values import (
+        Ability,
         Change,
         ClusterRef,
         Desired,
@@ -36,22 +35,11 @@ if TYPE_CHECKING:
         UpdateRow,
     )
     from gpukube.errors import Diagnostic
+    from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.provider import Cloud, Provider
+    from gpukube.spec.cloud import CloudSpec
 
 __all__ = ["GkeProvider"]
-
-_ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
-    {
-        **abilities(BINDINGS),
-        "sharing.mig.single": Ability("exact"),
-        "sharing.mig.mixed": Ability("missing", "", "GKE's plugin shows nvidia.com/gpu only"),
-        "sharing.mig.layout": Ability(
-            "missing", "write a pool for each profile", "GKE cuts all GPUs of a pool into instances of one size"
-        ),
-        "gpuTaint": Ability("missing", "", "GKE adds the GPU taint by itself where the cluster has other nodes"),
-    }
-)
-"""Docs: kubernetes-engine/how-to/gpus, concepts/timesharing-gpus, how-to/gpus-multi, how-to/nvidia-mps-gpus."""
 
 _SOURCE: Final = "docs: kubernetes-engine/how-to/gpus"
 _OWN_SOURCE: Final = "NVIDIA/cloud-native-docs: gpu-operator/google-gke"
@@ -63,7 +51,6 @@ _FIELDS: Final = (
     f"{_ACCELERATOR}.gpuDriverInstallationConfig.gpuDriverVersion",
     f"{_ACCELERATOR}.gpuPartitionSize",
     f"{_ACCELERATOR}.gpuSharingConfig.gpuSharingStrategy",
-    f"nodePool.config.labels.{OPT_OUT_LABEL}",
 )
 """Who installs what is decided by these (docs: kubernetes-engine/how-to/gpus, NVIDIA/cloud-native-docs google-gke)."""
 _AT_ONCE: Final = 4
@@ -87,16 +74,65 @@ class GkeProvider:
         """Every cluster does (docs: kubernetes-engine/how-to/gpus, Automatic tolerations)."""
         return True
 
+    @property
+    def spec(self) -> CloudSpec:
+        """Clusters, reserved capacity and native fields of GKE."""
+        from gpukube_gke.spec import SPEC
+
+        return SPEC
+
+    @property
+    def machines(self) -> CloudMachines:
+        """Instance types of GKE that cannot be used, by their names."""
+        from gpukube_gke.machines import MACHINES
+
+        return MACHINES
+
+    @property
+    def codes(self) -> Mapping[str, str]:
+        """Codes of GKE's rules, with their sentences."""
+        from gpukube_gke.codes import CODES
+
+        return CODES
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What is known to go wrong with pools of GKE."""
+        from gpukube_gke.diagnose import DIAGNOSIS
+
+        return DIAGNOSIS
+
+    @property
+    def catalogue(self) -> CloudCatalogue:
+        """What GKE's machines can do, and where they and their prices are read."""
+        from gpukube_gke.catalogue import CATALOGUE
+
+        return CATALOGUE
+
+    @property
+    def in_cluster(self) -> InClusterFacts:
+        """GKE's marks on nodes, its plugin and its driver installer."""
+        from gpukube_gke.in_cluster import IN_CLUSTER
+
+        return IN_CLUSTER
+
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful GKE is."""
-        return _ABILITIES
+        from gpukube_gke.fields import ABILITIES
+
+        return ABILITIES
 
     def check(self, target: Target) -> list[Diagnostic]:
         """Find what GKE would refuse, before any call."""
+        from gpukube_gke.rules import check_target
+
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: driver and plugin, unless the spec says that somebody else runs the plugin."""
+        from gpukube_gke.fields import OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
+        from gpukube_gke.installer import OWN_DRIVER_VALUES, QUOTA_VALUES
+
         own = runs_own_plugin(target)
         installed = is_operated(target) and target.driver_owner in ("auto", "cloud")
         left_out = own or target.driver_owner in ("none", "operator")
@@ -112,15 +148,19 @@ class GkeProvider:
             no_driver="there is none for Container-Optimized OS (NVIDIA/gpu-operator#1623)" if system == "COS" else "",
             without_plugin="write devicePlugin.owner: operator, whose release keeps GKE's plugin away",
             operator_values=OWN_DRIVER_VALUES if installed else QUOTA_VALUES if is_operated(target) else {},
-            fields=_FIELDS,
+            fields=(*_FIELDS, f"nodePool.config.labels.{OPT_OUT_LABEL}"),
         )
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """Translate a checked target."""
+        from gpukube_gke.translate import translate_pool
+
         return translate_pool(target, ownership, promise)
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """Delete a pool by its name; the call takes no etag."""
+        from gpukube_gke.translate import translate_delete
+
         return translate_delete(cluster, observed)
 
     def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
@@ -130,10 +170,14 @@ class GkeProvider:
 
     def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
         """Add the GPU taint where GKE did not."""
+        from gpukube_gke.translate import translate_taint
+
         return translate_taint(desired, observed)
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does."""
+        from gpukube_gke.updates import find_row
+
         del beside, live
         return find_row(change)
 
@@ -143,6 +187,8 @@ class GkeProvider:
         Raises:
             SpecError: The live zones do not divide the size that is declared.
         """
+        from gpukube_gke.change import update_pool
+
         return update_pool(desired, observed, changes)
 
     def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
@@ -151,6 +197,8 @@ class GkeProvider:
         Raises:
             SpecError: The zones of the pool do not divide a number, or it is more than GKE allows.
         """
+        from gpukube_gke.change import scale_pool
+
         return scale_pool(cluster, observed, nodes)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
@@ -161,7 +209,7 @@ class GkeProvider:
             AccessError: The endpoint is one that credentials must not be sent to.
         """
         with importing_sdk("google-cloud-container", ("google", "grpc"), "gke", cluster.key):
-            from gpukube_gke.client import connect_cluster  # noqa: PLC0415 - the SDK costs 320 ms, planning needs none
+            from gpukube_gke.client import connect_cluster  # the SDK costs 320 ms, planning needs none
         return connect_cluster(cluster, settings)
 
 

@@ -81,7 +81,7 @@ def differences(plans: Sequence[api.ClusterPlan]) -> list[str]:
             found.append(f"{key}: release {plan.release.action}: {plan.release.reason}")
         found += [f"{key}: repair {repair}" for repair in plan.repairs]
         found += [f"{key}: undeclared {observed.name}" for observed in plan.undeclared]
-        found += [f"{key}: {d.code}: {d.message}" for d in plan.diagnostics if d.severity == "error"]
+        found += [f"{key}: {d.code}: {d.seen}" for d in plan.diagnostics if d.severity == "error"]
     return found
 
 

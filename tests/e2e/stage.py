@@ -137,7 +137,7 @@ def ailments(examinations: tuple[api.Examination, ...]) -> Iterator[tuple[str, s
     """List what was found: cluster, check, ailment."""
     for examination in examinations:
         for found in examination.found:
-            yield examination.cluster.key, found.check.id, found.ailment
+            yield examination.cluster.key, found.check.id, found.finding
 
 
 def unwell(examinations: tuple[api.Examination, ...], *expected: str) -> list[str]:

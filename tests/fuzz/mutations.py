@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import yaml
 
 from gpukube.spec.fields import keys_of
-from gpukube.spec.model import AksCluster, EksCluster, GkeCluster, Pool
+from gpukube.spec.model import Pool
+from gpukube_aks.spec import AksCluster
+from gpukube_eks.spec import EksCluster
+from gpukube_gke.spec import GkeCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -175,7 +175,7 @@ POOLS: Final = (
     ),
     pool(
         "conflict",
-        FOREIGN.message,
+        FOREIGN.seen,
         wanted("found"),
         live("found", owner="", pool=""),
         diagnostics=(FOREIGN,),

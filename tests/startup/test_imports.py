@@ -158,11 +158,20 @@ def of_clouds(modules: set[str]) -> dict[str, bool]:
     return {cloud: bool(packages(modules) & names) for cloud, names in SDKS.items()}
 
 
+CHEAP = {"", ".provider", ".machines", ".spec", ".in_cluster"}
+"""What of a package is loaded wherever clouds are listed: the models of the spec are built from all of them."""
+
+
+def rules_of_clouds(modules: set[str]) -> dict[str, bool]:
+    """Say for every cloud whether more of its package is loaded than that it exists."""
+    return {cloud: bool(of(modules, f"gpukube_{cloud}") - {f"gpukube_{cloud}{end}" for end in CHEAP}) for cloud in SDKS}
+
+
 @pytest.mark.parametrize("cloud", SDKS)
 def test_validate_when_run_then_the_sdk_of_no_cloud(cloud: str, loaded: Loader) -> None:
     modules = loaded("validate", "-f", str(ROOT / "examples" / f"{SPECS[cloud]}.yaml"))
     assert of_clouds(modules) == dict.fromkeys(SDKS, False)
-    assert {other: bool(of(modules, f"gpukube_{other}")) for other in SDKS} == {other: other == cloud for other in SDKS}
+    assert rules_of_clouds(modules) == {other: other == cloud for other in SDKS}
 
 
 @pytest.mark.parametrize("cloud", SDKS)
@@ -170,6 +179,6 @@ def test_plan_when_run_then_the_sdk_of_its_cloud_alone_and_no_server(cloud: str,
     spec = str(ROOT / "examples" / f"{SPECS[cloud]}.yaml")
     modules = loaded("pool", "plan", "-f", spec, "--skip-cluster", exit_code=1, environ=ENDPOINTS)
     assert of_clouds(modules) == {other: other == cloud for other in SDKS}
-    assert {other: bool(of(modules, f"gpukube_{other}")) for other in SDKS} == {other: other == cloud for other in SDKS}
+    assert rules_of_clouds(modules) == {other: other == cloud for other in SDKS}
     assert not packages(modules) & {"helm_python", "starlette", "uvicorn"}
     assert not of(modules, "gpukube.sandbox")

@@ -58,7 +58,7 @@ def outcome_words(document: ReportDocument) -> str:
     return ", ".join(counts) or "nothing to do"
 
 
-def render_validation(document: ValidationDocument, view: View) -> Iterator[Line]:
+def render_validation(document: ValidationDocument, view: View) -> Iterator[Line]:  # noqa: ARG001 - one line
     """Say whether the spec is right; what is found goes to stderr."""
     yield validation_summary(document)
 

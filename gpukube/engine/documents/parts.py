@@ -67,7 +67,7 @@ def diagnostic_document(diagnostic: FoundDiagnostic, fields: Mapping[Where, str]
         "where": str(diagnostic.where),
         "position": position_of(diagnostic.where),
         "field": fields.get(diagnostic.where, ""),
-        "message": diagnostic.message,
+        "message": diagnostic.seen,
         "why": diagnostic.why,
         "fix": diagnostic.fix,
     }

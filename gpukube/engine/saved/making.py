@@ -97,13 +97,13 @@ def _obstacles(plan: ClusterPlan) -> Iterator[tuple[Where, str]]:
         yield where, f"the inside of the cluster is not known: {plan.unknown}"
     elif plan.release is not None and plan.release.action in ("conflict", "unknown"):
         yield where, plan.release.reason
-    yield from ((d.where, d.message) for d in plan.diagnostics if d.severity == "error")
+    yield from ((d.where, d.seen) for d in plan.diagnostics if d.severity == "error")
     for pool in plan.pools:
         yield from _pool_obstacles(pool)
 
 
 def _pool_obstacles(pool: PoolPlan) -> Iterator[tuple[Where, str]]:
-    errors = [d.message for d in pool.diagnostics if d.severity == "error"]
+    errors = [d.seen for d in pool.diagnostics if d.severity == "error"]
     if pool.action == "conflict" and not errors:
         errors = [pool.why]
     yield from ((pool.where, message) for message in errors)

@@ -89,7 +89,7 @@ def test_cache_when_broken_or_of_another_version_then_told_once_and_passed_over(
     cached = read_cache(file)
     (found,) = cached.findings
     assert (cached.stocks, found.code, found.severity) == ((), "catalogue-cache", "warning")
-    assert found.message == f"the file of refreshed data {why}; the embedded data is used"
+    assert found.seen == f"the file of refreshed data {why}; the embedded data is used"
     assert found.fix == "gpukube catalog refresh, or remove the file"
 
 
@@ -122,7 +122,7 @@ def test_cache_when_a_later_gpukube_has_a_newer_table_then_told_and_passed_over(
     assert cached.stocks == ((STOCKS[0], old) if is_kept else STOCKS[:1])
     assert [found.code for found in cached.findings] == ([] if is_kept else ["catalogue-outdated"])
     if not is_kept:
-        assert cached.findings[0].message == (
+        assert cached.findings[0].seen == (
             "the data of eks us-east-1 is of 2026-01-01; the embedded data is newer and used"
         )
         assert cached.findings[0].fix == "gpukube catalog refresh --provider eks --region us-east-1"
@@ -130,11 +130,11 @@ def test_cache_when_a_later_gpukube_has_a_newer_table_then_told_and_passed_over(
 
 def test_cache_when_it_is_a_directory_or_huge_then_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = read_cache(tmp_path).findings
-    assert "cannot be read (is a directory)" in found.message
+    assert "cannot be read (is a directory)" in found.seen
     monkeypatch.setattr(cache, "_LARGEST", 10)
     (tmp_path / "large").write_text(whole())
     (large,) = read_cache(tmp_path / "large").findings
-    assert "is larger than" in large.message
+    assert "is larger than" in large.seen
 
 
 def test_file_when_named_then_the_users_cache_or_the_directory_given_and_another_in_the_sandbox(tmp_path: Path) -> None:

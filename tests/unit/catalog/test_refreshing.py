@@ -65,7 +65,7 @@ def test_inquiries_when_no_cloud_can_answer_then_refused(
     with pytest.raises(SpecError) as refused:
         choose_inquiries(providers, regions, Account(), SETTINGS)
     (found,) = refused.value.diagnostics
-    assert (found.code, found.message) == (code, said)
+    assert (found.code, found.seen) == (code, said)
 
 
 @pytest.fixture

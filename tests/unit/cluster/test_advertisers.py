@@ -122,7 +122,7 @@ def test_check_when_it_could_run_on_our_nodes_then_refused_by_name(case: str) ->
     seen = Sighting(daemonsets=(FOREIGN[case][0],))
     (diagnostic,) = check_advertisers(find_advertisers(seen, [POOL]), [POOL])
     assert (diagnostic.code, diagnostic.severity, diagnostic.where.source) == ("foreign-advertiser", "error", HERE)
-    assert FOREIGN[case][0].name in diagnostic.message
+    assert FOREIGN[case][0].name in diagnostic.seen
     assert "; or " in diagnostic.fix
 
 

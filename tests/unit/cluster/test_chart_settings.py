@@ -44,7 +44,7 @@ def test_values_when_the_operator_serves_then_they_go_to_its_chart() -> None:
     assert operator_values([pool], Surroundings())["dcgmExporter"] == {"enabled": False}
     (refused,) = check_settings([pool])
     assert refused.code == "chart-value-ours"
-    assert "devicePlugin.values.driver.enabled" in refused.message
+    assert "devicePlugin.values.driver.enabled" in refused.seen
 
 
 def test_settings_when_they_are_gpukubes_then_are_refused_offline_and_by_the_plan() -> None:
@@ -62,7 +62,7 @@ def test_settings_when_they_say_what_gpukube_says_then_pass() -> None:
 def test_settings_when_pools_of_a_cluster_differ_then_both_are_named() -> None:
     other = desire(pool="other", chart_version="0.20.0", chart_values={"resources": {"limits": {"cpu": "10m"}}})
     found = check_settings([ASKING, other])
-    assert [(one.code, one.message) for one in found] == [
+    assert [(one.code, one.seen) for one in found] == [
         ("chart-twice", "train-aks/other: devicePlugin.version is 0.20.0, and pool shared asks for 0.19.1"),
         (
             "chart-twice",

@@ -118,9 +118,7 @@ def test_explain_when_there_are_warnings_then_the_error_line_is_told() -> None:
 def test_explain_when_a_webhook_refuses_in_several_lines_then_its_name_and_all_of_them(before: str) -> None:
     said = f'{before}admission webhook "policy.example.com" denied the request: two things:\n- no limits\n- no owner\n'
     (told,) = explain_helm(said, Where("rel"), WORDS).diagnostics
-    assert (
-        'admission webhook "policy.example.com" denied the request: two things: - no limits - no owner' in told.message
-    )
+    assert 'admission webhook "policy.example.com" denied the request: two things: - no limits - no owner' in told.seen
 
 
 def test_explain_when_nothing_is_said_then_said_so() -> None:

@@ -57,7 +57,7 @@ def test_find_when_no_foreign_nfd_runs_then_none(case: str) -> None:
 def test_warnings_when_its_workers_do_not_tolerate_our_taint_then_the_taint_is_named() -> None:
     (found,) = nfd_warnings(find_nfd(Sighting(daemonsets=(WORKER,))), [POOL])
     assert (found.code, found.severity) == ("nfd-taint", "warning")
-    assert "nvidia.com/gpu=present:NoSchedule" in found.message
+    assert "nvidia.com/gpu=present:NoSchedule" in found.seen
 
 
 @pytest.mark.parametrize(

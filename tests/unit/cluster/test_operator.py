@@ -138,7 +138,7 @@ def test_check_when_one_strategy_cannot_serve_all_then_refused(case: str) -> Non
     pools, says = UNSERVED[case]
     (found,) = check_strategies(pools, ALONE, HERE)
     assert (found.code, found.severity, found.where) == ("operator-strategy", "error", HERE)
-    assert says in found.message
+    assert says in found.seen
     assert check_strategies([CUT, operated(sharing=MPS)], ALONE, HERE) == []
 
 
@@ -267,14 +267,14 @@ def test_strays_when_nfd_has_seen_a_gpu_elsewhere_then_refused_with_the_label_th
     node = replace(FOREIGN, labels={f"feature.node.kubernetes.io/{key}.present": "true"})
     (found,) = operator_strays(Sighting(nodes=(node, operated_node(CUT))), HERE)
     assert (found.code, found.severity, found.where) == ("operator-strays", "error", HERE)
-    assert "other" in found.message
+    assert "other" in found.seen
     assert "kubectl label node other nvidia.com/gpu.deploy.operands=false" in found.fix
 
 
 def test_strays_when_there_are_many_then_three_are_named_and_all_are_in_the_fix() -> None:
     nodes = tuple(replace(FOREIGN, name=f"n{place}") for place in range(5))
     (found,) = operator_strays(Sighting(nodes=nodes), HERE)
-    assert "n0, n1, n2 and 2 more" in found.message
+    assert "n0, n1, n2 and 2 more" in found.seen
     assert "n0 n1 n2 n3 n4 " in found.fix
 
 
@@ -289,7 +289,7 @@ def test_drivers_when_the_operator_serves_nodes_then_it_neither_begins_nor_ends_
     seen = operating([live], operated_node(live))
     (found,) = check_drivers([wanted], seen, (), HERE)
     assert (found.code, found.severity, found.where) == ("operator-driver", "error", HERE)
-    assert "node-1" in found.message
+    assert "node-1" in found.seen
     assert check_drivers([live], seen, (), HERE) == []
     assert check_drivers([wanted], operating([live]), (), HERE) == [], "it serves nothing"
 
@@ -297,13 +297,13 @@ def test_drivers_when_the_operator_serves_nodes_then_it_neither_begins_nor_ends_
 def test_drivers_when_a_pool_at_zero_is_served_then_it_counts() -> None:
     pool = make_observed(CUT, labels=CUT.labels)
     (found,) = check_drivers([DRIVEN], operating([CUT]), [pool], HERE)
-    assert f"pool {pool.name}" in found.message
+    assert f"pool {pool.name}" in found.seen
 
 
 def test_drivers_when_pools_run_different_systems_then_refused() -> None:
     other = replace(DRIVEN, target=replace(DRIVEN.target, image="AzureLinux"))
     (found,) = check_drivers([DRIVEN, other], Sighting(), (), HERE)
-    assert found.message.endswith("pools of AzureLinux and of the default image")
+    assert found.seen.endswith("pools of AzureLinux and of the default image")
     assert check_drivers([CUT, replace(CUT, target=other.target)], Sighting(), (), HERE) == []
 
 

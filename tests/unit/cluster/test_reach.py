@@ -274,7 +274,7 @@ def test_check_when_the_rendered_worker_lacks_a_toleration_then_told_with_the_ta
     pod = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]}
     objects = [named("DaemonSet", "r-node-feature-discovery-worker", spec={"template": {"spec": pod}})]
     (found,) = check_rendered_reach(objects, plan, [pool])
-    assert (found.code, "taint sku=gpu:NoSchedule is not tolerated" in found.message) == ("reach-features", True)
+    assert (found.code, "taint sku=gpu:NoSchedule is not tolerated" in found.seen) == ("reach-features", True)
 
 
 def test_require_when_the_rendered_plugin_would_not_land_then_refused_with_the_taint() -> None:

@@ -117,13 +117,13 @@ def test_plan_when_a_takeover_would_lose_something_then_refused_with_the_way_out
     plan = take_over(seen, *releases)
     (found,) = plan.diagnostics
     assert (plan.action, plan.leaves, found.code) == ("conflict", (), "foreign-advertiser")
-    assert said in found.message
+    assert said in found.seen
     assert found.fix
 
 
 def test_plan_when_the_operator_is_needed_then_their_chart_is_not_taken_over() -> None:
     (found,) = plan_release([operated(sharing=SINGLE)], SEEN, adopt=[RELEASE]).diagnostics
-    assert "these pools need the GPU Operator" in found.message
+    assert "these pools need the GPU Operator" in found.seen
     assert "helm uninstall nvdp --namespace nvidia" in found.fix
 
 

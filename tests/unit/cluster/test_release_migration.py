@@ -83,13 +83,13 @@ def test_plan_when_a_pool_of_another_spec_is_served_by_what_leaves_then_refused_
     plan = plan_release(pools[:1], seen, live_pools=[theirs], migrate=True)
     (found,) = plan.diagnostics
     assert (plan.action, plan.leaves, found.code) == ("conflict", (), "release-migration")
-    assert "also serves pool theirs" in found.message
+    assert "also serves pool theirs" in found.seen
 
 
 def test_plan_when_a_node_that_no_pool_holds_is_served_by_what_leaves_then_refused_by_name() -> None:
     seen = installed([CHARTED], node_of(strand(CHARTED, "nobody"), "by-hand"))
     plan = plan_release([CUT], seen, migrate=True)
-    assert "also serves node by-hand" in plan.diagnostics[0].message
+    assert "also serves node by-hand" in plan.diagnostics[0].seen
 
 
 def test_plan_when_nodes_of_the_pools_carry_features_already_then_they_are_no_strays() -> None:

@@ -135,7 +135,7 @@ def test_plan_when_the_other_release_is_there_then_refused_with_both_ways_out(ca
     assert (plan.action, plan.kind, plan.changes) == ("conflict", kind, ())
     (found,) = plan.diagnostics
     assert (found.code, found.severity) == ("release-migration", "error")
-    assert other.address in found.message
+    assert other.address in found.seen
     assert found.fix.endswith("; or, to change over: --migrate-release uninstalls it first")
 
 

@@ -167,7 +167,7 @@ def test_require_when_the_operators_chart_ignores_something_then_it_is_named(cas
     with pytest.raises(HelmError) as caught:
         require_rendered(text_of(made), OPERATOR_PLAN)
     (diagnostic,) = caught.value.diagnostics
-    assert says in diagnostic.message
+    assert says in diagnostic.seen
     assert "gpu-operator v26.7.0 or newer" in diagnostic.fix
 
 

@@ -55,25 +55,23 @@ def test_pool_when_judged_then_said_is(changes: dict[str, object], ownership: Ow
 
 def test_leftover_when_said_then_names_the_largest_number_that_would_still_fit() -> None:
     (found,) = advise(make_target(sharing=Sharing(MigCut("4g.20gb", "single"))), CHART)
-    assert found.message == ("train-aks/a100mig: 1 x 4g.20gb leave room on each A100-40GB that nobody gets: 3 x 1g.5gb")
+    assert found.seen == ("train-aks/a100mig: 1 x 4g.20gb leave room on each A100-40GB that nobody gets: 3 x 1g.5gb")
 
 
 def test_shares_when_the_node_has_one_gpu_then_only_what_they_do_not_isolate() -> None:
     (found,) = advise(make_target("Standard_NC4as_T4_v3", sharing=SLICED), CHART)
-    assert found.message.endswith(
-        "are not isolated: each may use all memory of the GPU, and a fault of one can end all"
-    )
+    assert found.seen.endswith("are not isolated: each may use all memory of the GPU, and a fault of one can end all")
 
 
 def test_shares_when_of_instances_then_only_those_of_one_are_not_isolated() -> None:
     of_slices = Sharing(MigCut("1g.5gb", "single"), Slicing("time-slicing", 4, fail_requests_greater_than_one=True))
     (found,) = advise(make_target(sharing=of_slices), CHART)
-    assert "pods that share a GPU instance are not isolated" in found.message
+    assert "pods that share a GPU instance are not isolated" in found.seen
 
 
 def test_price_when_said_then_with_number_day_and_place() -> None:
     (found,) = advise(make_target(nodes=ALWAYS_8), CHART)
     machine = make_target().machine
     assert machine.price_usd_h is not None
-    assert f"about {8 * machine.price_usd_h:.0f} USD an hour on demand" in found.message
-    assert f"({machine.price_region}, {machine.price_date})" in found.message
+    assert f"about {8 * machine.price_usd_h:.0f} USD an hour on demand" in found.seen
+    assert f"({machine.price_region}, {machine.price_date})" in found.seen

@@ -112,7 +112,7 @@ def test_check_when_nodes_never_show_gpus_by_that_name_then_warns(case: str) -> 
     sharing, nodes, fix = UNREADY_FIX[case]
     found = check_belief(pool(sharing, nodes), SCALER)
     assert [(d.code, d.severity, d.fix) for d in found] == ([("autoscaler-unready", "warning", fix)] if fix else [])
-    assert all("and no nvidia.com/gpu" in d.message for d in found)
+    assert all("and no nvidia.com/gpu" in d.seen for d in found)
 
 
 def test_check_when_no_node_has_the_label_then_none_is_taken_for_unready() -> None:
@@ -132,8 +132,8 @@ def test_check_when_the_pool_starts_from_zero_then_both_numbers_and_the_remedy(c
     wanted = pool(sharing)
     found = check_belief(wanted, SCALER)[0]
     assert (found.code, found.severity, found.fix) == ("autoscaler-misled", severity, fix)
-    assert devices_text(wanted.promise.per_node) in found.message
-    assert "expects nvidia.com/gpu: 8" in found.message
+    assert devices_text(wanted.promise.per_node) in found.seen
+    assert "expects nvidia.com/gpu: 8" in found.seen
     assert why in found.why
 
 

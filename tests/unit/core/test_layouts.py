@@ -68,5 +68,5 @@ def test_layout_when_the_cloud_cuts_by_profile_then_refused_and_nothing_is_said_
         prepare(tmp_path, f"{where}\nsharing: {{mig: {{layout: {LAYOUT}, strategy: mixed}}}}")
     errors = [d for d in caught.value.diagnostics if d.severity == "error"]
     assert code in {d.code for d in errors}
-    assert any(said in d.message for d in errors)
-    assert not any('""' in d.message for d in errors)
+    assert any(said in d.seen for d in errors)
+    assert not any('""' in d.seen for d in errors)

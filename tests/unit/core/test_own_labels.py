@@ -14,7 +14,7 @@ LABELS = {CONFIG_LABEL: "c-1", PRESENT_LABEL: "true", MIG_CONFIG_LABEL: "all-1g.
 def severities(advertiser: Advertiser, written: dict[str, str], sets: dict[str, str]) -> dict[str, str]:
     ownership = Ownership("cloud", advertiser, "", sets, "test")
     found = check_own_labels(make_target(labels=written), ownership)
-    return {key: one.severity for one in found for key in LABELS if f'"{key}"' in one.message}
+    return {key: one.severity for one in found for key in LABELS if f'"{key}"' in one.seen}
 
 
 @pytest.mark.parametrize("advertiser", ["none", "cloud", "dra"])

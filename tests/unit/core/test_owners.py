@@ -202,7 +202,7 @@ def test_choose_when_one_pool_has_the_operator_s_driver_and_one_the_cloud_s_then
     refused = decide_owner(plain, DRIVEN, choice)
     assert refused.plugin.name == "operator-mixed"
     assert isinstance(refused.outcome, Diagnostic)
-    assert "pool driven gets its driver from the GPU Operator" in refused.outcome.message
+    assert "pool driven gets its driver from the GPU Operator" in refused.outcome.seen
 
 
 REFUSED: dict[str, tuple[dict[str, object], NodeStack, ReleaseChoice, str, str]] = {
@@ -228,7 +228,7 @@ def test_solve_when_refused_then_the_row_names_the_conflict(name: str) -> None:
     decision = decide_owner(make_target(**changes), brought, choice)  # type: ignore[arg-type]  # test data
     assert decision.plugin.name == row
     assert isinstance(decision.outcome, Diagnostic)
-    assert words in decision.outcome.message
+    assert words in decision.outcome.seen
     assert decision.outcome.where.source == "spec.devicePlugin.owner"
 
 
@@ -275,7 +275,7 @@ def test_choose_release_when_pools_need_or_ask_then_the_strongest_reason(name: s
 def test_check_kubernetes_when_the_operator_is_not_supported_there_then_warned(version: str, *, said: bool) -> None:
     found = check_kubernetes(CLUSTER, version)
     assert [(item.severity, item.where.source) for item in found] == ([("warning", "train-aks")] if said else [])
-    assert all("; or " in item.fix and version in item.message for item in found)
+    assert all("; or " in item.fix and version in item.seen for item in found)
 
 
 def test_with_live_when_chosen_already_then_the_reason_stays() -> None:

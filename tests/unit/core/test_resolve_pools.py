@@ -43,7 +43,7 @@ def test_pool_when_it_goes_to_three_clusters_then_is_wrong_on_those_where_it_is(
         ("train-eks", "g6.xlarge"),
         ("train-gke", "g2-standard-4"),
     ]
-    assert [(d.code, d.message.endswith("(on train-aks)")) for d in found] == [("no-machine", True)]
+    assert [(d.code, d.seen.endswith("(on train-aks)")) for d in found] == [("no-machine", True)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.core.ailment import LabelNode, Reconcile, Restart
+from gpukube.core.faults import LabelNode, Reconcile, Restart
 from gpukube.core.values import OWNER_LABEL
 from gpukube.doctor import configs, mig, nodes, parts, placement, plugins, releases, workloads
 from gpukube.doctor.check import examine
@@ -23,7 +23,7 @@ from tests.unit.doctor.patients import (
 )
 
 if TYPE_CHECKING:
-    from gpukube.core.ailment import Ailment, Mend
+    from gpukube.core.faults import Fault, Mend
     from gpukube.doctor.evidence import Evidence
 
 INSIDE = (
@@ -38,10 +38,10 @@ INSIDE = (
 )
 
 
-def found_in(evidence: Evidence) -> dict[str, list[Ailment]]:
-    found: dict[str, list[Ailment]] = {}
+def found_in(evidence: Evidence) -> dict[str, list[Fault]]:
+    found: dict[str, list[Fault]] = {}
     for item in examine(evidence, INSIDE).found:
-        found.setdefault(item.check.id, []).append(item.ailment)
+        found.setdefault(item.check.id, []).append(item.finding)
     return found
 
 
@@ -64,18 +64,18 @@ def test_checks_when_all_are_listed_then_every_one_has_a_case() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_ailments_when_told_then_they_name_place_remedy_and_are_one_line(name: str) -> None:
     check, evidence = CASES[name]
-    for ailment in found_in(evidence)[check]:
-        assert ailment.where
-        assert ailment.remedy
-        assert "\n" not in ailment.seen
-        assert ailment.seen[-1] != "."
-        assert not ailment.seen.startswith(("failed to", "invalid"))
+    for found in found_in(evidence)[check]:
+        assert found.where.source
+        assert found.fix
+        assert "\n" not in found.seen
+        assert found.seen[-1] != "."
+        assert not found.seen.startswith(("failed to", "invalid"))
 
 
 def test_node_when_it_boots_then_a_warning_and_when_its_kubelet_is_silent_an_error() -> None:
     def severity(name: str) -> str:
-        (ailment,) = found_in(CASES[name][1])["node-not-ready"]
-        return ailment.severity
+        (found,) = found_in(CASES[name][1])["node-not-ready"]
+        return found.severity
 
     assert severity("a machine that boots") == severity("a node that lost its network") == "warning"
     assert severity("a kubelet that went silent") == severity("a node that says nothing of itself") == "error"
@@ -90,15 +90,15 @@ MENDED: dict[str, Mend] = {
 @pytest.mark.parametrize("name", CASES)
 def test_ailments_when_a_cluster_is_not_ours_then_only_labels_and_restarts_are_offered(name: str) -> None:
     check, evidence = CASES[name]
-    offered = {ailment.mend for ailment in found_in(evidence)[check]} - {None}
+    offered = {found.mend for found in found_in(evidence)[check]} - {None}
     wanted = MENDED.get(name)
     assert all(isinstance(item, Restart) for item in offered) if wanted is None else offered == {wanted}
 
 
 def test_no_plugin_when_the_node_is_ours_then_our_release_is_offered() -> None:
     ours = relabelled(UNCOUNTED, **{OWNER_LABEL: "ml-platform"})
-    (ailment,) = found_in(patient(ours, daemonsets=(NFD_WORKER,)))["no-plugin"]
-    assert ailment.mend == Reconcile()
+    (found,) = found_in(patient(ours, daemonsets=(NFD_WORKER,)))["no-plugin"]
+    assert found.mend == Reconcile()
 
 
 def test_lost_label_when_it_makes_the_cut_then_it_is_told_and_not_offered() -> None:
@@ -106,5 +106,5 @@ def test_lost_label_when_it_makes_the_cut_then_it_is_told_and_not_offered() -> N
     labels = {**pool.labels, "nvidia.com/mig.config": "all-1g.5gb"}
     live = make_observed(pool, owner=pool.target.owner, pool=pool.target.pool, labels=labels)
     seen = {**GPU_NODE.labels, **labels, "nvidia.com/mig.config": "all-2g.10gb"}
-    (ailment,) = found_in(patient(node("gpu-1", seen, {"nvidia.com/gpu": 8}), live=(live,)))["node-labels-lost"]
-    assert (ailment.mend, "cuts the GPUs" in ailment.consequence) == (None, True)
+    (found,) = found_in(patient(node("gpu-1", seen, {"nvidia.com/gpu": 8}), live=(live,)))["node-labels-lost"]
+    assert (found.mend, "cuts the GPUs" in found.why) == (None, True)

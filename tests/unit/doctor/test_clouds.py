@@ -10,7 +10,6 @@ import pytest
 
 from gpukube.doctor.check import examine
 from gpukube.doctor.clouds import CHECKS, cloud_checks
-from gpukube.engine.diagnoses import diagnosis_of
 from gpukube.provider import load_provider
 from gpukube.testing.fakes import FakeProvider
 from gpukube_eks.observe import observe_leftover
@@ -254,12 +253,12 @@ def test_ailments_when_told_then_with_place_evidence_command_and_link() -> None:
     told = re.compile(r"az aks |aws (eks|ec2) |gcloud container |make a |gpukube pool |for a driver ")
     for pool, check in ILL.values():
         (found,) = examine(evidence_of(check.partition("-")[0], pool), cloud_checks(load_provider(check[:3]))).found
-        ailment = found.ailment
-        assert ailment.where.startswith("pool train-")
+        ailment = found.finding
+        assert str(ailment.where).startswith("pool train-")
         assert ailment.evidence
-        assert told.search(ailment.remedy), ailment.remedy
+        assert told.search(ailment.fix), ailment.fix
         assert not ailment.seen.endswith(".")
-        assert found.consequence
+        assert found.finding.why
         assert found.check.link.startswith("https://")
 
 
@@ -281,7 +280,7 @@ COMMANDS = {
 def test_remedy_when_told_then_the_command_keeps_what_is_not_meant(case: str) -> None:
     pool, check = ILL[case]
     (found,) = examine(evidence_of(check.partition("-")[0], pool), cloud_checks(load_provider(check[:3]))).found
-    assert COMMANDS[case] in found.ailment.remedy
+    assert COMMANDS[case] in found.finding.fix
 
 
 def test_severity_when_a_label_only_does_nothing_then_a_warning() -> None:
@@ -294,13 +293,12 @@ def test_severity_when_a_label_only_does_nothing_then_a_warning() -> None:
     ):
         pool, check = ILL[case]
         (found,) = examine(evidence_of(check[:3], pool), cloud_checks(load_provider(check[:3]))).found
-        severities[case] = found.ailment.severity
+        severities[case] = found.finding.severity
     assert list(severities.values()) == ["error", "warning", "error", "warning"]
 
 
 def test_cloud_when_it_brings_no_diagnosis_then_its_checks_are_none_and_the_common_ones_find_nothing() -> None:
     evidence = replace(evidence_of("aks", aks_pool(provisioningState="Failed")), provider=FakeProvider())
-    assert diagnosis_of(FakeProvider()) is None
     assert cloud_checks(FakeProvider()) == ()
     assert examine(evidence, CHECKS).found == ()
 

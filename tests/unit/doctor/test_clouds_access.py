@@ -110,9 +110,9 @@ def test_access_when_there_then_nothing_is_found(case: str) -> None:
 def test_access_when_missing_then_exactly_that_is_found(case: str) -> None:
     evidence, check, severity = ILL[case]
     (found,) = found_in(evidence)
-    assert (found.check.id, found.ailment.severity) == (check, severity)
-    assert found.ailment.remedy
-    assert found.consequence
+    assert (found.check.id, found.finding.severity) == (check, severity)
+    assert found.finding.fix
+    assert found.finding.why
 
 
 def test_checks_when_listed_then_each_has_a_case() -> None:
@@ -124,7 +124,7 @@ def test_cluster_when_the_cloud_itself_refuses_then_it_is_told_once() -> None:
     error = refusal(AccessError, "access")
     (found,) = found_in(evidence_of("eks", troubles={"cloud": error, "pools": error, "nodes": error}))
     assert found.check.id == "cloud-credentials"
-    assert found.ailment.evidence[0] == "eks train: account=111122223333, region=us-east-1"
+    assert found.finding.evidence[0] == "eks train: account=111122223333, region=us-east-1"
 
 
 def test_cluster_when_it_has_a_kubeconfig_of_its_own_then_both_refusals_are_told() -> None:
@@ -136,8 +136,8 @@ def test_cluster_when_it_has_a_kubeconfig_of_its_own_then_both_refusals_are_told
 
 def test_rights_when_missing_then_the_question_can_be_asked_again_by_hand() -> None:
     (found,) = found_in(evidence_of("eks", denied=(DENIED, replace(DENIED, resource="secrets", group=""))))
-    assert found.ailment.seen == "not allowed: create daemonsets, create secrets"
-    assert "kubectl auth can-i create daemonsets.apps --namespace gpukube-system" in found.ailment.remedy
+    assert found.finding.seen == "not allowed: create daemonsets, create secrets"
+    assert "kubectl auth can-i create daemonsets.apps --namespace gpukube-system" in found.finding.fix
 
 
 def test_rights_when_the_reviews_are_refused_then_the_check_is_not_made() -> None:
@@ -233,7 +233,7 @@ def test_kubeconfig_when_its_command_is_missing_then_it_is_found(tmp_path: Path)
     cluster = replace(CLUSTERS["aks"], kubeconfig=file)
     evidence = replace(equipped(path=str(tmp_path)), cluster=cluster)
     (found,) = found_in(evidence)
-    assert (found.check.id, "kubelogin" in found.ailment.seen) == ("kubeconfig-command", True)
+    assert (found.check.id, "kubelogin" in found.finding.seen) == ("kubeconfig-command", True)
     (tmp_path / "kubelogin").write_text("#!/bin/sh\n")
     (tmp_path / "kubelogin").chmod(0o755)
     assert found_in(evidence) == []

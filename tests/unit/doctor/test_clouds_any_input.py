@@ -62,5 +62,5 @@ def test_checks_when_members_are_anything_then_they_end_and_tell_lines(provider:
     evidence = evidence_of(provider, observe(native))
 
     for found in examine(evidence, (*CHECKS, *cloud_checks(evidence.provider))).found:
-        assert found.ailment.seen
-        assert found.ailment.remedy
+        assert found.finding.seen
+        assert found.finding.fix

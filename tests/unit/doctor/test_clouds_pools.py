@@ -291,9 +291,9 @@ def test_cluster_when_ill_then_exactly_that_is_found(case: str) -> None:
     check, evidence = ILL[case]
     (found,) = found_in(evidence)
     assert found.check.id == check
-    assert found.ailment.remedy
-    assert found.consequence
-    assert not found.ailment.seen.endswith(".")
+    assert found.finding.fix
+    assert found.finding.why
+    assert not found.finding.seen.endswith(".")
 
 
 def test_checks_when_listed_then_each_has_a_case() -> None:
@@ -302,93 +302,93 @@ def test_checks_when_listed_then_each_has_a_case() -> None:
 
 def test_quota_when_azure_says_figures_then_the_remedy_has_them() -> None:
     (found,) = found_in(ILL["a quota of Azure"][1])
-    assert "from 0 to 4" in found.ailment.remedy
-    assert found.ailment.remedy.endswith("gpukube pool create -f SPEC takes it up again")
+    assert "from 0 to 4" in found.finding.fix
+    assert found.finding.fix.endswith("gpukube pool create -f SPEC takes it up again")
 
 
 def test_capacity_when_the_pool_is_of_nobody_then_the_clouds_own_command_deletes_it() -> None:
     evidence = evidence_of("gke", gke_pool({"pool": {"status": "ERROR", "conditions": STOCKOUT}}, labels={}))
     (found,) = found_in(evidence)
-    assert "gcloud container node-pools delete t4 --cluster train" in found.ailment.remedy
+    assert "gcloud container node-pools delete t4 --cluster train" in found.finding.fix
 
 
 def test_deletion_when_pods_hold_it_up_then_they_are_named() -> None:
     pool = eks_pool(status="DELETING")
     pods = (pod("train-0"), pod("agent", owner_kind="DaemonSet"), pod("done", phase="Succeeded"), pod("far", on="cpu"))
     (found,) = found_in(evidence_of("eks", pool, seen=seen(CPU, node("eks")), pods=pods))
-    assert found.ailment.evidence == ("pod default/train-0 on n1",)
+    assert found.finding.evidence == ("pod default/train-0 on n1",)
 
 
 def test_deletion_when_many_pods_hold_it_up_then_some_are_named() -> None:
     pods = tuple(pod(f"train-{number}") for number in range(7))
     (found,) = found_in(evidence_of("eks", eks_pool(status="DELETING"), seen=seen(CPU, node("eks")), pods=pods))
-    assert found.ailment.evidence[-1] == "and 2 more pods"
-    assert "7 pods left" in found.ailment.seen
+    assert found.finding.evidence[-1] == "and 2 more pods"
+    assert "7 pods left" in found.finding.seen
 
 
 def test_nodes_when_some_are_there_then_a_warning() -> None:
     pool = eks_pool(scalingConfig={"minSize": 2, "maxSize": 2, "desiredSize": 2})
     (found,) = found_in(evidence_of("eks", pool, seen=seen(CPU, node("eks"))))
-    assert (found.check.id, found.ailment.severity) == ("pool-nodes-missing", "warning")
+    assert (found.check.id, found.finding.severity) == ("pool-nodes-missing", "warning")
 
 
 def test_nodes_when_none_is_there_yet_of_an_autoscaled_pool_then_a_warning() -> None:
     pool = eks_pool(scalingConfig={"minSize": 0, "maxSize": 3, "desiredSize": 1})
     (found,) = found_in(evidence_of("eks", pool, seen=seen(CPU)))
-    assert (found.check.id, found.ailment.severity) == ("pool-nodes-missing", "warning")
+    assert (found.check.id, found.finding.severity) == ("pool-nodes-missing", "warning")
 
 
 def test_pool_when_busy_then_ours_is_waited_for_and_others_are_shown() -> None:
     (ours,) = found_in(evidence_of("eks", eks_pool(status="UPDATING")))
     (theirs,) = found_in(evidence_of("eks", eks_pool(status="UPDATING", labels={})))
-    assert ours.ailment.remedy == "wait for it: gpukube pool wait t4 -f SPEC"
-    assert theirs.ailment.remedy.startswith("wait for it: aws eks describe-nodegroup --cluster-name train")
+    assert ours.finding.fix == "wait for it: gpukube pool wait t4 -f SPEC"
+    assert theirs.finding.fix.startswith("wait for it: aws eks describe-nodegroup --cluster-name train")
 
 
 def test_name_when_taken_by_nobody_then_adopting_is_offered_and_else_not() -> None:
     (nobody,) = found_in(ILL["a name that somebody has"][1])
     (somebody,) = found_in(evidence_of("eks", eks_pool(labels=OTHERS), desired=(wanted(),)))
-    assert ("--adopt" in nobody.ailment.remedy, "--adopt" in somebody.ailment.remedy) == (True, False)
+    assert ("--adopt" in nobody.finding.fix, "--adopt" in somebody.finding.fix) == (True, False)
 
 
 def test_pool_when_undeclared_and_protected_then_the_protection_goes_first() -> None:
     labels = {**OLD, "gpukube.io/protect": "true"}
     (found,) = found_in(evidence_of("eks", eks_pool(labels=labels, nodegroupName="old"), desired=(wanted(),)))
-    assert "take its protection off" in found.ailment.remedy
+    assert "take its protection off" in found.finding.fix
 
 
 def test_drivers_when_two_then_the_release_is_told_what_the_cloud_brings() -> None:
     (found,) = found_in(ILL["two drivers"][1])
-    assert "helm upgrade gpu-operator gpu-operator --repo https://helm.ngc.nvidia.com/nvidia" in found.ailment.remedy
-    assert "--set driver.enabled=false --set toolkit.enabled=false" in found.ailment.remedy
-    assert found.ailment.evidence == ("DaemonSet gpu-operator/nvidia-driver-daemonset, 0 pods",)
+    assert "helm upgrade gpu-operator gpu-operator --repo https://helm.ngc.nvidia.com/nvidia" in found.finding.fix
+    assert "--set driver.enabled=false --set toolkit.enabled=false" in found.finding.fix
+    assert found.finding.evidence == ("DaemonSet gpu-operator/nvidia-driver-daemonset, 0 pods",)
 
 
 def test_drivers_when_the_operators_release_is_known_then_it_is_named() -> None:
     others = make_release(name="nvdp", chart="nvidia-device-plugin")
     operator = make_release(name="gpus", namespace="nvidia", chart="gpu-operator")
     (found,) = found_in(replace(ILL["two drivers"][1], releases=(others, operator)))
-    assert "helm upgrade gpus gpu-operator" in found.ailment.remedy
-    assert "--namespace nvidia --reuse-values" in found.ailment.remedy
+    assert "helm upgrade gpus gpu-operator" in found.finding.fix
+    assert "--namespace nvidia --reuse-values" in found.finding.fix
 
 
 def test_illness_when_google_tells_it_in_the_old_way_then_it_is_quoted() -> None:
     pool = gke_pool({"pool": {"status": "ERROR", "statusMessage": "Google Compute Engine: no more of these"}})
     (found,) = found_in(evidence_of("gke", pool))
-    assert found.ailment.evidence[0] == "Google says: Google Compute Engine: no more of these"
+    assert found.finding.evidence[0] == "Google says: Google Compute Engine: no more of these"
 
 
 def test_autoscaler_when_it_knows_the_name_but_not_the_number_then_a_warning_and_the_command() -> None:
     (aks,) = found_in(ILL["shares on AKS"][1])
-    assert aks.ailment.severity == "warning"
-    assert "--update-cluster-autoscaler --min-count 1 --max-count 5" in aks.ailment.remedy
+    assert aks.finding.severity == "warning"
+    assert "--update-cluster-autoscaler --min-count 1 --max-count 5" in aks.finding.fix
     (eks,) = found_in(ILL["slices without tags"][1])
-    assert eks.ailment.severity == "error"
-    assert f"--tags {RESOURCES}nvidia.com/mig-1g.5gb=56" in eks.ailment.remedy
-    assert "aws eks tag-resource --resource-arn arn:aws:eks" in eks.ailment.remedy
+    assert eks.finding.severity == "error"
+    assert f"--tags {RESOURCES}nvidia.com/mig-1g.5gb=56" in eks.finding.fix
+    assert "aws eks tag-resource --resource-arn arn:aws:eks" in eks.finding.fix
 
 
 def test_system_pods_when_pending_then_an_error_that_names_them() -> None:
     waiting = pod("coredns", "", scheduled=False, phase="Pending", namespace="kube-system", owner_kind="ReplicaSet")
     (found,) = found_in(evidence_of("eks", EKS, seen=seen(node("eks")), pods=(waiting,)))
-    assert (found.ailment.severity, found.ailment.evidence) == ("error", ("pod kube-system/coredns is pending",))
+    assert (found.finding.severity, found.finding.evidence) == ("error", ("pod kube-system/coredns is pending",))

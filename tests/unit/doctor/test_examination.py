@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpukube.core.ailment import Ailment, LabelNode, Mend, Reconcile, Restart
-from gpukube.doctor.check import Check, Examination, Found, examine
+from gpukube.core.faults import LabelNode, Mend, Reconcile, Restart, fault
+from gpukube.doctor.check import Check, Examination, examine
 from gpukube.doctor.diagnose import doctor_exit_code, mends_of
 from gpukube.doctor.document import doctor_document
 from gpukube.engine.documents import document_schema
@@ -21,8 +21,8 @@ RESTART = Restart("ns", "plugin")
 
 
 def check(name: str = "x", *, severity: str = "error", needs: tuple[str, ...] = (), mend: Mend | None = None) -> Check:
-    ailment = Ailment("node n", "seen", "kubectl", severity=severity, mend=mend)  # type: ignore[arg-type]  # test data
-    return Check(name, "title", "what follows", "https://example.org", lambda _evidence: [ailment], needs)  # type: ignore[arg-type]  # test data
+    found = fault("node n", "seen", "kubectl", severity=severity, mend=mend)  # type: ignore[arg-type]  # test data
+    return Check(name, "title", "what follows", "https://example.org", lambda _evidence: [found], needs)  # type: ignore[arg-type]  # test data
 
 
 def ill(severity: str = "error", mend: Mend | None = None) -> Examination:
@@ -53,9 +53,10 @@ def test_examine_when_warnings_and_errors_are_found_then_errors_come_first() -> 
     assert [item.check.id for item in seen.found] == ["e", "w"]
 
 
-def test_found_when_the_ailment_says_a_consequence_then_it_counts_for_more_than_the_checks() -> None:
-    said = Ailment("n", "seen", "fix", consequence="worse")
-    assert Found(check(), said).consequence == "worse"
+def test_examine_when_a_finding_has_a_consequence_then_it_counts_for_more_than_the_checks() -> None:
+    worse = replace(check("w"), find=lambda _evidence: [fault("n", "seen", "fix", why="worse")])
+    seen = examine(patient(), [worse, check("x")])
+    assert [(item.finding.code, item.finding.why) for item in seen.found] == [("w", "worse"), ("x", "what follows")]
 
 
 EXITS = {

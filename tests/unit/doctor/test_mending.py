@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from gpukube.cluster.chart import ChartSource
-from gpukube.core.ailment import LabelNode, Restart
+from gpukube.core.faults import LabelNode, Restart
 from gpukube.core.values import Settings
 from gpukube.doctor.mending import mend
 from gpukube.engine.prepare import prepare_addresses
@@ -22,7 +22,7 @@ from tests.builders import CLUSTER
 if TYPE_CHECKING:
     from gpukube.cluster.api_types import ApiType
     from gpukube.cluster.kube import Kube
-    from gpukube.core.ailment import Mend
+    from gpukube.core.faults import Mend
     from gpukube.core.jsontree import Tree
 
 NODE = {"metadata": {"name": "gpu-1", "labels": {"team": "vision"}}}

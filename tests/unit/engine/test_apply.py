@@ -215,7 +215,7 @@ def test_consent_when_missing_then_the_cost_is_named(case: str, stage: Stage) ->
     plan = replace(plan, pools=(replace(plan.pools[0], loss=loss),))
     with pytest.raises(Conflict) as caught:
         require_consent([plan], Consent())
-    assert words in caught.value.diagnostics[0].message
+    assert words in caught.value.diagnostics[0].seen
 
 
 def test_apply_when_pools_are_no_longer_declared_then_deleted_last_under_prune_only() -> None:
@@ -272,7 +272,7 @@ def test_apply_when_labels_lost_the_marks_then_they_come_back_without_adopt(stag
 def test_apply_when_labels_lost_the_marks_and_a_field_needs_a_new_pool_then_the_marks_only(stage: Stage) -> None:
     wipe(stage, instanceType="other")
     plan = stage.plan().pools[0]
-    assert [(d.code, d.severity, "instanceType" in d.message) for d in plan.diagnostics] == [
+    assert [(d.code, d.severity, "instanceType" in d.seen) for d in plan.diagnostics] == [
         ("lost-marks", "warning", True)
     ]
     (pool,) = stage.apply(Consent(replace="recreate")).pools

@@ -108,7 +108,7 @@ def test_create_when_another_owner_wins_the_name_then_told_whose_it_is() -> None
     (pool,) = report.pools
     assert pool.error is not None
     assert [d.code for d in pool.error.diagnostics] == ["foreign-pool"]
-    assert 'belongs to "vision"' in pool.error.diagnostics[0].message
+    assert 'belongs to "vision"' in pool.error.diagnostics[0].seen
 
 
 def test_create_when_the_operation_fails_late_then_its_class_and_the_next_run_repairs() -> None:

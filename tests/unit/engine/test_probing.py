@@ -253,7 +253,7 @@ def test_probe_when_something_is_forbidden_then_all_of_it_is_named_and_nothing_m
     with pytest.raises(AccessError) as caught:
         probe_pool(desire(), proof, stage.session, stage.run, Probing())
     (told,) = caught.value.diagnostics
-    assert (told.code, told.message) == (
+    assert (told.code, told.seen) == (
         "probe-permissions",
         f"not allowed in namespace {NAMESPACE}: create jobs, list pods",
     )

@@ -286,7 +286,7 @@ def test_read_when_others_may_touch_it_then_warned(mode: int, may: str, tmp_path
     path.chmod(mode)
     (warning,) = read_plan(str(path)).warnings
     assert (warning.code, warning.severity) == ("saved-plan-open", "warning")
-    assert warning.message == f"others on this machine may {may} it (mode {mode:04o})"
+    assert warning.seen == f"others on this machine may {may} it (mode {mode:04o})"
 
 
 def test_read_when_reformatted_with_sorted_keys_then_the_same_plan(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_saved_plan_when_something_moved_then_stale_and_named(case: str, tmp_pat
     saved = before.save(tmp_path)
     with pytest.raises(StalePlan) as caught:
         require_same(saved, after)
-    said = [f"{d.where}: {d.message}" for d in caught.value.diagnostics]
+    said = [f"{d.where}: {d.seen}" for d in caught.value.diagnostics]
     assert said == [line.replace("{file}", saved.source) for line in expected]
     assert all("plan again" in d.fix and d.code == "stale-plan" for d in caught.value.diagnostics)
 

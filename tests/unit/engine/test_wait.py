@@ -141,12 +141,15 @@ def test_send_when_the_conflict_is_another_one_then_raised_at_once() -> None:
     assert len(made.answers.asked_at) == 1
 
 
-def test_until_when_it_becomes_so_then_ends_and_else_says_what_was_not_there() -> None:
+def test_pause_when_the_time_is_over_then_says_what_was_not_there() -> None:
     made = bench()
-    made.wait.until(lambda: made.answers.clock.now() >= 30, "it is 30")
-    assert made.answers.clock.now() == 30.0
+
+    def wait_for_ever() -> None:
+        while True:
+            made.wait.pause(made.wait.poll_s, "it never comes")
+
     with pytest.raises(WaitTimeout, match="gave up waiting: it never comes"):
-        made.wait.until(lambda: False, "it never comes")
+        wait_for_ever()
 
 
 @pytest.mark.parametrize("seconds", [30.0, 0.0])

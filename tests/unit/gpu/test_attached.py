@@ -32,18 +32,20 @@ def test_require_machine_when_a_gpu_is_attached_then_host_and_gpu_are_one_machin
     ],
 )
 def test_find_host_when_a_name_of_n1_then_its_shape(name: str, vcpus: int, memory: float) -> None:
-    host = find_host("gke", name)
+    host = find_host(name)
 
     assert host is not None
     assert (host.vcpus, host.memory_gib) == (vcpus, memory)
 
 
-@pytest.mark.parametrize(
-    ("provider", "name"),
-    [("aks", "n1-standard-8"), ("gke", "n1-standard-7"), ("gke", "n1-highmem-1"), ("gke", "n2-standard-8")],
-)
-def test_find_host_when_no_n1_machine_then_none(provider: str, name: str) -> None:
-    assert find_host(provider, name) is None
+@pytest.mark.parametrize("name", ["n1-standard-7", "n1-highmem-1", "n2-standard-8"])
+def test_find_host_when_no_n1_machine_then_none(name: str) -> None:
+    assert find_host(name) is None
+
+
+def test_require_machine_when_the_cloud_attaches_no_gpus_then_a_name_of_n1_is_unknown() -> None:
+    with pytest.raises(CatalogueError, match="no GPU instance type of aks"):
+        require_machine("aks", "n1-standard-8")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_usual_host_when_only_the_gpu_is_asked_for_then_it_takes_it(part: object
     machine = next(found for found in PARTS if found is part)
     host = usual_host(machine.gpus)
 
-    assert find_host("gke", host.name) == host
+    assert find_host(host.name) == host
     assert host.vcpus <= MOST_VCPUS[machine.model.name][machine.devices]
 
 

@@ -31,7 +31,7 @@ RTX = model_named("RTXPRO6000-96GB")
 
 
 def plain(model: GpuModel) -> list[str]:
-    return [p.name for p in profiles(model) if not p.attribute or p.is_double_memory]
+    return [p.name for p in profiles(model) if not p.attribute]
 
 
 @cache
@@ -46,7 +46,7 @@ def test_instances_when_a_seven_slice_gpu_then_7_4_3_2_1_1(model: GpuModel) -> N
     assert sorted(plain(model)) == sorted(names)
     widths = [find_profile(model, name).slice_width for name in names]
     assert widths == [1, 1, 2, 3, 4, 7]
-    assert [find_profile(model, name).is_double_memory for name in names] == [False, True, *[False] * 4]
+    assert [find_profile(model, name).memory_slices for name in names[:2]] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -70,23 +70,22 @@ def test_instances_when_another_grid_or_an_attribute_then_as_nvidia_lists(model:
 
 
 @pytest.mark.parametrize(
-    ("name", "media", "double", "attribute"),
+    ("name", "media", "attribute"),
     [
-        ("1g.24gb", False, False, ""),
-        ("1g.24gb+me", True, False, "+me"),
-        ("1g.24gb+me.all", True, False, "+me.all"),
-        ("1g.24gb-me", False, False, "-me"),
-        ("1g.24gb+gfx", False, False, "+gfx"),
+        ("1g.24gb", False, ""),
+        ("1g.24gb+me", True, "+me"),
+        ("1g.24gb+me.all", True, "+me.all"),
+        ("1g.24gb-me", False, "-me"),
+        ("1g.24gb+gfx", False, "+gfx"),
     ],
 )
 def test_profile_when_it_has_an_attribute_then_is_told_apart(
     name: str,
     media: bool,  # noqa: FBT001 - a table column
-    double: bool,  # noqa: FBT001 - a table column
     attribute: str,
 ) -> None:
     profile = find_profile(RTX, name)
-    assert (profile.is_media_extension, profile.is_double_memory, profile.attribute) == (media, double, attribute)
+    assert (profile.is_media_extension, profile.attribute) == (media, attribute)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_pool_when_the_cluster_excludes_it_is_refused_with_what_to_do(
 
     assert [problem.code for problem in found] == codes
     assert all(problem.fix and problem.why and problem.severity == "error" for problem in found)
-    assert all("train-aks" in problem.message for problem in found)
+    assert all("train-aks" in problem.seen for problem in found)
     assert set(codes) <= FAILURE_CODES.keys()
 
 

@@ -222,7 +222,7 @@ def test_problem_when_classified_becomes_our_class_and_code(case: Case) -> None:
     assert case.code in FAILURE_CODES
     assert "req-1" in error.render()
     assert error.render().startswith("train-aks/a100mig: error[")
-    assert not error.diagnostics[0].message.endswith(".")
+    assert not error.diagnostics[0].seen.endswith(".")
 
 
 def test_stock_out_when_wrapped_is_told_in_azures_clean_words() -> None:

@@ -39,7 +39,7 @@ def test_version_when_above_or_far_below_the_control_plane_is_refused(wanted: st
 
     assert found is not None
     assert (found.code, str(found.where), found.severity) == ("version-skew", "spec.kubernetesVersion", "error")
-    assert found.message == f"kubernetesVersion is {wanted}, and the control plane of train-aks runs 1.34.2"
+    assert found.seen == f"kubernetesVersion is {wanted}, and the control plane of train-aks runs 1.34.2"
     assert found.fix.startswith(fix)
 
 

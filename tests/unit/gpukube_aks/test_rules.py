@@ -867,7 +867,7 @@ def test_rule_when_broken_says_how_to_repair_it(case: Case) -> None:
     found = [d for d in check(case.machine, case.changes) if d.code == case.code]
 
     assert all(d.fix for d in found)
-    assert not any(d.message.endswith(".") for d in found)
+    assert not any(d.seen.endswith(".") for d in found)
 
 
 @pytest.mark.parametrize(
@@ -903,7 +903,7 @@ def test_taint_when_twice_and_not_ours_is_not_told_to_drop_ours() -> None:
 @pytest.mark.parametrize("row", COMBINATIONS, ids=lambda row: f"{row.code} {row.path} {row.says[:20]}")
 def test_combination_when_compared_with_the_cases_has_one_of_its_own(row: Combination) -> None:
     cases = [case for case in BROKEN if case.code == row.code]
-    said = [found.message for case in cases for found in check(case.machine, case.changes)]
+    said = [found.seen for case in cases for found in check(case.machine, case.changes)]
 
     assert row.says in said
 

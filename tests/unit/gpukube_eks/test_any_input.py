@@ -46,7 +46,7 @@ def test_check_when_given_any_native_fields_finds_with_known_codes(native: dict[
     found = EksProvider().check(eks_target(native=native))
 
     assert {problem.code for problem in found} <= CODES.keys()
-    assert all(problem.fix and problem.message for problem in found)
+    assert all(problem.fix and problem.seen for problem in found)
 
 
 @given(

@@ -13,7 +13,7 @@ from gpukube_gke import GkeProvider
 from tests.builders import make_target
 
 if TYPE_CHECKING:
-    from gpukube.core.values import Desired, ReservationForm, Target
+    from gpukube.core.values import Desired, Target
 
 __all__ = ["CLUSTER", "PROVIDER", "ZONAL", "desire", "gke_target", "reserved"]
 
@@ -29,7 +29,7 @@ def gke_target(machine: str = "a2-highgpu-1g", gpu: tuple[str, int] | None = Non
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 
-def reserved(form: ReservationForm, name: str = "", run_s: int | None = None) -> Capacity:
+def reserved(form: str, name: str = "", run_s: int | None = None) -> Capacity:
     """Make reserved capacity."""
     return Capacity("reserved", None, Reservation(form, name, run_s))
 

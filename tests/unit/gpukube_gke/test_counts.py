@@ -90,7 +90,7 @@ def test_min_when_the_zones_do_not_divide_it_is_kept_and_the_first_nodes_are_tol
     pool = cast("Mapping[str, object]", desire(target).create.params["nodePool"])
 
     assert (found.code, found.severity) == ("gke-zones-divide", "warning")
-    assert says in found.message
+    assert says in found.seen
     assert pool["initialNodeCount"] == initial
     assert pool["autoscaling"] == of_pool(target.nodes.minimum, target.nodes.maximum)
 
@@ -108,5 +108,5 @@ def test_bounds_when_gke_cannot_have_them_are_told(tmp_path: Path, nodes: str, c
     (found,) = PROVIDER.check(read(tmp_path, nodes))
 
     assert found.code == code
-    assert says in found.message
+    assert says in found.seen
     assert (found.where.line, found.where.source) == (12, str(tmp_path / "pools.yaml"))

@@ -203,7 +203,7 @@ def test_ubuntu_when_the_driver_is_ones_own_is_not_judged_by_that_of_gke(changes
 def test_finding_when_shown_names_what_was_asked_for(target: Target, says: str) -> None:
     (finding,) = PROVIDER.check(target)
 
-    assert says in finding.message
+    assert says in finding.seen
 
 
 def test_capacity_when_it_is_said_to_be_on_demand_is_not_read_as_reserved() -> None:

@@ -192,7 +192,7 @@ def test_check_when_it_works_with_care_warns(changes: dict[str, object], codes: 
 def test_count_when_it_is_too_much_is_told_for_all_zones(zones: tuple[str, ...], count: int, says: str) -> None:
     (finding,) = PROVIDER.check(gke_target(zones=zones, nodes=fixed(count)))
 
-    assert (finding.message, finding.fix) == (says, "ask for at most 1000 nodes in each zone, or split the pool")
+    assert (finding.seen, finding.fix) == (says, "ask for at most 1000 nodes in each zone, or split the pool")
 
 
 def test_labels_when_they_are_as_long_as_may_be_pass() -> None:

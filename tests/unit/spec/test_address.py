@@ -52,7 +52,7 @@ def test_address_when_wrong_then_said_with_its_form(case: str) -> None:
     with pytest.raises(SpecError) as caught:
         parse_addresses([text, GKE])
     (found,) = caught.value.diagnostics
-    assert (found.code, message in found.message, found.fix.startswith("write ")) == ("address", True, True)
+    assert (found.code, message in found.seen, found.fix.startswith("write ")) == ("address", True, True)
 
 
 def test_address_when_told_from_a_glob_then_by_its_colon() -> None:

@@ -12,8 +12,9 @@ from jsonschema import Draft202012Validator
 
 from gpukube.spec.dump import dump_spec, spec_data
 from gpukube.spec.load import load_specs
-from gpukube.spec.model import GkeCluster, Gpu, GPUNodePools, Metadata, Nodes, Pool
+from gpukube.spec.model import Gpu, GPUNodePools, Metadata, Nodes, Pool
 from gpukube.spec.schema import json_schema
+from gpukube_gke.spec import GkeCluster
 from tests.strategies import Node, specs
 from tests.unit.spec.samples import POOL, load_text, problems_of, spec_of
 
@@ -72,7 +73,7 @@ def test_dump_when_a_text_is_a_number_longer_than_any_then_it_is_quoted(tmp_path
 
 def test_dump_when_native_fields_are_null_then_they_stay(tmp_path: Path) -> None:
     spec = load_text(tmp_path, spec_of(POOL.replace("nodes:", "aks: {podSubnetID: null, list: [null]}, nodes:"))).spec
-    assert again(spec).pools[0].aks == {"podSubnetID": None, "list": [None]}
+    assert again(spec).pools[0].native_on("aks") == {"podSubnetID": None, "list": [None]}
 
 
 def test_dump_when_a_program_made_the_spec_then_unset_fields_are_left_out() -> None:

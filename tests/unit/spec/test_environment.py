@@ -77,7 +77,7 @@ def test_message_when_value_came_from_a_variable_then_does_not_show_it(pool: str
     assert found
     for one in found:
         assert "hunter2" not in one.render()
-        assert "${SECRET}" in one.message
+        assert "${SECRET}" in one.seen
 
 
 def test_number_when_from_a_variable_then_the_message_points_to_set(tmp_path: Path) -> None:
@@ -101,4 +101,4 @@ def test_variable_when_not_written_as_one_then_is_refused(written: str, tmp_path
 
 def test_default_when_refused_by_its_field_then_shown_as_written(tmp_path: Path) -> None:
     (found,) = problems_of(tmp_path, spec_of(POOL.replace("name: a", 'name: "${NONE:-a b}"')))
-    assert (found.code, "${NONE:-a b}" in found.message) == ("format", True)
+    assert (found.code, "${NONE:-a b}" in found.seen) == ("format", True)

@@ -95,7 +95,7 @@ def test_wrong_value_when_explained_then_says_what_it_is_and_what_to_write(
 ) -> None:
     pool = POOL.replace("gpu: {model: T4-16GB, count: 1}, ", "") if extra.startswith("gpu:") else POOL
     found = problems_of(tmp_path, spec_of(pool.replace("nodes:", f"{extra}, nodes:")))
-    assert [(one.message.replace('["', ".").replace('"]', ""), one.fix) for one in found] == [(message, fix)]
+    assert [(one.seen.replace('["', ".").replace('"]', ""), one.fix) for one in found] == [(message, fix)]
 
 
 def test_empty_text_when_a_form_is_needed_then_is_an_empty_value(tmp_path: Path) -> None:
@@ -115,5 +115,5 @@ def test_error_type_when_unknown_then_still_gives_path_and_value_without_pydanti
     ((found, path),) = explain(caught.value, Strange, Positions(None, Origin(["a.yaml"]), 1 << 20 | 1))
     assert path == ()
     assert found.code == "type"
-    assert "the number 4" in found.message
+    assert "the number 4" in found.seen
     assert "multiple" not in found.render()

@@ -58,7 +58,7 @@ def test_field_when_there_is_none_then_the_nearest_are_named(written: str, said:
         explain_field(written)
     (found,) = refused.value.diagnostics
     assert found.code == "no-field"
-    assert said[0] in found.message
+    assert said[0] in found.seen
     assert said[1] in found.fix
 
 

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from gpukube.spec.fields import lookup
-from gpukube.spec.model import EksCluster, Pool
+from gpukube.spec.model import Pool
+from gpukube_eks.spec import EksCluster
 
 if TYPE_CHECKING:
     from gpukube.spec.positions import Path

@@ -53,11 +53,9 @@ def test_spec_when_it_uses_every_field_then_all_arrive(tmp_path: Path) -> None:
     assert shared.device_plugin.values == {"compatWithCPUManager": True}
     reserved = kept.capacity.reserved
     assert reserved is not None
-    assert reserved.eks is not None
-    assert reserved.eks.capacity_block == "cr-0123456789abcdef0"
-    assert reserved.gke is not None
-    assert reserved.gke.flex_start is not None
-    assert reserved.gke.flex_start.max_run_duration == "7d"
+    written = reserved.model_dump(by_alias=True, exclude_none=True)
+    assert written["eks"] == {"capacityBlock": "cr-0123456789abcdef0"}
+    assert written["gke"]["flexStart"] == {"maxRunDuration": "7d"}
     assert kept.sharing.mig is not None
     assert kept.sharing.mig.layout == ("3g.20gb", "2g.10gb", "1g.5gb")
 
@@ -141,7 +139,7 @@ def test_one_wrong_pool_when_others_break_rules_then_both_are_reported(tmp_path:
 
 def test_another_kind_when_loaded_then_only_that_is_said(tmp_path: Path) -> None:
     found = problems_of(tmp_path, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: b}\n")
-    assert [one.message for one in found] == [
+    assert [one.seen for one in found] == [
         'apiVersion is "v1"; it can be gpukube.io/v1alpha1',
         'kind is "ConfigMap"; it can be GPUNodePools',
     ]
@@ -167,7 +165,7 @@ def test_one_cluster_when_a_spec_has_two_keys_for_it_then_a_pool_on_both_is_refu
     )
     (found,) = problems_of(tmp_path, text.replace("[train-aks]", "[train-aks, again]"))
     assert found.code == "duplicate-pool"
-    assert found.message.endswith("has on again (the same cluster as train-aks) already")
+    assert found.seen.endswith("has on again (the same cluster as train-aks) already")
 
 
 def test_azure_cluster_when_written_in_another_case_then_is_the_same() -> None:

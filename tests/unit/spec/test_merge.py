@@ -146,7 +146,7 @@ def test_mistake_in_defaults_when_many_pools_take_it_then_is_reported_once(tmp_p
         f"  - {{name: p{n}, clusters: [train-aks], gpu: {{model: T4-16GB, count: 1}}}}\n" for n in range(20)
     )
     found = problems_of(tmp_path, spec_of(pools, "{nodes: {count: two}, colour: red, labels: {a: 1}}"))
-    assert sorted(one.message.split(" ")[0] for one in found) == [
+    assert sorted(one.seen.split(" ")[0] for one in found) == [
         "defaults",
         "defaults.labels.a",
         "defaults.nodes.count",

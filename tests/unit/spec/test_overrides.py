@@ -128,7 +128,7 @@ def test_set_value_when_a_very_long_number_then_is_a_text(tmp_path: Path) -> Non
 
 def test_set_when_a_list_item_has_no_such_name_then_is_refused(tmp_path: Path) -> None:
     (found,) = problems_of(tmp_path, FULL, sets=["pools.t4shared.taints.dedicated.value=x"])
-    assert found.message == 'pools.t4shared.taints has no item named "dedicated"'
+    assert found.seen == 'pools.t4shared.taints has no item named "dedicated"'
 
 
 @pytest.mark.parametrize("path", ["pools.t4shared.labels", "defaults.tags"])

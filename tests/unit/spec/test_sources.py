@@ -39,7 +39,7 @@ def test_directory_when_not_readable_then_the_reason_is_given(tmp_path: Path, mo
     monkeypatch.setattr(Path, "iterdir", refuse)  # root may read everything, so permissions cannot show it
     ((), (found,)) = read_sources([str(tmp_path)], None)
     assert found.code == "file-unreadable"
-    assert found.message == "cannot be read: permission denied"
+    assert found.seen == "cannot be read: permission denied"
 
 
 MISSING = {

@@ -130,7 +130,7 @@ def test_yaml_when_it_holds_what_we_refuse_then_one_problem_says_so(text: str, c
 
 def test_duplicate_key_when_of_several_lines_then_is_told_in_one() -> None:
     _, (found,) = load_documents('"x\\ny": 1\n"x\\ny": 2', "a.yaml")
-    assert found.message == 'key "x\\ny" is written twice; first at 1:1'
+    assert found.seen == 'key "x\\ny" is written twice; first at 1:1'
 
 
 def test_merge_key_when_quoted_then_is_a_key() -> None:
@@ -194,13 +194,13 @@ def test_syntax_error_when_met_then_is_explained_in_our_words(
     text: str, place: str, message: str, parser: Parser
 ) -> None:
     found = load_documents(text, "a.yaml", parser=parser)[1]
-    assert [(str(one.where), one.message) for one in found] == [(f"a.yaml:{place}", message)]
+    assert [(str(one.where), one.seen) for one in found] == [(f"a.yaml:{place}", message)]
 
 
 @pytest.mark.parametrize("parser", PARSERS)
 def test_escape_when_unknown_then_is_explained(parser: Parser) -> None:
     (found,) = load_documents(r'a: "\q"', "a.yaml", parser=parser)[1]
-    assert found.message == "this escape does not exist in double quotes"
+    assert found.seen == "this escape does not exist in double quotes"
 
 
 def test_document_when_another_is_broken_then_is_still_returned() -> None:

@@ -64,7 +64,7 @@ def check_taken_over(kube: LightKube) -> None:
 
 def test_release_when_nobody_allows_a_takeover_then_refused_with_both_ways_out(kube: LightKube) -> None:
     (found,) = check_advertisers(find_advertisers(look(kube), [POOL]), [POOL])
-    assert "DaemonSet nvidia/nvdp-nvidia-device-plugin could advertise" in found.message
+    assert "DaemonSet nvidia/nvdp-nvidia-device-plugin could advertise" in found.seen
     assert "devicePlugin.owner: none" in found.fix
     assert "helm uninstall nvdp --namespace nvidia" in found.fix
 

@@ -110,7 +110,7 @@ def errors_of(kube: LightKube) -> set[str]:
     session = Session(CLUSTER, provider, provider.connect(CLUSTER, settings), settings, _kube=kube)
     evidence = gather(session, ())
     assert evidence.troubles == {}
-    return {found.check.id for found in examine(evidence, CHECKS).found if found.ailment.severity == "error"}
+    return {found.check.id for found in examine(evidence, CHECKS).found if found.finding.severity == "error"}
 
 
 @pytest.mark.parametrize("name", CASES)

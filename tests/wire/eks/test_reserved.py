@@ -17,7 +17,7 @@ from tests.unit.gpukube_eks.samples import desired_of, eks_target
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpukube.core.values import Desired, Observed, Operation, Progress, ReservationForm, Target
+    from gpukube.core.values import Desired, Observed, Operation, Progress, Target
     from gpukube_eks.client import EksCloud
 
     Follow = Callable[[EksCloud, Operation], Progress]
@@ -34,7 +34,7 @@ def find(cloud: EksCloud) -> Observed:
     return found
 
 
-def reserved(form: ReservationForm, identity: str) -> Capacity:
+def reserved(form: str, identity: str) -> Capacity:
     return Capacity("reserved", reservation=Reservation(form, identity))
 
 

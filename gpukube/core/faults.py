@@ -1,14 +1,19 @@
-"""What is wrong with a live cluster and what heals it, as values: cloud packages and the doctor both make them.
+"""What a check of a live cluster finds and what heals it, as values: cloud packages and the doctor both make them.
 
-Lives here: the values. Must not live here: how ailments are found, and how a mend is done (doctor).
+Lives here: the values. Must not live here: how faults are found, and how a mend is done (doctor).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-__all__ = ["Ailment", "LabelNode", "Mend", "Reconcile", "Restart"]
+from gpukube.errors import Finding, Where
+
+if TYPE_CHECKING:
+    from gpukube.errors import Severity
+
+__all__ = ["Fault", "LabelNode", "Mend", "Reconcile", "Restart", "fault"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +67,35 @@ Mend: TypeAlias = LabelNode | Restart | Reconcile
 
 
 @dataclass(frozen=True, slots=True)
-class Ailment:
-    """One thing that is wrong.
+class Fault(Finding):
+    """A finding of a check, which puts its id into `code`, and what comes of it into `why` where that is open.
 
     Attributes:
-        where: Node, object or pool: "node n1", "DaemonSet gpu-operator/nvidia-device-plugin-daemonset".
-        seen: What is wrong with the value seen; one lower-case line without a full stop.
-        remedy: The exact command, or what to write.
-        evidence: Further lines that were seen.
-        severity: An error keeps GPUs from being used or will; a warning costs or risks something.
-        consequence: Where it is another than the check's own.
         mend: What heals it safely; None when somebody has to decide.
     """
 
-    where: str
-    seen: str
-    remedy: str
-    evidence: tuple[str, ...] = ()
-    severity: Literal["error", "warning"] = "error"
-    consequence: str = ""
     mend: Mend | None = None
+
+
+def fault(  # noqa: PLR0913 - the parts of a finding
+    where: str,
+    seen: str,
+    fix: str,
+    evidence: tuple[str, ...] = (),
+    *,
+    severity: Severity = "error",
+    why: str = "",
+    mend: Mend | None = None,
+) -> Fault:
+    """Make the finding of a check.
+
+    Args:
+        where: Node, object or pool: "node n1", "DaemonSet gpu-operator/nvidia-device-plugin-daemonset".
+        seen: What is wrong with the value seen; one lower-case line without a full stop.
+        fix: The exact command, or what to write.
+        evidence: Further lines that were seen.
+        severity: An error keeps GPUs from being used or will; a warning costs or risks something.
+        why: What comes of it, where that is another thing than the check's own consequence.
+        mend: What heals it safely; None when somebody has to decide.
+    """
+    return Fault("", Where(where), seen, fix, why, severity, evidence, mend)

@@ -1,0 +1,78 @@
+"""The options of `gpukube catalog ...` that its commands share, or take as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpukube.cli.options import option
+
+__all__ = ["Search", "Wanted", "complete_model", "provider_option", "region_option"]
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Complete names of GPUs."""
+    from gpukube.gpu.models import MODELS
+
+    return [str(m) for m in MODELS if m.sold and str(m).casefold().startswith(incomplete.casefold())]
+
+
+def provider_option() -> tuple[str, ...]:
+    """Declare --provider."""
+    return option("--provider", default=(), metavar="CLOUD", help="Only this cloud: aks, eks or gke; may be repeated.")
+
+
+def region_option() -> str:
+    """Declare --region, of what was refreshed."""
+    return option(
+        "--region", default="", metavar="REGION",
+        help="Prices of this region, and only types it offers; needs `catalog refresh --region`.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which types `catalog list` shall list."""
+
+    providers: tuple[str, ...] = provider_option()
+    models: tuple[str, ...] = option(
+        "--model", default=(), metavar="GPU", autocompletion=complete_model,
+        help="With this GPU: A100-80GB, or A100 for all sizes; may be repeated.",
+    )  # fmt: skip
+    memory: str = option(
+        "--memory", default="", metavar="GIB",
+        help="Each GPU, or share of one, has at least so much memory: 40, 40GiB.",
+    )  # fmt: skip
+    mig: bool | None = option("--mig/--no-mig", default=None, help="Can be cut with MIG.")
+    arch: str = option("--arch", default="", metavar="ARCH", help="CPU architecture: amd64 or arm64.")
+    max_price: float | None = option(
+        "--max-price", default=None, metavar="USD", min=0,
+        help="At most so many US dollars per hour of a node, on demand; unknown prices are left out.",
+    )  # fmt: skip
+    statuses: tuple[str, ...] = option(
+        "--status", default=(), metavar="STATUS",
+        help="current, legacy, preview, unknown or retired (default: all but retired); may be repeated.",
+    )  # fmt: skip
+    region: str = region_option()
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What `catalog find` shall find."""
+
+    gpu: str = option(
+        "--gpu", default="", metavar="GPU", autocompletion=complete_model,
+        help="The instance type of each cloud with this GPU: A100-80GB.",
+    )  # fmt: skip
+    count: float = option(
+        "--count", default=1.0, metavar="N", min=0, help="So many GPUs per node (default 1); 0.5 for a share."
+    )
+    slice_memory: str = option(
+        "--slice-memory", default="", metavar="GIB",
+        help="Instead: the smallest MIG slices and GPUs with at least so much memory: 20GiB.",
+    )  # fmt: skip
+    limit: int = option(
+        "--limit", default=12, show_default=True, min=0, metavar="N",
+        help="With --slice-memory: show so many; 0 for all.",
+    )  # fmt: skip
+    providers: tuple[str, ...] = provider_option()
+    region: str = region_option()

@@ -1,0 +1,53 @@
+"""What a cloud knows of its instance types beside the embedded table, as a value.
+
+A provider gives one `CloudMachines` as its member `machines`. Lives here: its shape, and asking the installed
+providers. Must not live here: any cloud, and what follows for a spec (machines, sharing).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from gpukube.installed import member_of, provider_names
+
+if TYPE_CHECKING:
+    from gpukube.gpu.machine import Machine
+
+__all__ = ["NO_GPU", "CloudMachines", "cloud_machines", "own_machines"]
+
+NO_GPU = "a machine of this family has no GPU"
+"""Reason of families without GPUs; where the cloud attaches GPUs to other machines, those are offered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudMachines:
+    """What a cloud knows of its instance types.
+
+    Attributes:
+        rows: Its machines with GPUs, as far as the embedded table has none of this cloud.
+        refused: Regular expression of names that cannot work -> why.
+        without_gpu: Regular expression of families without NVIDIA GPUs, wrong in a GPU pool and right beside it -> why.
+        ignores_case: Whether the cloud takes names in any case.
+        own_sharing: Whether its nodes run a device plugin of its own making, which shares GPUs by rules of its own: it
+            may run MPS on MIG instances, and limits clients without regard to the GPU. Its provider checks them.
+    """
+
+    rows: tuple[Machine, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    without_gpu: tuple[tuple[str, str], ...] = ()
+    ignores_case: bool = False
+    own_sharing: bool = False
+
+
+_UNKNOWN = CloudMachines()
+
+
+def cloud_machines(provider: str) -> CloudMachines:
+    """Give what a cloud knows; nothing where it is not installed."""
+    return cast("CloudMachines", member_of(provider, "machines")) if provider in provider_names() else _UNKNOWN
+
+
+def own_machines() -> list[Machine]:
+    """List the machines that installed providers bring."""
+    return [machine for name in provider_names() for machine in cloud_machines(name).rows]

@@ -1,0 +1,76 @@
+"""Which providers are installed: found by entry point, loaded when something is asked of them.
+
+Lives here: that search. Must not live here: what a provider is (gpukube.provider). The rooms below that one take their
+own part of a provider from here: the spec its models, the GPU room its machines.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from gpukube.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["ENTRY_POINT_GROUP", "load_installed", "member_of", "provider_names", "unusable"]
+
+ENTRY_POINT_GROUP = "gpukube.providers"
+
+
+@cache
+def provider_names() -> tuple[str, ...]:
+    """List the installed providers by name without loading any."""
+    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
+
+
+@cache
+def load_installed(name: str) -> object:
+    """Load one provider by its name in the spec.
+
+    Raises:
+        MissingExtra: No installed package announces this provider; names those that are installed. Or its package
+            cannot be loaded.
+    """
+    for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
+        try:
+            made: object = point.load()()
+        except (ImportError, AttributeError, TypeError) as error:
+            raise unusable(name, f"cannot be loaded: {error}") from error
+        return made
+    known = ", ".join(provider_names()) or "none"
+    raise MissingExtra(
+        f'no provider for "{name}" is installed',
+        where=name,
+        fix=f"use one of the installed providers ({known}), or install the package that brings {name}",
+        code="no-provider",
+    )
+
+
+def member_of(name: str, member: str) -> object:
+    """Give a member of an installed provider.
+
+    Raises:
+        MissingExtra: The provider cannot be loaded, or has no such member: it was made for another gpukube.
+    """
+    provider = load_installed(name)
+    try:
+        return getattr(provider, member)
+    except AttributeError as error:
+        raise unusable(name, f"cannot be used: {error}") from error
+
+
+def unusable(name: str, why: str) -> MissingExtra:
+    """Make the error about a provider that is installed and does not fit."""
+    package = next((_package(point) for point in entry_points(group=ENTRY_POINT_GROUP, name=name)), "its package")
+    return MissingExtra(
+        f'the provider "{name}" of {package} {why}',
+        where=name,
+        fix=f"install a version of {package} that is made for this gpukube, or remove it",
+    )
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.value

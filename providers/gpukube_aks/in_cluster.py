@@ -1,0 +1,33 @@
+"""What AKS puts into its clusters, for whoever reads nodes and DaemonSets. Data alone.
+
+Sources: docs: aks/use-labels, aks/use-nvidia-gpu; Azure/AgentBaker cse_config.sh (the plugin as a service of systemd).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpukube.core.in_cluster import InClusterFacts, NodePlugin
+
+__all__ = ["IN_CLUSTER"]
+
+_UNHEALTHY: Final = "UnhealthyNvidiaDevicePlugin"
+
+IN_CLUSTER: Final = InClusterFacts(
+    pool_label="kubernetes.azure.com/agentpool",
+    gpu_labels={"kubernetes.azure.com/accelerator": "nvidia", "accelerator": "nvidia"},
+    label_domains=("kubernetes.azure.com/",),
+    label_keys=("agentpool", "accelerator"),
+    conditions=(_UNHEALTHY,),
+    node_plugins=(
+        NodePlugin(
+            kind="aks-managed",
+            title="the node service of AKS managed GPU",
+            label=("kubernetes.azure.com/dcgm-exporter", "enabled"),
+            condition=_UNHEALTHY,
+            keep="let AKS advertise: write devicePlugin.owner: cloud",
+            remove="make a new pool without gpuProfile.nvidia.managementMode: Managed (it cannot be changed)",
+        ),
+    ),
+)
+"""The label_keys are older names of the same."""

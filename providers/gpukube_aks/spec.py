@@ -1,0 +1,90 @@
+"""What AKS adds to the spec: its clusters, and what machines are reserved by.
+
+Lives here: names, patterns and descriptions of these fields. Must not live here: what AKS allows beside them (rules).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import Field
+
+from gpukube.spec.base import SpecModel, Text
+from gpukube.spec.cloud import PROVIDER_FIELD, CloudSpec, ClusterModel
+
+__all__ = ["SPEC", "AksCluster", "AksReserved"]
+
+GROUP: Final = r"^[\w().-]{0,89}[\w()-]$"
+"""At most 90 letters, digits, _ ( ) - and ., which cannot be last (PSRule.Rules.Azure: Azure.Group.Naming)."""
+
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+"""Managed cluster as Az.Aks takes it; above all nothing that would change the path of the call."""
+
+UUID: Final = r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
+"""An Azure subscription id: ARM paths take the id, never the display name."""
+
+RESERVATION_GROUP: Final = (
+    r"^/subscriptions/[0-9A-Fa-f-]{36}/resource[Gg]roups/[^/]+"
+    r"/providers/[Mm]icrosoft\.[Cc]ompute/[Cc]apacity[Rr]eservation[Gg]roups/[^/]+$"
+)
+"""ARM id (docs: aks/use-capacity-reservation-groups); ARM compares without case, the SDK's own page writes it small."""
+
+_A_GROUP: Final = (
+    "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/ml"
+    "/providers/Microsoft.Compute/capacityReservationGroups/a100"
+)
+
+
+class AksCluster(ClusterModel):
+    """An Azure AKS cluster and the identity it is reached with."""
+
+    provider: Literal["aks"] = Field(description=PROVIDER_FIELD)
+    subscription: str = Field(
+        pattern=UUID,
+        examples=["11111111-2222-3333-4444-555555555555"],
+        description="Id (UUID) of the Azure subscription. Checked against the live identity before anything else.",
+    )
+    tenant: Text | None = Field(
+        default=None, examples=["contoso.onmicrosoft.com"], description="Entra tenant (id or domain) to sign in to."
+    )
+    resource_group: str = Field(pattern=GROUP, examples=["ml"], description="Resource group of the managed cluster.")
+    name: str = Field(pattern=NAME, examples=["train"], description="Name of the cluster in its cloud.")
+
+
+class AksReserved(SpecModel):
+    """Azure capacity."""
+
+    capacity_reservation_group: str | None = Field(
+        default=None,
+        pattern=RESERVATION_GROUP,
+        examples=[_A_GROUP],
+        description="ARM id of a capacity reservation group; one of its reservations must fit size and zone.",
+    )
+
+
+SPEC: Final = CloudSpec(
+    title="Azure AKS",
+    cluster=AksCluster,
+    address=("subscription", "resourceGroup", "name"),
+    ignores_case=True,
+    native="AKS agent pool",
+    native_example={"scaleDownMode": "Delete"},
+    reserved=AksReserved,
+    reserved_description="A capacity reservation group.",
+    also_called=("azure",),
+    cluster_words={"subscriptionid": "subscription", "resourcegroupname": "resourceGroup"},
+    reserved_words=("capacityReservationGroupId", "crgId"),
+    stand_ins={
+        "subscription": "00000000-0000-0000-0000-000000000000",
+        "resourceGroup": "unknown",
+        "name": "unknown",
+    },
+    formats={
+        GROUP: "letters, digits, _ ( ) - and . are needed, at most 90, without . at the end",
+        NAME: "letters, digits, _ - and . are needed, a letter or digit first",
+        UUID: "an id such as 11111111-2222-3333-4444-555555555555 is needed",
+        RESERVATION_GROUP: "the ARM id of a capacity reservation group is needed",
+    },
+)
+"""Names of Azure keep the case that they were written in, but mean the same in any (docs:
+azure/azure-resource-manager/management/resource-name-rules)."""

@@ -1,0 +1,26 @@
+"""What EKS puts into its clusters, for whoever reads nodes and DaemonSets. Data alone.
+
+Sources: docs: eks/managed-node-groups; bottlerocket-os/bottlerocket#4309 (the plugin of its NVIDIA variants).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpukube.core.in_cluster import InClusterFacts, NodePlugin
+
+__all__ = ["IN_CLUSTER"]
+
+IN_CLUSTER: Final = InClusterFacts(
+    pool_label="eks.amazonaws.com/nodegroup",
+    label_domains=("eks.amazonaws.com/", "alpha.eksctl.io/"),
+    node_plugins=(
+        NodePlugin(
+            kind="bottlerocket",
+            title="the built-in plugin of Bottlerocket",
+            os_image="Bottlerocket",
+            keep="let Bottlerocket advertise: write devicePlugin.owner: cloud",
+            remove="make a new pool with another node image",
+        ),
+    ),
+)

@@ -1,0 +1,25 @@
+"""What EKS knows of its instance types: names that cannot work.
+
+Sources: EC2 instance type pages (p2 K80, g2 K520, g3 M60); docs: ec2/instancetypes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
+
+__all__ = ["MACHINES"]
+
+MACHINES: Final = CloudMachines(
+    refused=(
+        (r"g4ad\..+", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
+        (r"(p2|g2|g3s?)\..+", "an old EC2 generation (K80, K520 or M60 GPUs) that is not in the catalogue"),
+    ),
+    without_gpu=(
+        (r"trn\d\w*\..+", "it carries AWS Trainium chips, no NVIDIA GPU"),
+        (r"inf\d\w*\..+", "it carries AWS Inferentia chips, no NVIDIA GPU"),
+        (r"dl\d\w*\..+", "its accelerators are not from NVIDIA"),
+        (r"(a1|[cmrt]\d|x[128]|u-?\w|i[2-8]|is4|im4|d[23]|h1|z1|hpc|mac)[\w-]*\..+", NO_GPU),
+    ),
+)

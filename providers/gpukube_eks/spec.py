@@ -1,0 +1,85 @@
+"""What EKS adds to the spec: its clusters, and what machines are reserved by.
+
+Lives here: names, patterns and descriptions of these fields. Must not live here: what EKS allows beside them (rules).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import Field
+
+from gpukube.spec.base import SpecModel, Text
+from gpukube.spec.cloud import PROVIDER_FIELD, CloudSpec, ClusterModel
+
+__all__ = ["SPEC", "EksCluster", "EksReserved"]
+
+ACCOUNT: Final = r"^[0-9]{12}$"
+"""Twelve digits (docs.aws.amazon.com: accounts/latest/reference/manage-acct-identifiers)."""
+
+CAPACITY_BLOCK: Final = r"^cr-[0-9a-f]{8,17}$"
+"""Id of an EC2 capacity reservation; a Capacity Block has one too (EC2 API: CapacityReservation)."""
+
+CAPACITY_RESERVATION: Final = (
+    r"^(cr-[0-9a-f]{8,17}|arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:[0-9]{12}:group/[A-Za-z0-9_./-]{1,300})$"
+)
+"""An id, or the ARN of a resource group of reservations (EC2 API: CapacityReservationTarget)."""
+
+
+class EksCluster(ClusterModel):
+    """An Amazon EKS cluster and the identity it is reached with."""
+
+    provider: Literal["eks"] = Field(description=PROVIDER_FIELD)
+    account: str = Field(
+        pattern=ACCOUNT,
+        examples=["111122223333"],
+        description="Twelve-digit AWS account, in quotes. Checked against the live identity before anything else.",
+    )
+    region: Text = Field(examples=["us-east-1"], description="AWS region, such as us-east-1.")
+    name: Text = Field(examples=["train"], description="Name of the cluster in its cloud.")
+    profile: Text | None = Field(
+        default=None,
+        examples=["ml-admin"],
+        description="Named profile of the AWS configuration to use; AWS's own order of credentials when not given.",
+    )
+    role_arn: Text | None = Field(
+        default=None,
+        examples=["arn:aws:iam::111122223333:role/gpukube"],
+        description="ARN of a role to assume first, with the credentials that would be used without it.",
+    )
+
+
+class EksReserved(SpecModel):
+    """EC2 capacity; exactly one form."""
+
+    capacity_block: str | None = Field(
+        default=None,
+        pattern=CAPACITY_BLOCK,
+        examples=["cr-0123456789abcdef0"],
+        description="Id of a Capacity Block for ML: GPUs for a fixed time, in one zone.",
+    )
+    capacity_reservation: str | None = Field(
+        default=None,
+        pattern=CAPACITY_RESERVATION,
+        examples=["cr-0123456789abcdef0"],
+        description="On-Demand Capacity Reservation: its id, or the ARN of a resource group of several.",
+    )
+
+
+SPEC: Final = CloudSpec(
+    title="Amazon EKS",
+    cluster=EksCluster,
+    address=("account", "region", "name"),
+    native="EKS node group",
+    native_example={"releaseVersion": "1.34.2-20260714"},
+    reserved=EksReserved,
+    reserved_description="A Capacity Block, or a capacity reservation.",
+    also_called=("aws", "amazon"),
+    cluster_words={"location": "region", "accountid": "account", "awsaccount": "account"},
+    stand_ins={"account": "000000000000", "region": "us-east-1", "name": "unknown"},
+    formats={
+        ACCOUNT: "twelve digits are needed",
+        CAPACITY_BLOCK: "the id of a Capacity Block is needed, cr- and hexadecimal digits",
+        CAPACITY_RESERVATION: "the id of a capacity reservation (cr-...) or the ARN of a resource group is needed",
+    },
+)

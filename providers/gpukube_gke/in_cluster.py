@@ -1,0 +1,26 @@
+"""What GKE puts into its clusters, for whoever reads nodes and DaemonSets. Data alone.
+
+Sources: docs: kubernetes-engine/concepts/node-pools;
+GoogleCloudPlatform/container-engine-accelerators (k8s-app labels).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpukube.core.in_cluster import InClusterFacts, PluginDaemonSet
+
+__all__ = ["IN_CLUSTER"]
+
+IN_CLUSTER: Final = InClusterFacts(
+    pool_label="cloud.google.com/gke-nodepool",
+    gpu_labels={"cloud.google.com/gke-accelerator": ""},
+    label_domains=("cloud.google.com/",),
+    plugin=PluginDaemonSet(
+        kind="gke-plugin",
+        app="nvidia-gpu-device-plugin",
+        keep="let GKE's plugin advertise: write devicePlugin.owner: cloud",
+        remove='keep it away: add the label gke-no-default-nvidia-gpu-device-plugin: "true" to these pools',
+    ),
+    driver_app="nvidia-driver-installer",
+)

@@ -1,0 +1,21 @@
+"""What GKE knows of its instance types: names that cannot work.
+
+Sources: docs: compute/docs/machine-resource, kubernetes-engine/docs/concepts/plan-tpus,
+kubernetes-engine/how-to/nvidia-mps-gpus; GoogleCloudPlatform/container-engine-accelerators.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
+
+__all__ = ["MACHINES"]
+
+MACHINES: Final = CloudMachines(
+    without_gpu=(
+        (r"(ct\d\w*|tpu\d\w*)-.+", "it carries Google TPUs, no NVIDIA GPU"),
+        (r"(e2|[cn]2d?|n4[ad]?|c3d?|c4[ad]?|t2[ad]|m[1-4]|h[34]d?|x4|z3)-.+", NO_GPU),
+    ),
+    own_sharing=True,
+)
