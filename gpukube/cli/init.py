@@ -10,7 +10,9 @@ __all__ = ["init"]
 
 
 def _complete_cloud(incomplete: str) -> list[str]:
-    return [cloud for cloud in ("eks", "aks", "gke") if cloud.startswith(incomplete)]
+    from gpukube.installed import provider_names
+
+    return [cloud for cloud in provider_names() if cloud.startswith(incomplete)]
 
 
 def _complete_gpu(incomplete: str) -> list[str]:

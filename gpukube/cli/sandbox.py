@@ -50,8 +50,7 @@ class Shelter:
         """Reach the emulated clouds, with dummy credentials only."""
         from gpukube.core.values import Settings
 
-        endpoints = {"aks": self._info.arm_url, "eks": self._info.aws_url, "gke": self._info.gke_url}
-        return Settings(endpoints=endpoints, sandbox=True, kube_timeout_s=KUBE_TIMEOUT_S)
+        return Settings(endpoints=self._info.endpoints, sandbox=True, kube_timeout_s=KUBE_TIMEOUT_S)
 
     @property
     def chart(self) -> str:

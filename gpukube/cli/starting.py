@@ -25,6 +25,7 @@ from gpukube.engine.starter import (
 )
 from gpukube.errors import SpecError, Where, render_diagnostics
 from gpukube.spec.model import PROVIDERS
+from gpukube.spec.wording import choices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -118,7 +119,7 @@ def _key(path: str) -> str:
 def _ask(answers: Answers, name: str, *, ask_nodes: bool) -> Answers:
     """Ask for everything that was not given, in the order of the spec."""
     if not answers.providers:
-        text = "Cloud: eks, aks or gke; several with commas"
+        text = f"Cloud: {choices(PROVIDERS)}; several with commas"
         answers = _question(text, "", answers, lambda a, text: replace(a, providers=_words(text)))
         _require_fitting(answers)
     for provider in answers.providers:

@@ -1,0 +1,139 @@
+"""No code of gpukube decides by a cloud's name: what is one cloud's comes through its provider.
+
+A name of a cloud is looked for as a whole word in identifiers, in comparisons, patterns, keys of mappings and Literal
+types, and as a whole text anywhere. Texts for people (messages, help, docstrings) may name clouds.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2] / "gpukube"
+CLOUDS = frozenset({"eks", "aks", "gke", "aws", "azure", "gcp", "google", "amazon"})
+
+EXCEPTIONS = {
+    "rule_ids.py": "which number was given to which code, for ever: a register, by which nothing is decided",
+}
+"""File -> why it may name clouds."""
+
+
+def words(text: str) -> set[str]:
+    """Split a name by its parts: aksManaged, AKS_NAME, gke-plugin."""
+    return {word.casefold() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text)}
+
+
+def named(text: object) -> bool:
+    return isinstance(text, str) and bool(words(text) & CLOUDS)
+
+
+def decisions(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Find the places that decide, by line."""
+    for node in walk(tree):
+        for name in identifiers(node):
+            if named(name):
+                yield getattr(node, "lineno", 1), name
+        for text in deciding_texts(node):
+            if named(text.value):
+                yield text.lineno, str(text.value)
+        if isinstance(node, ast.Constant) and str(node.value).casefold() in CLOUDS:
+            yield node.lineno, str(node.value)
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Give a node and all below it but examples, which are for people."""
+    if isinstance(node, ast.keyword) and node.arg == "examples":
+        return
+    yield node
+    for below in ast.iter_child_nodes(node):
+        yield from walk(below)
+
+
+def identifiers(node: ast.AST) -> Iterator[str]:
+    """Give the names that a node uses or makes."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.alias(name=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.keyword(arg=str(name)):
+            yield name
+
+
+def deciding_texts(node: ast.AST) -> Iterator[ast.Constant]:
+    """Give the texts by which a node chooses."""
+    match node:
+        case ast.Compare():
+            parts = [node.left, *node.comparators]
+        case ast.Dict():
+            parts = [key for key in node.keys if key is not None]
+        case ast.Subscript(value=ast.Name(id="Literal")) | ast.Subscript():
+            parts = [node.slice]
+        case ast.MatchValue():
+            parts = [node.value]
+        case ast.Call(func=ast.Attribute(attr="startswith" | "endswith" | "get" | "removeprefix" | "removesuffix")):
+            parts = node.args[:1]
+        case _:
+            parts = []
+    for part in parts:
+        yield from (found for found in ast.walk(part) if isinstance(found, ast.Constant))
+
+
+def found_in(source: str) -> list[str]:
+    return [f"{line}: {text}" for line, text in sorted(set(decisions(ast.parse(source))))]
+
+
+def product() -> Iterator[Path]:
+    for path in sorted(ROOT.rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith("sandbox/") and name not in EXCEPTIONS:
+            yield path
+
+
+def test_gpukube_when_its_code_is_read_then_it_decides_by_no_clouds_name() -> None:
+    found = {path.relative_to(ROOT).as_posix(): places for path in product() if (places := found_in(path.read_text()))}
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'if provider == "gke": pass',
+        'rules = {"aks-managed": 1}',
+        'Name = Literal["eks", "aks"]',
+        'row = ("eks", "p2", "old")',
+        "def _is_aks_managed(node): pass",
+        "AZURE_NAME = 1",
+        "class GkeCluster: pass",
+        "reserved.gke",
+        "import gpukube_eks",
+        'labels.get("kubernetes.azure.com/agentpool")',
+        'key.startswith("eks.amazonaws.com/")',
+        'match cloud:\n    case "gke": pass',
+        "make(gke=1)",
+    ],
+)
+def test_search_when_a_cloud_is_named_then_found(source: str) -> None:
+    assert found_in(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'Field(examples=[{"gke": 1}])',
+        'fix = "on AKS 250"',
+        '"""What GKE does."""',
+        "weeks = breaks",
+        'help = "eks, aks or gke"',
+        'link = "docs: aks/x"',
+    ],
+)
+def test_search_when_a_text_for_people_names_one_then_passed_over(source: str) -> None:
+    assert not found_in(source)
