@@ -12,6 +12,7 @@ Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` 
 * Throttled, dropped and repeated calls converge.
 * Capacity, quota, permission and conflict arrive as our classes; a busy cluster by the code the engine waits for.
 * What failed is made by the next plan, once the cause is gone.
+* Its part of the spec fits: clusters, their address, patterns and codes.
 * No SDK is imported before `connect()`.
 * Requests are accepted by the SDK's own validation.
 * A cancelled wait returns a handle that resumes.
@@ -47,9 +48,10 @@ from gpukube.core.resolve import promise_of
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Change, Operation, Ownership
 from gpukube.errors import AccessError, Busy, CapacityError, Conflict, GpukubeError, Moved, QuotaError
 from gpukube.provider import FEATURES
+from gpukube.spec.formats import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
     from gpukube.core.fields import FieldPath
@@ -187,6 +189,17 @@ class ProviderContract:
     def test_tolerations_when_asked_for_then_a_plain_answer(self, harness: Harness) -> None:
         """Whether the cloud's admission lets pods tolerate taints of the resources that they ask for is known."""
         assert isinstance(harness.provider.tolerates_resources, bool)
+
+    def test_spec_when_looked_at_then_its_parts_fit(self, harness: Harness) -> None:
+        """Its part of the spec fits: clusters, their address, patterns and codes."""
+        name, spec = harness.provider.name, harness.provider.spec
+        assert spec.cluster.__name__ == f"{name.capitalize()}Cluster"
+        cluster = spec.cluster.model_validate({"provider": name, **spec.stand_ins})
+        assert {*spec.address} <= cluster.model_dump(by_alias=True, exclude_none=True).keys()
+        models = [spec.cluster, *([spec.reserved] if spec.reserved else [])]
+        patterns = {found for model in models for found in _patterns(model.model_json_schema())}
+        assert patterns <= {*FORMATS, *spec.formats}, "each pattern has its sentence in formats"
+        assert all(code.startswith(f"{name}-") for code in harness.provider.codes)
 
     def test_update_row_when_field_changes_then_it_is_classified(self, harness: Harness) -> None:
         """Every field has an updatability row that says what a change does, and where that is documented."""
@@ -430,6 +443,15 @@ class ProviderContract:
         _finish(harness, operation)
         _finish(harness, Operation(operation.pool, operation.verb))
         assert _find(harness, desired).state == "ready"
+
+
+def _patterns(node: object) -> Iterator[str]:
+    if isinstance(node, list):
+        yield from (found for item in node for found in _patterns(item))
+    elif isinstance(node, dict):
+        if isinstance(pattern := node.get("pattern"), str):
+            yield pattern
+        yield from (found for value in node.values() for found in _patterns(value))
 
 
 def _desired(harness: Harness, kind: Literal["plain", "mig", "autoscaled"]) -> Desired:

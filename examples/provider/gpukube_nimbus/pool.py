@@ -1,0 +1,177 @@
+"""A pool as gpukube compares it, and as the API of Nimbus writes it. Pure.
+
+The body of the API: name, machine, size or autoscale, labels, taints, tags, mig, and rack, the one native field.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, cast
+
+from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, FieldPath, label, tag
+from gpukube.core.marks import CopyForm, recorded_tags
+from gpukube.core.values import (
+    OWNER_LABEL,
+    POOL_LABEL,
+    PROTECT_LABEL,
+    Desired,
+    Observed,
+    Request,
+    Taint,
+    UpdateRow,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, PoolState, Promise, TaintEffect, Target
+
+__all__ = [
+    "STATES",
+    "find_row",
+    "observe_pool",
+    "place_of",
+    "request_for",
+    "scale_pool",
+    "translate_pool",
+    "update_pool",
+]
+
+SOURCE: Final = "docs: nimbus.example/api/pools"
+NATIVE: Final = ("rack",)
+COPY: Final = CopyForm("gpukube.io/", 200, re.compile(r"[\x20-\x7e]*"))
+"""The second copy of our marks, in the tags: labels can be replaced as a whole, and then the marks are gone."""
+STATES: Final[Mapping[str, PoolState]] = {
+    "ACTIVE": "ready", "CREATING": "busy", "UPDATING": "busy", "FAILED": "failed", "DELETING": "deleting",
+}  # fmt: skip
+
+
+def place_of(cluster: ClusterRef, pool: str) -> str:
+    """Say where a pool is, so that a copied tag proves nothing."""
+    return f"{cluster.identity['site']}/{cluster.name}/{pool}"
+
+
+def request_for(cluster: ClusterRef, operation: str, **params: object) -> Request:
+    """Make a call: the method of the API's client, and its arguments."""
+    return Request("nimbus", operation, {"site": cluster.identity["site"], "cluster": cluster.name, **params})
+
+
+def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
+    """Translate a checked target."""
+    labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
+    labels |= {PROTECT_LABEL: "true"} if target.protect else {}
+    marks = COPY.copy_of(target.owner, target.pool, protected=target.protect)
+    body: dict[str, object] = {
+        "name": target.name,
+        "machine": target.machine.name,
+        **_size(target.nodes),
+        "labels": labels,
+        "taints": sorted(str(taint) for taint in target.taints),
+        "tags": {**target.tags, **COPY.tags(marks, place_of(target.cluster, target.name), target.tags)},
+        **({"mig": target.sharing.mig.profile} if target.sharing.mig else {}),
+        **target.native,
+    }
+    return Desired(
+        target=target,
+        ownership=ownership,
+        promise=promise,
+        fields=_fields(body),
+        labels=labels,
+        effective_taints=target.taints,
+        create=request_for(target.cluster, "create_pool", body=body),
+        copy=marks,
+    )
+
+
+def observe_pool(cluster: ClusterRef, body: Mapping[str, object]) -> Observed:
+    """Read a live pool."""
+    labels, tags = _texts(body["labels"]), _texts(body["tags"])
+    name, status = str(body["name"]), str(body["state"])
+    copy = COPY.read(tags, place_of(cluster, name))
+    lost = copy is not None and not labels.get(OWNER_LABEL)
+    return Observed(
+        name=name,
+        owner=labels.get(OWNER_LABEL, ""),
+        pool=labels.get(POOL_LABEL, ""),
+        protected=labels.get(PROTECT_LABEL) == "true" or lost,
+        state=STATES.get(status, "busy"),
+        status=status,
+        failure=str(body.get("error", "")),
+        fields=_fields(body),
+        nodes=cast("int", body["nodes"]),
+        labels=labels,
+        effective_taints=tuple(_taint(text) for text in cast("Sequence[str]", body["taints"])),
+        instance_type=str(body["machine"]),
+        etag=str(body["version"]),
+        native=body,
+        copy=copy,
+        written=frozenset(tag(key) for key in COPY.written(tags, place_of(cluster, name))),
+    )
+
+
+def find_row(change: Change) -> UpdateRow:
+    """Say what changing a field does: labels, tags, taints and size go in place, the rest is set at creation."""
+    if change.field[0] in ("labels", "tags", "taints", "nodes"):
+        return UpdateRow(change.field, "in-place", "Nimbus changes it at once", "update_pool", SOURCE)
+    return UpdateRow(change.field, "replace", "Nimbus sets it at creation only", "", SOURCE)
+
+
+def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+    """Make one call for all changes; what is null in it is removed, and the version guards it."""
+    target = desired.target
+    patch: dict[str, object] = {}
+    labels: dict[str, object] = {}
+    tags: dict[str, object] = {}
+    for change in changes:
+        if change.field.is_below("labels"):
+            labels[change.field.key] = change.new
+        elif change.field.is_below("tags"):
+            tags[change.field.key] = change.new
+        elif change.field == TAINTS:
+            patch["taints"] = [str(taint) for taint in sorted(target.taints)]
+        else:
+            patch |= {"size": None, "autoscale": None} | _size(target.nodes)
+    if desired.copy is not None:
+        names = recorded_tags(desired, observed, changes)
+        copy = COPY.tags(desired.copy, place_of(target.cluster, observed.name), names)
+        given, gone = COPY.outdated(_texts(observed.native["tags"]), copy)
+        tags |= {**given, **dict.fromkeys(gone)}
+    patch |= {"labels": labels} if labels else {}
+    patch |= {"tags": tags} if tags else {}
+    return (request_for(target.cluster, "update_pool", name=observed.name, patch=patch, version=observed.etag),)
+
+
+def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+    """Make the call that sets size or bounds."""
+    return request_for(cluster, "update_pool", name=observed.name, patch=_size(nodes), version=observed.etag)
+
+
+def _size(nodes: Nodes) -> dict[str, object]:
+    if nodes.autoscaled:
+        return {"autoscale": {"min": nodes.minimum, "max": nodes.maximum, "initial": nodes.count}}
+    return {"size": nodes.count}
+
+
+def _fields(body: Mapping[str, object]) -> dict[FieldPath, object]:
+    """Flatten a body, declared or live, to what is compared; tags of our own bookkeeping are none of it."""
+    fields: dict[FieldPath, object] = {INSTANCE_TYPE: body["machine"], TAINTS: tuple(cast("list[str]", body["taints"]))}
+    fields |= {label(key): value for key, value in _texts(body["labels"]).items()}
+    fields |= {tag(key): value for key, value in _texts(body["tags"]).items() if not COPY.is_own(key)}
+    fields |= {FieldPath("nimbus", key): body[key] for key in NATIVE if key in body}
+    if "mig" in body:
+        fields[MIG_PROFILE] = body["mig"]
+    if isinstance(bounds := body.get("autoscale"), dict):
+        fields |= {LEAST: bounds["min"], MOST: bounds["max"]}
+    else:
+        fields[COUNT] = body["size"]
+    return fields
+
+
+def _texts(node: object) -> dict[str, str]:
+    return dict(cast("Mapping[str, str]", node))
+
+
+def _taint(text: str) -> Taint:
+    pair, _, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    return Taint(key, value, cast("TaintEffect", effect))

@@ -1,0 +1,37 @@
+"""What Nimbus adds to the spec: its clusters. It sells no reserved machines.
+
+Loaded wherever a spec is read, so it imports nothing but the two modules that clouds build on.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import Field
+
+from gpukube.spec.base import Text  # noqa: TC001 - read by pydantic
+from gpukube.spec.cloud import PROVIDER_FIELD, CloudSpec, ClusterModel
+
+__all__ = ["SPEC", "NimbusCluster"]
+
+SITE: Final = r"^[a-z]+-[0-9]$"
+
+
+class NimbusCluster(ClusterModel):
+    """A Nimbus cluster."""
+
+    provider: Literal["nimbus"] = Field(description=PROVIDER_FIELD)
+    site: str = Field(pattern=SITE, examples=["valley-1"], description="Where the cluster is.")
+    name: Text = Field(examples=["train"], description="Name of the cluster in its cloud.")
+
+
+SPEC: Final = CloudSpec(
+    title="Nimbus",
+    cluster=NimbusCluster,
+    address=("site", "name"),
+    native="Nimbus pool",
+    native_example={"rack": "dense"},
+    cluster_words={"region": "site", "location": "site", "zone": "site"},
+    stand_ins={"site": "unknown-1", "name": "unknown"},
+    formats={SITE: "the name of a site is needed, valley-1"},
+)

@@ -1,0 +1,24 @@
+"""A Nimbus of one cluster, with its Kubernetes API on loopback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from kubernetes_api import KubernetesApi
+
+from gpukube_nimbus.api import NimbusApi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give the file of a cloud with the cluster valley-1/train, found by whoever asks for Nimbus."""
+    path = tmp_path / "nimbus.json"
+    monkeypatch.setenv("GPUKUBE_NIMBUS_ENDPOINT", str(path))
+    with KubernetesApi(NimbusApi(str(path)), "valley-1", "train") as kubernetes:
+        NimbusApi(str(path)).make_cluster("valley-1", "train", kubernetes.url)
+        yield path
