@@ -198,7 +198,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     if refusals:
         there = live.values if live else {}
         revision = live.revision if live else 0
-        said = refusals[0].message
+        said = refusals[0].seen
         return ReleasePlan("conflict", said, there, there, (), revision, kind=kind, diagnostics=tuple(refusals))
     plan = _judge(values, seen, kind, version)
     plan = _taking_over(plan, adopt)
