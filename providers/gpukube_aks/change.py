@@ -16,10 +16,11 @@ import copy
 from typing import TYPE_CHECKING
 
 from gpukube.core.diff import diff_fields
-from gpukube.core.fields import COUNT, IMAGE, KUBERNETES_VERSION, LEAST, MOST, PROTECTION, TAINTS, FieldPath
+from gpukube.core.fields import COUNT, IMAGE, LEAST, MOST, PROTECTION, TAINTS, FieldPath
 from gpukube.core.jsontree import items, tree
 from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Request
+from gpukube_aks.fields import BINDINGS
 from gpukube_aks.marks import with_copy
 from gpukube_aks.translate import CREATE, etag_guard, pool_path
 from gpukube_aks.updates import ROLLING, find_row
@@ -167,14 +168,16 @@ def _taints(properties: Properties, change: Change, _: Mapping[str, object]) -> 
     properties["nodeTaints"] = [*items(change.new), *own]
 
 
-def _running(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
-    """The system, or the version that is asked for: AKS finds the patch of a minor one."""
-    properties[{IMAGE: "osSKU", KUBERNETES_VERSION: "orchestratorVersion"}[change.field]] = change.new
-
-
-def _setting(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
-    """How nodes are upgraded: one member of two, the other ones stay as read."""
-    _set_entry(properties, "upgradeSettings", change.field.key, change.new)
+def _at_its_place(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
+    """What the table gives one place on the wire: one member, the ones beside it stay as read."""
+    *parents, leaf = (str(step) for step in _WIRE[change.field])
+    for name in parents:
+        properties[name] = inner = tree(properties, name)
+        properties = inner
+    if change.new is None:
+        properties.pop(leaf, None)
+    else:
+        properties[leaf] = change.new
 
 
 def _native(properties: Properties, change: Change, native: Mapping[str, object]) -> None:
@@ -194,18 +197,20 @@ _APPLY: Mapping[tuple[str, ...], Apply] = {
     PROTECTION: _protection,
     ("tags",): _tag,
     TAINTS: _taints,
-    IMAGE: _running,
-    KUBERNETES_VERSION: _running,
-    ("upgrade",): _setting,
     ("aks",): _native,
 }
 """A field, or a path above it -> how it enters the pool."""
+
+
+_WIRE: Mapping[FieldPath, tuple[str | int, ...]] = {row.path: row.wire for row in BINDINGS if row.effect.call}
 
 
 def _apply_of(field: FieldPath) -> Apply:
     for above, apply in _APPLY.items():
         if field.is_below(*above):
             return apply
+    if field in _WIRE:
+        return _at_its_place
     message = f"no call changes {field} of a live pool"
     raise LookupError(message)
 

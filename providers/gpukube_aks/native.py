@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from gpukube.core.binding import managed_members
 from gpukube.core.fields import FieldPath
 from gpukube.core.jsontree import leaves
 from gpukube.errors import Diagnostic
+from gpukube_aks.fields import BINDINGS
 from gpukube_aks.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -30,15 +32,11 @@ __all__ = [
     "MANAGED_MEMBERS",
     "NATIVE",
     "REFUSED",
-    "RESERVATION_FIELD",
     "UNTESTED",
     "Shape",
     "check_native",
     "flatten_native",
 ]
-
-RESERVATION_FIELD = FieldPath("capacity", "reserved", "aks", "capacityReservationGroup")
-"""Normalised field of a pool's reservation group: an ARM id, in lower case."""
 
 Shape: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...] | Mapping[str, Shape]"
 """Of a property: a JSON type, the words it may hold, or its members."""
@@ -120,35 +118,15 @@ NATIVE: Mapping[str, Shape] = {
 }
 """What `aks:` may hold. Each has a row in `updates.NATIVE_ROWS`; ranges and forms of values are in `limits.LIMITS`."""
 
+_SET: Mapping[str, str] = managed_members(BINDINGS)
 MANAGED: Mapping[str, str] = {
-    "count": "nodes.count",
-    "minCount": "nodes.autoscaling.min",
-    "maxCount": "nodes.autoscaling.max",
     "enableAutoScaling": "nodes.autoscaling",
-    "vmSize": "instanceType",
-    "osDiskSizeGB": "disk.sizeGiB",
-    "osDiskType": "disk.type",
-    "availabilityZones": "zones",
-    "scaleSetPriority": "capacity.type",
-    "spotMaxPrice": "capacity.maxPrice",
-    "tags": "tags",
-    "nodeLabels": "labels",
-    "nodeTaints": "taints",
-    "gpuInstanceProfile": "sharing.mig.profile",
     "gpuProfile": "driver.owner or devicePlugin.owner",
-    "capacityReservationGroupID": "capacity.reserved.aks.capacityReservationGroup",
-    "osSKU": "image",
-    "orchestratorVersion": "kubernetesVersion",
-    "maxPods": "maxPodsPerNode",
+    **{name: field for name, field in _SET.items() if "." not in name},
 }
 """Properties that gpukube sends itself -> the field of the spec to write instead."""
 
-MANAGED_MEMBERS: Mapping[str, str] = {
-    "gpuProfile.driver": "driver.owner",
-    "gpuProfile.nvidia.managementMode": "devicePlugin.owner",
-    "upgradeSettings.maxSurge": "upgrade.maxSurge",
-    "upgradeSettings.maxUnavailable": "upgrade.maxUnavailable",
-}
+MANAGED_MEMBERS: Mapping[str, str] = {name: field for name, field in _SET.items() if "." in name}
 """The same, member by member, of those that have members: a member that is new to the SDK is nobody's."""
 
 REFUSED: Mapping[str, str] = {

@@ -10,49 +10,22 @@ The count of an autoscaled pool is the autoscaler's.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from gpukube.core.fields import (
-    CAPACITY_TYPE,
-    COUNT,
-    DISK_SIZE,
-    DISK_TYPE,
-    DRIVER,
-    IMAGE,
-    INSTANCE_TYPE,
-    KUBERNETES_VERSION,
-    LEAST,
-    MAX_PODS,
-    MAX_SURGE,
-    MAX_UNAVAILABLE,
-    MIG_PROFILE,
-    MOST,
-    PLUGIN,
-    PROTECTION,
-    TAINTS,
-    ZONES,
-    FieldPath,
-    known,
-    label,
-    tag,
-)
+from gpukube.core.binding import observed_fields
+from gpukube.core.fields import known, tag
 from gpukube.core.jsontree import at, integer, strings, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
-from gpukube.gpu.catalogue import machines
-from gpukube_aks.cuts import profile_name
+from gpukube_aks.fields import BINDINGS
 from gpukube_aks.marks import FORM, live_place
-from gpukube_aks.native import RESERVATION_FIELD, flatten_native
+from gpukube_aks.native import flatten_native
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.values import PoolState, TaintEffect
-    from gpukube.gpu.catalogue import Machine
 
 __all__ = ["STATES", "observe_pool", "pool_failure"]
-
-_SYSTEM = "kubernetes.azure.com/"
 
 STATES: Mapping[str, PoolState] = {
     "Succeeded": "ready",
@@ -85,7 +58,7 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         state=state,
         status="Stopped" if is_stopped and state == "ready" else status,
         failure=pool_failure(properties),
-        fields=_fields(properties, labels),
+        fields=known({**observed_fields(BINDINGS, properties, properties), **flatten_native(properties)}),
         nodes=integer(properties, "count"),
         labels=labels,
         effective_taints=tuple(_taint(text) for text in strings(properties, "nodeTaints")),
@@ -108,80 +81,6 @@ def pool_failure(properties: Mapping[str, object]) -> str:
     first = tree(inner, "details", 0)
     code, message = (str(first.get(key) or inner.get(key) or "") for key in ("code", "message"))
     return f"{code}: {message}" if code and message else code or message
-
-
-def _fields(properties: Mapping[str, object], labels: Mapping[str, str]) -> dict[FieldPath, object]:
-    spot = properties.get("scaleSetPriority") == "Spot"
-    group = str(properties.get("capacityReservationGroupID") or "").lower()
-    price = properties.get("spotMaxPrice")
-    gpu = tree(properties, "gpuProfile")
-    managed = at(gpu, "nvidia", "managementMode") == "Managed"
-    taints = strings(properties, "nodeTaints")
-    fields: dict[FieldPath, object] = {
-        INSTANCE_TYPE: _size(properties),
-        CAPACITY_TYPE: "spot" if spot else "reserved" if group else "on-demand",
-        FieldPath("capacity", "maxPrice"): price if spot and price != -1 else None,
-        RESERVATION_FIELD: group or None,
-        ZONES: tuple(sorted(strings(properties, "availabilityZones"))) or None,
-        DISK_SIZE: properties.get("osDiskSizeGB"),
-        DISK_TYPE: properties.get("osDiskType"),
-        MIG_PROFILE: _profile(properties),
-        **_running(properties),
-        TAINTS: tuple(sorted(text for text in taints if not text.startswith(_SYSTEM))),
-        PROTECTION: labels.get(PROTECT_LABEL) == "true",
-        DRIVER: "none" if gpu.get("driver") == "None" and not managed else "cloud",
-        PLUGIN: "cloud" if managed else None,
-        **_node_fields(properties),
-        **{label(key): value for key, value in labels.items() if not _is_system(key)},
-        **{tag(key): value for key, value in tree(properties, "tags").items() if not FORM.is_own(key)},
-        **flatten_native(properties),
-    }
-    return known(fields)
-
-
-def _running(properties: Mapping[str, object]) -> dict[FieldPath, object]:
-    """What the nodes run, and how they get something newer; where the version asked for is a minor one, the patch."""
-    settings = tree(properties, "upgradeSettings")
-    return {
-        IMAGE: properties.get("osSKU"),
-        KUBERNETES_VERSION: properties.get("currentOrchestratorVersion") or properties.get("orchestratorVersion"),
-        MAX_PODS: properties.get("maxPods"),
-        MAX_SURGE: settings.get("maxSurge"),
-        MAX_UNAVAILABLE: settings.get("maxUnavailable"),
-    }
-
-
-def _is_system(label: str) -> bool:
-    return label.startswith(_SYSTEM) or label in (PROTECT_LABEL, "agentpool")
-
-
-def _node_fields(properties: Mapping[str, object]) -> dict[FieldPath, object]:
-    if properties.get("enableAutoScaling"):
-        return {
-            LEAST: properties.get("minCount"),
-            MOST: properties.get("maxCount"),
-        }
-    return {COUNT: properties.get("count")}
-
-
-def _size(properties: Mapping[str, object]) -> str:
-    """The VM size in the catalogue's spelling: Azure compares sizes without case."""
-    written = str(properties.get("vmSize", ""))
-    machine = _machines().get(written.casefold())
-    return machine.name if machine else written
-
-
-def _profile(properties: Mapping[str, object]) -> str | None:
-    value = properties.get("gpuInstanceProfile")
-    if not isinstance(value, str):
-        return None
-    machine = _machines().get(str(properties.get("vmSize", "")).casefold())
-    return (profile_name(str(machine.model), value) if machine else None) or value
-
-
-@cache
-def _machines() -> Mapping[str, Machine]:
-    return {machine.name.casefold(): machine for machine in machines("aks")}
 
 
 def _taint(text: str) -> Taint:

@@ -9,12 +9,11 @@ pool is imported by the method that needs it.
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.values import NodeStack
 from gpukube.errors import SpecError
-from gpukube.provider import Ability, importing_sdk
+from gpukube.provider import importing_sdk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.values import (
+        Ability,
         Change,
         ClusterRef,
         Desired,
@@ -41,46 +41,6 @@ if TYPE_CHECKING:
     from gpukube.spec.cloud import CloudSpec
 
 __all__ = ["AksProvider"]
-
-_EXACT: Final = Ability("exact")
-_NO_FIELD: Final = "AKS has no field for it"
-
-_ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
-    {
-        "nodes.count": _EXACT,
-        "nodes.autoscaling": _EXACT,
-        "capacity.spot": _EXACT,
-        "capacity.reserved": _EXACT,
-        "zones": _EXACT,
-        "disk.size": _EXACT,
-        "disk.type": _EXACT,
-        "image": _EXACT,
-        "kubernetesVersion": _EXACT,
-        "upgrade.maxSurge": _EXACT,
-        "upgrade.maxUnavailable": _EXACT,
-        "maxPodsPerNode": _EXACT,
-        "driver.version": Ability(
-            "missing",
-            "leave driver.version out; another image (node image of AKS) brings another driver",
-            "AKS chooses the driver of Linux nodes by their VM size, and none of its fields can say otherwise",
-        ),
-        "sharing.mig.single": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is single", _NO_FIELD),
-        "sharing.mig.mixed": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is mixed", _NO_FIELD),
-        "sharing.mig.layout": Ability(
-            "missing",
-            "write a pool for each profile, or driver.owner: operator, whose MIG manager cuts by layouts",
-            "AKS cuts all GPUs of a pool into instances of one profile",
-        ),
-        "sharing.timeSlicing": Ability("emulated", "the plugin's sharing.timeSlicing", _NO_FIELD),
-        "sharing.mps": Ability("emulated", "the plugin's sharing.mps", _NO_FIELD),
-        "taints": _EXACT,
-        "gpuTaint": _EXACT,
-        "labels": _EXACT,
-        "tags": _EXACT,
-        "deletionProtection": Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),
-    }
-)
-"""Docs: aks/use-nvidia-gpu, aks/gpu-multi-instance, aks/concepts-gpu-partitioning, aks/aks-managed-gpu-nodes."""
 
 _MANAGED_SOURCE: Final = "docs: aks/aks-managed-gpu-nodes"
 _DRIVER_SOURCE: Final = "docs: aks/use-nvidia-gpu"
@@ -156,7 +116,9 @@ class AksProvider:
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful AKS is."""
-        return _ABILITIES
+        from gpukube_aks.fields import ABILITIES
+
+        return ABILITIES
 
     def check(self, target: Target) -> list[Diagnostic]:
         """Find what AKS would refuse, before any call."""
@@ -166,8 +128,8 @@ class AksProvider:
 
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: the driver unless it is left out, the plugin on AKS-managed nodes only."""
+        from gpukube_aks.fields import cut_by_operator, leaves_driver_out
         from gpukube_aks.images import DEFAULT_IMAGE
-        from gpukube_aks.translate import cut_by_operator, leaves_driver_out
 
         managed = target.plugin_owner == "cloud"
         system = target.image or DEFAULT_IMAGE

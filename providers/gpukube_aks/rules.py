@@ -19,10 +19,10 @@ from gpukube.visible import told_apart
 from gpukube_aks.buying import check_reservation, check_series, check_spot
 from gpukube_aks.combinations import check_combinations
 from gpukube_aks.cuts import CUTS, can_cut, cut_value
+from gpukube_aks.fields import cut_by_operator, leaves_driver_out
 from gpukube_aks.images import DEFAULT_IMAGE, check_image, check_version, minor_of
 from gpukube_aks.keys import check_labels, check_tags, check_taints
 from gpukube_aks.native import check_native
-from gpukube_aks.translate import cut_by_operator, leaves_driver_out
 from gpukube_aks.upgrades import MOST_NODES, check_upgrade
 
 if TYPE_CHECKING:
