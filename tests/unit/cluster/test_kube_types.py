@@ -114,6 +114,7 @@ def test_threads_when_they_connect_at_once_then_the_process_lives() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_threads_when_they_connect_ten_thousand_times_then_the_process_lives() -> None:
     assert connect_at_once(1, 1250) == "[0]"
 
