@@ -123,7 +123,8 @@ def end(stage: Stage, place: str, fault: Fault, way: Way, minutes: str) -> tuple
         if way != "timeout":
             wait_for(lambda: "check: " in started.said or not started.is_running)
             since = time.monotonic()
-            os.kill(started.pid, signal.Signals[f"SIG{way}"])
+            with suppress(ProcessLookupError):  # where the client gives up, the run may be over just now
+                os.kill(started.pid, signal.Signals[f"SIG{way}"])
         ended = started.wait()
         return ended, time.monotonic() - since
 
