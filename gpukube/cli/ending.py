@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from gpukube import api
+    from gpukube.engine.clock import Clock
+
 
 __all__ = ["Ending", "leave"]
 
@@ -49,7 +50,7 @@ class Ending:
         resume: The command that takes the run up again.
     """
 
-    def __init__(self, clock: api.Clock, resume: str) -> None:
+    def __init__(self, clock: Clock, resume: str) -> None:
         self._clock = clock
         self._resume = resume
         self._number = 0

@@ -109,7 +109,7 @@ def owner(
 
 def _tell(choices: Choices, pool: str, *, live: bool) -> None:
     """Explain one pool on the clusters that are meant."""
-    from gpukube import api
+    from gpukube.engine import offline
     from gpukube.engine.owners import explain_owners, has_operator
     from gpukube.engine.reasons import owner_document
     from gpukube.errors import ExitCode, SpecError, Where
@@ -117,7 +117,7 @@ def _tell(choices: Choices, pool: str, *, live: bool) -> None:
     _require_format(choices, "OwnerExplanation")
     if not choices.files:
         raise SpecError("no spec is given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
-    specs = api.load(choices.files, sets=choices.sets)
+    specs = offline.load(choices.files, sets=choices.sets)
     seen, against = _look(choices, pool) if live else ({}, {})
     found = explain_owners(specs, pool, operator_live=[key for key, item in seen.items() if has_operator(item)])
     meant = [item for item in found if _is_meant(item, choices)]
@@ -130,20 +130,20 @@ def _tell(choices: Choices, pool: str, *, live: bool) -> None:
 
 
 def _is_meant(item: Explained, choices: Choices) -> bool:
-    from gpukube import api
+    from gpukube.engine.prepare import Filters
 
-    return api.Filters(tuple(choices.clusters)).takes_cluster(item.decision.target.cluster.key)
+    return Filters(tuple(choices.clusters)).takes_cluster(item.decision.target.cluster.key)
 
 
 def _look(choices: Choices, pool: str) -> tuple[dict[str, Sighting], dict[str, list[Diagnostic]]]:
     """Plan the pool's clusters; what they hold, and what the plan has against the pool, by cluster key."""
     from dataclasses import replace
 
-    from gpukube import api
     from gpukube.cli.stage import open_job
+    from gpukube.engine import commands
 
     with open_job(replace(choices, pools=(pool,)), "OwnerExplanation") as job:
-        plans = api.plan(job.prepared, job.run)
+        plans = commands.plan(job.prepared, job.run)
     for plan in plans:
         if error := plan.error or plan.unreachable:
             raise error

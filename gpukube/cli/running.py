@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gpukube import api
 from gpukube.cli import output as out
 from gpukube.cli.options import Choices
 from gpukube.cli.stage import confirm, open_job
 from gpukube.cli.stderr import tell
+from gpukube.engine import commands
+from gpukube.engine.apply import Consent
+from gpukube.engine.delete import Deletion
+from gpukube.engine.documents import list_document, plan_document, plan_summary, pool_document, report_document
+from gpukube.engine.planning import ClusterPlan, Scope
+from gpukube.engine.probing import Probing
+from gpukube.engine.report import exit_code
+from gpukube.engine.saved import PlanOptions, SavedPlan, provenance, read_plan, saved_plan, write_plan
+from gpukube.engine.scale import Scaling, Size
 from gpukube.errors import SpecError, Where
 
 if TYPE_CHECKING:
@@ -31,8 +39,8 @@ def plan(choices: Choices) -> None:
     """Show the plan; with --out save it."""
     _require_plan_options(choices)
     with open_job(choices, "Plan") as job:
-        plans = api.plan(job.prepared, job.run, _scope(choices))
-    document = api.plan_document(
+        plans = commands.plan(job.prepared, job.run, _scope(choices))
+    document = plan_document(
         plans,
         job.prepared.warnings,
         silenced=job.prepared.silenced,
@@ -40,17 +48,17 @@ def plan(choices: Choices) -> None:
     )
     out.show(document, choices.output, verbose=choices.verbose)
     if choices.out:
-        saved = api.saved_plan(plans, job.specs, _options(choices), api.provenance(job.run))
-        api.write_plan(saved, choices.out)
+        saved = saved_plan(plans, job.specs, _options(choices), provenance(job.run))
+        write_plan(saved, choices.out)
         tell(f"saved; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
-    raise typer.Exit(api.plan_exit_code(plans))
+    raise typer.Exit(commands.plan_exit_code(plans))
 
 
 def diff(choices: Choices) -> None:
     """Show the differences; 0 none, 2 some."""
     with open_job(choices, "Diff") as job:
-        plans = api.plan(job.prepared, job.run, api.Scope(skip_cluster=choices.skip_cluster, check_chart=True))
-    document = api.plan_document(
+        plans = commands.plan(job.prepared, job.run, Scope(skip_cluster=choices.skip_cluster, check_chart=True))
+    document = plan_document(
         plans,
         job.prepared.warnings,
         kind="Diff",
@@ -58,14 +66,14 @@ def diff(choices: Choices) -> None:
         not_read=job.prepared.unused,
     )
     out.show(document, choices.output, verbose=choices.verbose)
-    raise typer.Exit(api.diff_exit_code(plans, skip_cluster=choices.skip_cluster))
+    raise typer.Exit(commands.diff_exit_code(plans, skip_cluster=choices.skip_cluster))
 
 
 def create(choices: Choices) -> None:
     """Create what is missing and prove it."""
 
     def work(job: Job) -> Sequence[ClusterReport]:
-        return api.create(job.prepared, job.run, adopt=choices.adopt, adopt_from=choices.adopt_from)
+        return commands.create(job.prepared, job.run, adopt=choices.adopt, adopt_from=choices.adopt_from)
 
     _report(choices, "Create", work)
 
@@ -74,18 +82,18 @@ def apply(choices: Choices) -> None:
     """Bring the live pools to what is declared, after asking; or apply a saved plan."""
     saved = None
     if choices.plan_file:
-        saved = api.read_plan(choices.plan_file)
+        saved = read_plan(choices.plan_file)
         out.warn(saved.warnings)
         choices = _as_saved(choices, saved)
     _require_plan_options(choices)
 
-    def ask(job: Job, plans: Sequence[api.ClusterPlan]) -> None:
+    def ask(job: Job, plans: Sequence[ClusterPlan]) -> None:
         if saved is None and any(plan.differs for plan in plans):
             _confirm_apply(choices, job, plans)
 
     def work(job: Job) -> Sequence[ClusterReport]:
-        consent = api.Consent(choices.allow_disruption, "recreate" if choices.replace else "")
-        return api.apply(
+        consent = Consent(choices.allow_disruption, "recreate" if choices.replace else "")
+        return commands.apply(
             job.prepared, job.run, _scope(choices), consent, saved=saved, confirm=lambda plans: ask(job, plans)
         )
 
@@ -97,42 +105,42 @@ def wait(choices: Choices) -> None:
     if not choices.files and not choices.names:
         fix = "add the pools' names, or -f pools.yaml"
         raise SpecError("nothing to wait for is named", where=Where("--cluster"), fix=fix, code="no-names")
-    _report(choices, "Wait", lambda job: api.wait(job.prepared, job.run, choices.names))
+    _report(choices, "Wait", lambda job: commands.wait(job.prepared, job.run, choices.names))
 
 
 def verify(choices: Choices) -> None:
     """Prove what is there; with --probe by a pod of our own too."""
     asked = choices.probe or choices.probe_scale_up
-    probing = api.Probing(choices.probe_image, choices.probe_scale_up) if asked else None
-    _report(choices, "Verify", lambda job: api.verify(job.prepared, job.run, probing))
+    probing = Probing(choices.probe_image, choices.probe_scale_up) if asked else None
+    _report(choices, "Verify", lambda job: commands.verify(job.prepared, job.run, probing))
 
 
 def delete(choices: Choices) -> None:
     """Delete pools of ours, after asking."""
 
-    def ask(job: Job, deletion: api.Deletion) -> None:
+    def ask(job: Job, deletion: Deletion) -> None:
         confirm(choices, job, "delete", [_named(pool) for pool in deletion.pools()])
 
     def work(job: Job) -> Sequence[ClusterReport]:
-        return api.delete(job.prepared, job.run, choices.names, lambda deletion: ask(job, deletion))
+        return commands.delete(job.prepared, job.run, choices.names, lambda deletion: ask(job, deletion))
 
     _report(choices, "Delete", work)
 
 
 def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int | None) -> None:
     """Give a live pool another size; asks when nodes go away."""
-    size = api.Size(nodes, minimum, maximum)
-    if size == api.Size():
+    size = Size(nodes, minimum, maximum)
+    if size == Size():
         raise SpecError(
             "no size is given", where=Where("--nodes"), fix="add --nodes, or --min and --max", code="no-size"
         )
 
-    def ask(job: Job, scaling: api.Scaling) -> None:
+    def ask(job: Job, scaling: Scaling) -> None:
         shrinking = [_named(pool) for pool in scaling.pools() if pool.disruptive]
         confirm(choices, job, "scale down", shrinking)
 
     def work(job: Job) -> Sequence[ClusterReport]:
-        return api.scale(job.prepared, job.run, choices.names[0], size, lambda scaling: ask(job, scaling))
+        return commands.scale(job.prepared, job.run, choices.names[0], size, lambda scaling: ask(job, scaling))
 
     _report(choices, "Scale", work)
 
@@ -140,31 +148,31 @@ def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int
 def list_pools(choices: Choices) -> None:
     """List live GPU pools."""
     with open_job(choices, "PoolList") as job:
-        plans, usage = api.survey(job.prepared, job.run, skip_cluster=choices.skip_cluster)
-    out.show(api.list_document(plans, usage), choices.output, verbose=choices.verbose)
-    raise typer.Exit(api.survey_exit_code(plans))
+        plans, usage = commands.survey(job.prepared, job.run, skip_cluster=choices.skip_cluster)
+    out.show(list_document(plans, usage), choices.output, verbose=choices.verbose)
+    raise typer.Exit(commands.survey_exit_code(plans))
 
 
 def get_pool(choices: Choices) -> None:
     """Show one pool wherever it lives."""
     (name,) = choices.names
     with open_job(choices, "Pool") as job:
-        plans, usage = api.survey(job.prepared, job.run)
-    document: Document = api.pool_document(plans, name, usage)
+        plans, usage = commands.survey(job.prepared, job.run)
+    document: Document = pool_document(plans, name, usage)
     out.show(document, choices.output, verbose=choices.verbose)
-    raise typer.Exit(api.survey_exit_code(plans))
+    raise typer.Exit(commands.survey_exit_code(plans))
 
 
-def _scope(choices: Choices) -> api.Scope:
+def _scope(choices: Choices) -> Scope:
     pin = bool(choices.out or choices.plan_file)
-    return api.Scope(**_same_names(api.Scope, choices), pin=pin, check_chart=True)
+    return Scope(**_same_names(Scope, choices), pin=pin, check_chart=True)
 
 
-def _options(choices: Choices) -> api.PlanOptions:
-    return api.PlanOptions(**_same_names(api.PlanOptions, choices))
+def _options(choices: Choices) -> PlanOptions:
+    return PlanOptions(**_same_names(PlanOptions, choices))
 
 
-def _same_names(kind: type[api.Scope | api.PlanOptions], source: Choices | api.PlanOptions) -> dict[str, Any]:
+def _same_names(kind: type[Scope | PlanOptions], source: Choices | PlanOptions) -> dict[str, Any]:
     """Take the values of the fields that are called the same there."""
     return {field.name: getattr(source, field.name) for field in fields(kind) if hasattr(source, field.name)}
 
@@ -190,7 +198,7 @@ def _require_plan_options(choices: Choices) -> None:
         )
 
 
-def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
+def _as_saved(choices: Choices, saved: SavedPlan) -> Choices:
     """Take everything that shapes the plan from the file; the command line may not shape it besides.
 
     Consent (--replace, --allow-disruption) does not: it may be given when the plan is saved or when it is applied.
@@ -198,7 +206,7 @@ def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
     Raises:
         SpecError: It tries to.
     """
-    shaping = {"files", "sets", *_same_names(api.PlanOptions, choices)} - {"replace", "allow_disruption"}
+    shaping = {"files", "sets", *_same_names(PlanOptions, choices)} - {"replace", "allow_disruption"}
     given = [field.name for field in fields(Choices) if field.name in choices.given & shaping]
     if given:
         option = f"--{given[0].removesuffix('s').replace('_', '-')}"
@@ -214,14 +222,14 @@ def _as_saved(choices: Choices, saved: api.SavedPlan) -> Choices:
         "replace": kept.replace or choices.replace,
         "allow_disruption": kept.allow_disruption or choices.allow_disruption,
     }
-    return replace(choices, **{**_same_names(api.PlanOptions, kept), **consent})
+    return replace(choices, **{**_same_names(PlanOptions, kept), **consent})
 
 
 def _report(
     choices: Choices,
     kind: str,
     work: Callable[[Job], Sequence[ClusterReport]],
-    saved: api.SavedPlan | None = None,
+    saved: SavedPlan | None = None,
 ) -> None:
     with open_job(choices, kind, saved) as job:
         reports = work(job)
@@ -231,7 +239,7 @@ def _report(
 def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], job: Job) -> None:
     # Beside an event log on stdout the report is its last line, so that all of it stays JSON Lines.
     output = "line" if choices.events == "-" else choices.output
-    document = api.report_document(reports, kind=kind)
+    document = report_document(reports, kind=kind)
     run = job.run
     if run.clock.stopped:
         document["exitCode"] = int(job.ending.exit_code)
@@ -241,7 +249,7 @@ def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], job: 
     if run.clock.stopped:
         tell(f"stopped waiting; the cloud keeps working. To resume: {run.resume}")
         raise typer.Exit(job.ending.exit_code)
-    raise typer.Exit(api.exit_code(reports))
+    raise typer.Exit(exit_code(reports))
 
 
 def _named(pool: PoolPlan) -> str:
@@ -255,14 +263,14 @@ def _named(pool: PoolPlan) -> str:
     return f"{pool.cluster.key}/{pool.name} ({pool.observed.instance_type if pool.observed else ''}{nodes})"
 
 
-def _confirm_apply(choices: Choices, job: Job, plans: Sequence[api.ClusterPlan]) -> None:
+def _confirm_apply(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> None:
     """Show the plan and ask whether to go on."""
     if choices.yes:
         return
     with job.progress.paused():
-        document = api.plan_document(plans, ())
+        document = plan_document(plans, ())
         for cluster in document["clusters"]:
             for pool in cluster["pools"]:
                 pool["needs"] = []  # it was asked for before: what is missing is refused
         out.show_on_stderr(document, verbose=choices.verbose)
-    confirm(choices, job, "apply", [api.plan_summary(document)])
+    confirm(choices, job, "apply", [plan_summary(document)])

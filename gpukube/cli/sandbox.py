@@ -103,11 +103,12 @@ def enter() -> Shelter:
 @takes(*SPEC, "speed")
 def up(choices: Choices, *, speed: SpeedOption = SPEED) -> None:
     """Start the sandbox in the background; with -f, make the clusters of the spec too."""
-    from gpukube import api
+    from gpukube.engine import offline
+    from gpukube.engine.prepare import prepare
 
     shelter = Shelter(_up(speed))
     if choices.files:
-        shelter.register(api.prepare(api.load(choices.files, sets=choices.sets)).clusters.values())
+        shelter.register(prepare(offline.load(choices.files, sets=choices.sets)).clusters.values())
     typer.echo(f"the sandbox is up; its state is in {_state_dir()}")
     typer.echo('use it: gpukube --sandbox ..., or eval "$(gpukube sandbox env)"')
 

@@ -14,6 +14,6 @@ def schema() -> None:
     """
     import json
 
-    from gpukube import api
+    from gpukube.spec.schema import json_schema
 
-    typer.echo(json.dumps(api.schema(), indent=2))
+    typer.echo(json.dumps(json_schema(), indent=2))

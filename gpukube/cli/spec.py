@@ -24,15 +24,16 @@ def validate(choices: Choices) -> None:
     """
     import os
 
-    from gpukube import api
     from gpukube.catalog.learning import learn_refreshed
     from gpukube.cli import output as out
+    from gpukube.engine import offline
+    from gpukube.engine.documents import validation_document
     from gpukube.errors import ExitCode
 
     out.require_format(choices.output, "Validation")
     learn_refreshed(os.environ, sandbox=False)
-    found = api.validate(choices.files, sets=choices.sets, strict=choices.strict)
-    document = api.validation_document(found)
+    found = offline.validate(choices.files, sets=choices.sets, strict=choices.strict)
+    document = validation_document(found)
     if choices.output != "github":  # its annotations stand in the log themselves
         out.warn(found.findings)
     if found.is_right or choices.output not in {"table", "text"}:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from gpukube import api
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli import output as out
 from gpukube.cli.ending import Ending
@@ -23,8 +22,16 @@ from gpukube.cli.events import logged
 from gpukube.cli.progress import progress_on
 from gpukube.cli.stderr import tell
 from gpukube.cluster.scratch import sweep
+from gpukube.core.values import Settings
+from gpukube.engine import commands, offline
+from gpukube.engine.clock import Stopped
+from gpukube.engine.events import Listener
+from gpukube.engine.prepare import Filters, Prepared, prepare, prepare_addresses
+from gpukube.engine.run import QUICK, Pace, Run
+from gpukube.engine.saved import PlanOptions, SavedPlan
 from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.spec.address import is_address
+from gpukube.spec.load import LoadedSpec
 from gpukube.visible import visible
 
 if TYPE_CHECKING:
@@ -43,15 +50,15 @@ __all__ = ["Job", "confirm", "open_job", "rest_of"]
 class Job:
     """A prepared spec and the circumstances to work on it."""
 
-    specs: tuple[api.LoadedSpec, ...]
-    prepared: api.Prepared
-    run: api.Run
+    specs: tuple[LoadedSpec, ...]
+    prepared: Prepared
+    run: Run
     progress: LiveRows | PlainLines
     ending: Ending
 
 
 @contextmanager
-def open_job(choices: Choices, kind: str, saved: api.SavedPlan | None = None) -> Iterator[Job]:
+def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Iterator[Job]:
     """Check everything that needs no call, then set the stage: sandbox, progress, Ctrl-C.
 
     Args:
@@ -77,39 +84,39 @@ def open_job(choices: Choices, kind: str, saved: api.SavedPlan | None = None) ->
                 if ending.is_hangup:  # the progress could not be written: the terminal is gone
                     raise typer.Exit(ending.exit_code) from None
                 raise
-            except api.Stopped:
+            except Stopped:
                 tell(f"gpukube: interrupted before there was anything to show; again: {run.resume}")
                 raise typer.Exit(ending.exit_code) from None
 
 
-def _prepared(choices: Choices, saved: api.SavedPlan | None) -> tuple[tuple[api.LoadedSpec, ...], api.Prepared]:
+def _prepared(choices: Choices, saved: SavedPlan | None) -> tuple[tuple[LoadedSpec, ...], Prepared]:
     """Take what is declared from the saved plan, from the files, or, without any, from the clusters' addresses."""
     if saved is None and not choices.files:
         addresses = [text for text in choices.clusters if is_address(text)]
         if not addresses or len(addresses) < len(choices.clusters):
             raise SpecError("no spec is given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
-        return (), api.prepare_addresses(addresses, choices.owners)
+        return (), prepare_addresses(addresses, choices.owners)
     if choices.owners:
         fix = "leave it away: the spec's metadata.name is the owner"
         raise SpecError("--owner does not go with a spec", where=Where("--owner"), fix=fix, code="owner-and-spec")
     learn_refreshed(os.environ, sandbox=choices.sandbox)
-    specs = saved.specs if saved is not None else api.load(choices.files, sets=choices.sets)
-    filters = api.Filters(tuple(choices.clusters), tuple(choices.pools))
-    return specs, api.prepare(specs, filters, strict=choices.strict)
+    specs = saved.specs if saved is not None else offline.load(choices.files, sets=choices.sets)
+    filters = Filters(tuple(choices.clusters), tuple(choices.pools))
+    return specs, prepare(specs, filters, strict=choices.strict)
 
 
-def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener, saved: api.SavedPlan | None) -> api.Run:
-    settings, chart, environ, pace = api.Settings(endpoints=endpoints()), choices.chart, dict(os.environ), api.Pace()
+def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPlan | None) -> Run:
+    settings, chart, environ, pace = Settings(endpoints=endpoints()), choices.chart, dict(os.environ), Pace()
     if choices.sandbox:
         from gpukube.cli import sandbox
 
         shelter = sandbox.enter()
         shelter.register(prepared.clusters.values())
-        settings, environ, pace = shelter.settings, shelter.environment(), api.QUICK
+        settings, environ, pace = shelter.settings, shelter.environment(), QUICK
         chart = chart or shelter.chart
-    return api.Run(
+    return Run(
         settings=settings,
-        chart=api.chart_source(chart),
+        chart=commands.chart_source(chart),
         environ=environ,
         resume=rest_of(saved, choices) if saved else choices.command,
         follow=_following(choices),
@@ -121,7 +128,7 @@ def _run(choices: Choices, prepared: api.Prepared, listen: api.Listener, saved: 
     )
 
 
-def rest_of(saved: api.SavedPlan, choices: Choices) -> str:
+def rest_of(saved: SavedPlan, choices: Choices) -> str:
     """Write the command that does what is left of a saved plan that was cut off.
 
     The plan itself is stale by then, since part of it is done; so it is the same specs and options, planned afresh.
@@ -139,7 +146,7 @@ def rest_of(saved: api.SavedPlan, choices: Choices) -> str:
         ("--chart", [choices.chart] if choices.chart else []),
     ):
         words += [word for value in values for word in (option, value)]
-    flags = [field.name for field in fields(api.PlanOptions)] + ["yes"]
+    flags = [field.name for field in fields(PlanOptions)] + ["yes"]
     words += [f"--{name.replace('_', '-')}" for name in flags if getattr(choices, name) is True]
     return shlex.join(words)
 

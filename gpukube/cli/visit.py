@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpukube import api
 from gpukube.cli import output as out
 from gpukube.cli.stage import confirm, open_job
 from gpukube.cli.stderr import tell
+from gpukube.doctor.diagnose import diagnose, doctor_exit_code
+from gpukube.doctor.document import doctor_document
 from gpukube.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ def visit(choices: Choices, *, fix: bool) -> None:
                 tell("\n".join(f"would {line}" for line in offered))
             confirm(choices, job, "mend", [f"{len(offered)} thing{'' if len(offered) == 1 else 's'}"])
 
-        found = api.diagnose(job.prepared, job.run, mend=ask if fix else None)
-    out.show(api.doctor_document(found), choices.output, verbose=choices.verbose)
+        found = diagnose(job.prepared, job.run, mend=ask if fix else None)
+    out.show(doctor_document(found), choices.output, verbose=choices.verbose)
     if job.run.clock.stopped:
         tell(f"stopped; to go on: {job.run.resume}")
         raise typer.Exit(ExitCode.INTERRUPTED)
-    raise typer.Exit(api.doctor_exit_code(found))
+    raise typer.Exit(doctor_exit_code(found))

@@ -18,6 +18,7 @@ from gpukube.doctor.registry import CHECKS
 from gpukube.engine.clock import Stopped
 from gpukube.engine.fanout import run_all
 from gpukube.engine.owners import has_operator
+from gpukube.engine.session import open_sessions
 from gpukube.errors import ExitCode, GpukubeError
 
 if TYPE_CHECKING:
@@ -29,10 +30,25 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["doctor_exit_code", "examine_clusters", "mend_clusters", "mends_of"]
+__all__ = ["diagnose", "doctor_exit_code", "examine_clusters", "mend_clusters", "mends_of"]
 
 _LOOKS: Final = 5
 """How often a mended cluster is looked at while its controllers do their part."""
+
+
+def diagnose(
+    prepared: Prepared, run: Run, *, mend: Callable[[Sequence[str]], None] | None = None
+) -> tuple[Examination, ...]:
+    """Examine live clusters for the known faults; those of addresses alone too.
+
+    Args:
+        prepared: What is declared; with nothing declared, what only a spec can tell is not checked.
+        run: How the clouds are reached.
+        mend: Told what would be done about it, raises to stop; None to change nothing.
+    """
+    with open_sessions(prepared.clusters.values(), run) as sessions:
+        found = examine_clusters(prepared, sessions, run)
+        return found if mend is None else mend_clusters(found, prepared, sessions, run, mend)
 
 
 def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: Run) -> tuple[Examination, ...]:

@@ -142,6 +142,8 @@ def test_validate_when_run_then_no_sdk_no_cluster_client_no_server(loaded: Loade
     assert not packages(modules) & ({"azure", "lightkube", "httpx2", "helm_python", "boto3", "google"} | SERVERS)
     assert not of(modules, "gpukube.sandbox")
     assert of(modules, "gpukube_aks")  # the pure half has spoken
+    for room in ("doctor", "engine.commands", "engine.apply"):
+        assert not of(modules, f"gpukube.{room}")
 
 
 def test_wrong_usage_when_told_then_no_sdk(loaded: Loader) -> None:
@@ -181,4 +183,4 @@ def test_plan_when_run_then_the_sdk_of_its_cloud_alone_and_no_server(cloud: str,
     assert of_clouds(modules) == {other: other == cloud for other in SDKS}
     assert rules_of_clouds(modules) == {other: other == cloud for other in SDKS}
     assert not packages(modules) & {"helm_python", "starlette", "uvicorn"}
-    assert not of(modules, "gpukube.sandbox")
+    assert not of(modules, "gpukube.sandbox") | of(modules, "gpukube.doctor")

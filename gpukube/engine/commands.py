@@ -1,0 +1,252 @@
+"""The commands on pools, from a prepared spec to plans and reports.
+
+Lives here: what each command puts together, and the exit codes of plans. Must not live here: how a command line says it
+(cli), and what is examined (doctor).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.chart import ChartSource, local_chart
+from gpukube.engine.apply import Consent, apply_pools, require_consent
+from gpukube.engine.clock import Stopped
+from gpukube.engine.clusters import nothing_begun
+from gpukube.engine.create import create_pools
+from gpukube.engine.delete import delete_pools, plan_deletion
+from gpukube.engine.documents import used_devices
+from gpukube.engine.fanout import run_all
+from gpukube.engine.planning import Scope, plan_clusters
+from gpukube.engine.proving import verify_pools
+from gpukube.engine.saved import provenance, require_fresh, require_place
+from gpukube.engine.scale import plan_scaling, scale_pools
+from gpukube.engine.session import open_sessions
+from gpukube.engine.waiting import wait_for_pools
+from gpukube.errors import ExitCode, GpukubeError, HelmError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpukube.engine.delete import Deletion
+    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.prepare import Prepared
+    from gpukube.engine.probing import Probing
+    from gpukube.engine.report import ClusterReport
+    from gpukube.engine.run import Run
+    from gpukube.engine.saved import SavedPlan
+    from gpukube.engine.scale import Scaling, Size
+    from gpukube.engine.session import Session
+
+__all__ = [
+    "apply",
+    "chart_source",
+    "create",
+    "delete",
+    "diff_exit_code",
+    "plan",
+    "plan_exit_code",
+    "scale",
+    "survey",
+    "survey_exit_code",
+    "verify",
+    "wait",
+]
+
+
+def chart_source(location: str) -> ChartSource:
+    """Return where the device-plugin chart comes from; "" for NVIDIA's repository and the pinned version.
+
+    Raises:
+        SpecError: A local place that holds no chart; looked at now, before any call.
+    """
+    source = ChartSource(location) if location else ChartSource()
+    if source.kind == "local":
+        try:
+            local_chart(Path(location))
+        except HelmError as error:
+            raise SpecError.of(error.diagnostics) from error
+    return source
+
+
+def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:
+    """Look at the clusters that pools are on, with `scope.prune` at all, and say what would happen; changes nothing."""
+    prepared = prepared if scope.prune else prepared.narrowed()
+    with open_sessions(prepared.clusters.values(), run) as sessions:
+        return plan_clusters(prepared, sessions, run, scope)
+
+
+def survey(
+    prepared: Prepared, run: Run, *, skip_cluster: bool = False
+) -> tuple[tuple[ClusterPlan, ...], dict[str, dict[str, dict[str, int]]]]:
+    """Look at all clusters for a listing.
+
+    Returns:
+        The plans, and per cluster key and node the devices that pods request; clusters that could not be asked are left
+        out.
+    """
+    with open_sessions(prepared.clusters.values(), run) as sessions:
+        plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=skip_cluster))
+        asked = {plan.cluster.key: sessions[plan.cluster.key].kube().pods for plan in plans if plan.seen}
+        pods = run_all(asked, run.parallelism)
+    usage = {key: used_devices(found) for key, found in pods.items() if not isinstance(found, GpukubeError)}
+    return plans, usage
+
+
+def create(
+    prepared: Prepared, run: Run, *, adopt: bool = False, adopt_from: Sequence[str] = ()
+) -> tuple[ClusterReport, ...]:
+    """Create what is missing, install the device plugin, prove the devices."""
+    prepared = prepared.narrowed()
+    scope = Scope(adopt=adopt, adopt_from=tuple(adopt_from), retire=False, check_chart=True)
+    return _carry_out(prepared, run, scope, lambda plans, sessions: create_pools(plans, sessions, run))
+
+
+def _carry_out(
+    prepared: Prepared,
+    run: Run,
+    scope: Scope,
+    work: Callable[[tuple[ClusterPlan, ...], Mapping[str, Session]], tuple[ClusterReport, ...]],
+) -> tuple[ClusterReport, ...]:
+    """Plan, then work; a run that is stopped while it plans has a report too, in which nothing was begun."""
+    with open_sessions(prepared.clusters.values(), run) as sessions:
+        try:
+            plans = plan_clusters(prepared, sessions, run, scope)
+        except Stopped:
+            return nothing_begun(prepared, run)
+        return nothing_begun(prepared, run) if run.clock.stopped else work(plans, sessions)
+
+
+def apply(  # noqa: PLR0913 - what an apply is made of
+    prepared: Prepared,
+    run: Run,
+    scope: Scope = Scope(),
+    consent: Consent = Consent(),
+    *,
+    saved: SavedPlan | None = None,
+    confirm: Callable[[Sequence[ClusterPlan]], None] = lambda _plans: None,
+) -> tuple[ClusterReport, ...]:
+    """Bring the live pools to what is declared.
+
+    Args:
+        prepared: What is declared; of a saved plan its own specs.
+        run: How the clouds are reached.
+        scope: How far the plan reaches.
+        consent: What is allowed beyond creating and harmless updates.
+        saved: The plan that this must turn out to be.
+        confirm: Shown the plans before anything is changed; raises to stop.
+
+    Raises:
+        StalePlan: The world is not the one that the saved plan saw; nothing was changed.
+        SpecError: The saved plan was made for other clouds than this run reaches.
+        Conflict: Something would be done that was not consented to; nothing was changed.
+    """
+    prepared = prepared if scope.prune else prepared.narrowed()
+    if saved is not None:
+        require_place(saved, provenance(run))
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
+        if saved is not None:
+            require_fresh(saved, plans, provenance(run))
+        require_consent(plans, consent)
+        confirm(plans)
+        return apply_pools(plans, sessions, run)
+
+    return _carry_out(prepared, run, scope, work)
+
+
+def wait(prepared: Prepared, run: Run, names: Sequence[str] = ()) -> tuple[ClusterReport, ...]:
+    """Wait until the clouds have finished with the declared pools, or those named, and prove the declared ones.
+
+    Raises:
+        SpecError: There is no pool of some name.
+    """
+    prepared, scope = prepared.narrowed(), Scope(skip_cluster=True)
+    return _carry_out(prepared, run, scope, lambda plans, sessions: wait_for_pools(plans, sessions, run, names))
+
+
+def verify(prepared: Prepared, run: Run, probing: Probing | None = None) -> tuple[ClusterReport, ...]:
+    """Compare the live nodes with the promise, waiting as long as the run's timeout says.
+
+    Args:
+        prepared: What is declared.
+        run: How the clouds are reached.
+        probing: Also run a pod with one device on each pool that is as promised.
+    """
+    prepared = prepared.narrowed()
+    with open_sessions(prepared.clusters.values(), run) as sessions:
+        try:
+            return verify_pools(prepared, sessions, run, probing)
+        except Stopped:
+            return nothing_begun(prepared, run)
+
+
+def delete(
+    prepared: Prepared,
+    run: Run,
+    names: Sequence[str],
+    confirm: Callable[[Deletion], None] = lambda _deletion: None,
+) -> tuple[ClusterReport, ...]:
+    """Delete the live pools of these names, and wait for the end.
+
+    Raises:
+        SpecError: There is no such pool.
+        Conflict: One is not ours, or protected.
+    """
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
+        deletion = plan_deletion(plans, sessions, prepared.owners, names)
+        confirm(deletion)
+        return delete_pools(deletion, sessions, run)
+
+    return _carry_out(prepared, run, Scope(), work)
+
+
+def scale(
+    prepared: Prepared,
+    run: Run,
+    name: str,
+    size: Size,
+    confirm: Callable[[Scaling], None] = lambda _scaling: None,
+) -> tuple[ClusterReport, ...]:
+    """Give the live pools of this name another size, and wait for the end.
+
+    Raises:
+        SpecError: There is no such pool, or it cannot have that size.
+        Conflict: One is not ours.
+    """
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
+        scaling = plan_scaling(plans, sessions, prepared.owners, name, size)
+        confirm(scaling)
+        return scale_pools(scaling, sessions, run)
+
+    return _carry_out(prepared.narrowed(), run, Scope(), work)
+
+
+def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
+    """0 when every cluster could be read, inside too where that was meant; else the cause's own code, or 1 of several.
+
+    Part of a plan is no plan: who applies it, or posts it, must notice.
+    """
+    errors = [error for plan in plans if (error := plan.error or plan.unreachable) is not None]
+    codes = {error.exit_code for error in errors} or {ExitCode.DONE}
+    return codes.pop() if len(codes) == 1 else ExitCode.ERROR
+
+
+def survey_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
+    """0 when every cloud could be asked, 3 when some could, else the cause's own code."""
+    errors = [plan.error for plan in plans if plan.error is not None]
+    if errors and len(errors) < len(plans):
+        return ExitCode.PARTLY_DONE
+    codes = {error.exit_code for error in errors} or {ExitCode.DONE}
+    return codes.pop() if len(codes) == 1 else ExitCode.ERROR
+
+
+def diff_exit_code(plans: Sequence[ClusterPlan], *, skip_cluster: bool) -> ExitCode:
+    """0 the same, 2 differs; what `plan_exit_code` gives when a cluster could not be read."""
+    read = [replace(plan, unreachable=None) if skip_cluster else plan for plan in plans]
+    if (code := plan_exit_code(read)) is not ExitCode.DONE:
+        return code
+    return ExitCode.DIFFERS if any(plan.differs for plan in plans) else ExitCode.DONE
