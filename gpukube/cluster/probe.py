@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.proof import Finding
+from gpukube.cluster.proof import missing
 from gpukube.core.jsontree import items, number, text, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.gpu.capacity import shared_name
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView, PodView
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired, Taint
+    from gpukube.errors import Finding
 
 __all__ = [
     "PROBE_IMAGE",
@@ -296,7 +297,7 @@ def judge_attempt(desired: Desired, attempt: Attempt, namespace: str) -> Finding
     if not attempt.pod:
         means = "a quota, a limit range or an admission policy of the namespace refuses the pod"
         fix = f"kubectl -n {namespace} get events --sort-by=.lastTimestamp"
-        return Finding(where, "probe", "broken", "the probe's Job made no pod", means, fix)
+        return missing(where, "probe", "error", "the probe's Job made no pod", means, fix)
     told = ": ".join(part for part in (attempt.reason, _first_line(attempt.message)) if part)
     ended = f" with exit code {attempt.exit_code}" if attempt.exit_code else ""
     said = f"the probe's pod is {attempt.phase}{ended}" + (f" ({told})" if told else "")
@@ -308,7 +309,7 @@ def judge_attempt(desired: Desired, attempt: Attempt, namespace: str) -> Finding
         "pool": desired.target.pool,
     }
     row = next((row for row in _ROWS if attempt.reason in row.reasons), _ENDED if ended else _NOT_ENDED)
-    return Finding(where, "probe", "broken", said, row.means.format(**words), row.fix.format(**words))
+    return missing(where, "probe", "error", said, row.means.format(**words), row.fix.format(**words))
 
 
 def _first_line(message: str) -> str:
@@ -323,7 +324,7 @@ def judge_output(desired: Desired, node: str, listed: Sequence[Listed]) -> tuple
     gpus = [item for item in listed if item.kind == "gpu"]
     cuts = [item for item in listed if item.kind == "mig"]
     wrong = _count(desired, gpus, cuts) or _type(desired, gpus, cuts)
-    return (Finding(node, "probe", "broken", wrong[0], wrong[1]),) if wrong else ()
+    return (missing(node, "probe", "error", wrong[0], wrong[1]),) if wrong else ()
 
 
 def _count(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> tuple[str, str] | None:

@@ -6,24 +6,28 @@ Lives here: the values. Must not live here: how they are found (verify).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+
+from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.values import Nodes
+    from gpukube.errors import Severity
 
 __all__ = [
     "NOT_MANAGED",
     "Check",
-    "Finding",
     "NodeProof",
     "PoolProof",
     "Probe",
     "ProbeStatus",
     "ProofStatus",
     "Step",
-    "Weight",
+    "code_of_step",
+    "missing",
+    "step_of",
 ]
 
 NOT_MANAGED: Final = "not managed: no GPU is advertised until you install a plugin"
@@ -45,30 +49,34 @@ Step = Literal[
     "probe",
 ]
 """What must hold, in this order, before a node shows the devices promised."""
-Weight = Literal["note", "waiting", "broken"]
 ProofStatus = Literal["proven", "waiting", "broken", "empty", "unmanaged"]
 ProbeStatus = Literal["passed", "failed", "skipped"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A step that is missing on a node or in a cluster.
+def missing(  # noqa: PLR0913, PLR0917 - the parts of a finding
+    where: str, step: Step, severity: Severity, seen: str, means: str = "", fix: str = ""
+) -> Finding:
+    """Make the finding of a step that is missing on a node or in a cluster.
 
-    Attributes:
+    Args:
         where: Node or object.
         step: Which step.
-        weight: "note" hinders nothing; "waiting" usually passes by itself; "broken" does not.
+        severity: A hint hinders nothing; what a warning is about usually passes by itself; an error does not.
         seen: What was seen, one line.
         means: What that usually comes from; "" when it is plain.
         fix: What to run; "" when waiting is all there is to do.
     """
+    return Finding(f"step-{step}", Where(where), seen, fix, means, severity)
 
-    where: str
-    step: Step
-    weight: Weight
-    seen: str
-    means: str = ""
-    fix: str = ""
+
+def code_of_step(step: Step) -> str:
+    """Return the code of a finding about a step: "step-driver"."""
+    return f"step-{step}"
+
+
+def step_of(finding: Finding) -> Step:
+    """Return the step that a finding of a proof is about."""
+    return cast("Step", finding.code.removeprefix("step-"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +170,8 @@ class PoolProof:
     @property
     def missing_step(self) -> Finding | None:
         """The finding to tell first: the earliest step, what is broken before what may pass."""
-        real = [finding for finding in self.all_findings if finding.weight != "note"]
-        return min(real, key=lambda item: (item.weight != "broken", _ORDER[item.step], item.where), default=None)
+        real = [finding for finding in self.all_findings if finding.severity != "hint"]
+        return min(real, key=lambda item: (item.severity != "error", _ORDER[step_of(item)], item.where), default=None)
 
 
 _ORDER: Final[dict[str, int]] = {step: place for place, step in enumerate(get_args(Step))}

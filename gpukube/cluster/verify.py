@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
-from gpukube.cluster.proof import Finding, NodeProof, PoolProof
+from gpukube.cluster.proof import NodeProof, PoolProof, missing, step_of
 from gpukube.cluster.reach import live_place, needed_roles, unreached
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import role_of, title_of
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import NodeView, WorkloadView
     from gpukube.core.values import Desired, Nodes
+    from gpukube.errors import Finding
 
 __all__ = ["nodes_of", "prove_pool"]
 
@@ -86,10 +87,10 @@ def prove_pool(desired: Desired, seen: Sighting) -> PoolProof:
 
 
 def _status(findings: Sequence[Finding], *, nodes_seen: int, managed: bool) -> ProofStatus:
-    weights = {finding.weight for finding in findings}
-    if "broken" in weights:
+    severities = {finding.severity for finding in findings}
+    if "error" in severities:
         return "broken"
-    if "waiting" in weights:
+    if "warning" in severities:
         return "waiting"
     if not managed:
         return "unmanaged"
@@ -100,10 +101,10 @@ def _number_findings(desired: Desired, present: int) -> list[Finding]:
     wanted: Nodes = desired.promise.nodes
     where = desired.target.where.source
     if present < wanted.minimum:
-        return [Finding(where, "node", "waiting", f"{present} of {wanted.minimum} nodes are in the cluster")]
+        return [missing(where, "node", "warning", f"{present} of {wanted.minimum} nodes are in the cluster")]
     if present > wanted.maximum:
         seen = f"{present} nodes are in the cluster, at most {wanted.maximum} are asked for"
-        return [Finding(where, "node", "note", seen, "a surge node of an upgrade, or the pool was scaled by hand")]
+        return [missing(where, "node", "hint", seen, "a surge node of an upgrade, or the pool was scaled by hand")]
     return []
 
 
@@ -121,10 +122,10 @@ def _release_findings(desired: Desired, seen: Sighting, kind: ReleaseKind) -> li
     """Find which DaemonSets are missing that the devices depend on."""
     if seen.plugin_of(kind) is None:
         return [
-            Finding(
+            missing(
                 f"{NAMESPACE}/{kind.plugin}",
                 "placement",
-                "broken",
+                "error",
                 "there is no DaemonSet of the device plugin",
                 "the release is not installed, or its DaemonSet was deleted",
                 _APPLY,
@@ -132,7 +133,7 @@ def _release_findings(desired: Desired, seen: Sighting, kind: ReleaseKind) -> li
         ]
     there = {role_of(item) for item in seen.daemonsets if item.namespace == NAMESPACE}
     return [
-        Finding(NAMESPACE, "features", "broken", f"there is no DaemonSet of {title_of(role)}", _MPS_PARTS, _APPLY)
+        missing(NAMESPACE, "features", "error", f"there is no DaemonSet of {title_of(role)}", _MPS_PARTS, _APPLY)
         for role, vital in needed_roles(desired).items()
         if vital and role not in there
     ]
@@ -145,11 +146,11 @@ def _entry_findings(desired: Desired, seen: Sighting, kind: ReleaseKind) -> list
     if key not in entries:
         has = ", ".join(sorted(entries)) or "none"
         means = "a node label that names a missing entry makes the plugin exit on that node"
-        return [Finding(where, "config-entry", "broken", f"there is no entry {key}, only {has}", means, _APPLY)]
+        return [missing(where, "config-entry", "error", f"there is no entry {key}, only {has}", means, _APPLY)]
     if entries[key].strip() != render_config(plugin_config(desired.target.sharing)).strip():
         means = "it was edited by hand; the plugin does what it says"
         return [
-            Finding(where, "config-entry", "broken", f"entry {key} is not what this pool's sharing says", means, _APPLY)
+            missing(where, "config-entry", "error", f"entry {key} is not what this pool's sharing says", means, _APPLY)
         ]
     return []
 
@@ -167,12 +168,12 @@ def _node_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Fin
         seen_state = node.conditions.get("Ready", "not reported")
         cutting = node.labels.get(STATE_LABEL) == "rebooting"
         means = "it reboots for the cut of its GPUs" if cutting else "it boots, or reboots after its GPUs were cut"
-        return [Finding(node.name, "ready", "waiting", f"the node's Ready condition is {seen_state}", means)]
+        return [missing(node.name, "ready", "warning", f"the node's Ready condition is {seen_state}", means)]
     if not desired.managed:
         return []
     kind = kind_of(desired.ownership.advertiser)
     before = _steps_before_count(desired, node, seen, kind) if kind else _clouds_steps(desired, node, seen)
-    hard = [finding for finding in before if finding.weight != "note"]
+    hard = [finding for finding in before if finding.severity != "hint"]
     rivals = rival_findings(desired, node, seen, kind) if kind else []
     return hard[:1] or [*before, *(rivals or count_findings(desired, node))]
 
@@ -181,7 +182,7 @@ def _steps_before_count(desired: Desired, node: NodeView, seen: Sighting, kind: 
     plugin = seen.plugin_of(kind)
     operated = kind is GPU_OPERATOR
     cut = cut_findings(desired, node) if operated else []
-    begun = [finding for finding in cut if finding.step != "features"]
+    begun = [finding for finding in cut if step_of(finding) != "features"]
     return [
         *_label_findings(desired, node, seen, kind),
         *begun,  # while it cuts, the manager takes the plugin's pod away
@@ -199,10 +200,10 @@ def _clouds_steps(desired: Desired, node: NodeView, seen: Sighting) -> list[Find
     if any(node.devices.values()):
         return []
     return [
-        Finding(
+        missing(
             node.name,
             "placement",
-            "broken",
+            "error",
             f"{title_of(stuck.role)} may not run here: {stuck.why_not}",
             "a label of the node, or of its pool, keeps the plugin away that the pool counts on",
             f"kubectl get node {node.name} --show-labels, and gpukube pool plan diff",
@@ -219,7 +220,7 @@ def _label_findings(desired: Desired, node: NodeView, seen: Sighting, kind: Rele
         said = f"label {ADVERTISER_LABEL} is {advertiser or 'absent'}, not {kind.advertiser}"
         wanted = f"{ADVERTISER_LABEL}={kind.advertiser}"
         fix = f"kubectl label node {node.name} {wanted} --overwrite, and gpukube pool plan diff"
-        found.append(Finding(node.name, "advertiser-label", "broken", said, means, fix))
+        found.append(missing(node.name, "advertiser-label", "error", said, means, fix))
     key, wanted = node.labels.get(CONFIG_LABEL, ""), desired.ownership.config_key
     if key != wanted:
         known = key in (seen.entries_of(kind) or {})
@@ -232,7 +233,7 @@ def _label_findings(desired: Desired, node: NodeView, seen: Sighting, kind: Rele
         )
         said = f"label {CONFIG_LABEL} is {key}, not {wanted}" if key else f"no label {CONFIG_LABEL}"
         fix = f"kubectl label node {node.name} {CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
-        found.append(Finding(node.name, "config-label", "broken", said, means, fix))
+        found.append(missing(node.name, "config-label", "error", said, means, fix))
     return found
 
 
@@ -247,7 +248,7 @@ def _part_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Fin
         said = f"{title_of(stuck.role)} may not run here: {stuck.why_not}"
         means = "without it no device is shown" if vital[stuck.role] else "without it only feature labels are missing"
         fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
-        found.append(Finding(node.name, "features", "broken" if vital[stuck.role] else "note", said, means, fix))
+        found.append(missing(node.name, "features", "error" if vital[stuck.role] else "hint", said, means, fix))
     return found
 
 
@@ -258,7 +259,7 @@ def _placement_findings(node: NodeView, plugin: WorkloadView) -> list[Finding]:
     if all(reason.taint and reason.taint.key.startswith(_PASSING) for reason in reasons):
         names = ", ".join(str(reason.taint) for reason in reasons)
         return [
-            Finding(node.name, "ready", "waiting", f"the node still carries {names}", "Kubernetes takes it off itself")
+            missing(node.name, "ready", "warning", f"the node still carries {names}", "Kubernetes takes it off itself")
         ]
     taints = [str(reason.taint) for reason in reasons if reason.taint]
     seen = "; ".join(reason.says for reason in reasons)
@@ -267,4 +268,4 @@ def _placement_findings(node: NodeView, plugin: WorkloadView) -> list[Finding]:
         fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
     else:
         means, fix = "the DaemonSet was edited by hand", _APPLY
-    return [Finding(node.name, "placement", "broken", f"the plugin may not run here: {seen}", means, fix)]
+    return [missing(node.name, "placement", "error", f"the plugin may not run here: {seen}", means, fix)]

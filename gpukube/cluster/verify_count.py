@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import NAMESPACE, kind_of
-from gpukube.cluster.proof import Finding
+from gpukube.cluster.proof import missing
 from gpukube.gpu.capacity import GPU_RESOURCE
 
 if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView
     from gpukube.core.values import Desired
+    from gpukube.errors import Finding
 
 __all__ = ["count_findings"]
 
@@ -56,7 +57,7 @@ def _stale(desired: Desired, node: NodeView) -> list[Finding]:
         seen = f"{name}: {count} is shown besides"
         means = "the kubelet keeps names of a former sharing until it restarts"
         fix = f"drain and replace node {node.name}, or restart its kubelet" if count else ""
-        found.append(Finding(node.name, "stale-name", "broken" if count else "note", seen, means, fix))
+        found.append(missing(node.name, "stale-name", "error" if count else "hint", seen, means, fix))
     return found
 
 
@@ -70,7 +71,7 @@ def _explain(desired: Desired, node: NodeView, name: str, shown: int) -> Finding
     seen = f"{name} is {shown}, not {expected}" + "".join(f"; {key} is {count}" for key, count in others.items())
     if node.labels.get(_PRODUCT_LABEL, "").endswith("-MIG-INVALID"):
         means = "the GPUs of this node are not all cut alike, which strategy single refuses"
-        return Finding(node.name, "geometry", "broken", seen, means, "write strategy: mixed, or replace the node")
+        return missing(node.name, "geometry", "error", seen, means, "write strategy: mixed, or replace the node")
     if not shown and not others:
         return _nothing_shown(desired, node, seen)
     if desired.target.sharing.mig is not None:
@@ -86,7 +87,7 @@ def _nothing_shown(desired: Desired, node: NodeView, seen: str) -> Finding:
         means = "the cloud's own plugin has registered nothing: it waits for the driver, or for the GPUs to be cut"
     else:
         means = f"devicePlugin.owner is {owner}: the plugin that somebody else runs has registered nothing"
-    return Finding(node.name, "count", "waiting", seen, means, _log(desired))
+    return missing(node.name, "count", "warning", seen, means, _log(desired))
 
 
 def _mig(desired: Desired, node: NodeView, seen: str, shown: dict[str, int]) -> Finding:
@@ -106,15 +107,15 @@ def _mig(desired: Desired, node: NodeView, seen: str, shown: dict[str, int]) -> 
         return _not_in_force(desired, node, seen, means)
     if shown.get(GPU_RESOURCE) == devices:
         means = "whole GPUs: they are not cut yet; the node reboots once for it, and the plugin reads the cut at start"
-        return Finding(node.name, "geometry", "waiting", seen, means, _restart(desired))
+        return missing(node.name, "geometry", "warning", seen, means, _restart(desired))
     means = "the GPUs are cut another way than declared, or not all of them are"
-    return Finding(node.name, "geometry", "broken", seen, means, "gpukube pool plan diff; then replace the node")
+    return missing(node.name, "geometry", "error", seen, means, "gpukube pool plan diff; then replace the node")
 
 
 def _not_in_force(desired: Desired, node: NodeView, seen: str, means: str) -> Finding:
     restart = _restart(desired)
     fix = f"gpukube pool plan diff (config entry and labels), then {restart}" if restart else _CLOUDS
-    return Finding(node.name, "count", "broken", seen, means, fix)
+    return missing(node.name, "count", "error", seen, means, fix)
 
 
 def _shared(desired: Desired, node: NodeView, seen: str, shown: int) -> Finding:
@@ -128,7 +129,7 @@ def _shared(desired: Desired, node: NodeView, seen: str, shown: int) -> Finding:
     if shown < devices:
         means = "some GPUs are missing or unhealthy"
         fix = _log(desired) or f"kubectl describe node {node.name}, and the cloud's health events of the machine"
-        return Finding(node.name, "count", "broken", seen, means, fix)
+        return missing(node.name, "count", "error", seen, means, fix)
     return _not_in_force(
         desired, node, seen, "another sharing is in force than declared, or the machine is another one"
     )

@@ -14,13 +14,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import kind_of
+from gpukube.cluster.proof import code_of_step, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpukube.cluster.proof import Finding, PoolProof, Step
+    from gpukube.cluster.proof import PoolProof, Step
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired
+    from gpukube.errors import Finding
 
 __all__ = ["Source", "explain_by_log", "log_sources"]
 
@@ -97,7 +99,7 @@ def log_sources(desired: Desired, proof: PoolProof, seen: Sighting) -> tuple[Sou
     kind = kind_of(desired.ownership.advertiser)
     if kind is None:
         return ()
-    dark = {node.node: {finding.step for finding in node.findings} for node in proof.per_node}
+    dark = {node.node: {step_of(finding) for finding in node.findings} for node in proof.per_node}
     found = []
     for pod in seen.pods:
         steps = dark.get(pod.node, set())
@@ -121,7 +123,7 @@ def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> Po
     if told is None:
         return proof
     row, line = told
-    if any(finding.step == row.step for finding in proof.all_findings):  # seen where it is, not by what it does
+    if any(step_of(finding) == row.step for finding in proof.all_findings):  # seen where it is, not by what it does
         return proof
     nodes = tuple(
         replace(node, findings=tuple(_better(finding, row, line) for finding in node.findings))
@@ -133,7 +135,7 @@ def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> Po
 
 
 def _better(finding: Finding, row: _Row, line: str) -> Finding:
-    if finding.step not in ("plugin-pod", "count"):
+    if step_of(finding) not in ("plugin-pod", "count"):
         return finding
     seen = f"{finding.seen}; its log: {line.strip()[:300]}"
-    return replace(finding, step=row.step, seen=seen, means=row.means, fix=row.fix or finding.fix)
+    return replace(finding, code=code_of_step(row.step), seen=seen, why=row.means, fix=row.fix or finding.fix)

@@ -21,17 +21,18 @@ from gpukube.cluster.names import (
     NAMESPACE,
     OPERATOR_NAME,
 )
-from gpukube.cluster.proof import Finding
+from gpukube.cluster.proof import missing
 from gpukube.core.jsontree import items, text
 from gpukube.core.owners import MIG_CONFIG_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cluster.proof import Step, Weight
+    from gpukube.cluster.proof import Step
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import NodeView, PodView
     from gpukube.core.values import Desired
+    from gpukube.errors import Finding, Severity
 
 __all__ = ["STATE_LABEL", "cut_findings", "driver_findings", "operator_findings", "taken_up_findings"]
 
@@ -52,7 +53,7 @@ _MANAGER_LOG: Final = f"kubectl -n {NAMESPACE} logs daemonset/{MIG_MANAGER_NAME}
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    weight: Weight
+    severity: Severity
     step: Step
     means: str
     fix: str = ""
@@ -60,12 +61,12 @@ class _State:
 
 _STATES: Final[dict[str, _State]] = {
     "": _State(
-        "waiting", "features", "the MIG manager has not begun: it starts once the node proves to be MIG-capable"
+        "warning", "features", "the MIG manager has not begun: it starts once the node proves to be MIG-capable"
     ),
-    "pending": _State("waiting", "geometry", "the MIG manager stops what uses the GPUs and cuts them"),
-    "rebooting": _State("waiting", "geometry", "the node reboots, because its GPUs change their MIG mode no other way"),
+    "pending": _State("warning", "geometry", "the MIG manager stops what uses the GPUs and cuts them"),
+    "rebooting": _State("warning", "geometry", "the node reboots, because its GPUs change their MIG mode no other way"),
     "failed": _State(
-        "broken",
+        "error",
         "geometry",
         "pods of users still held a GPU, the GPU knows no such profile, or its MIG mode could not be changed",
         "{log}; stop the pods that use GPUs of the node, then cut again: kubectl label --overwrite node {node} "
@@ -73,7 +74,7 @@ _STATES: Final[dict[str, _State]] = {
     ),
 }
 """Values of the state label, without success (which has nothing to say) and those not known."""
-_UNKNOWN_STATE: Final = _State("waiting", "geometry", "the MIG manager is at work")
+_UNKNOWN_STATE: Final = _State("warning", "geometry", "the MIG manager is at work")
 
 
 def operator_findings(seen: Sighting, *, nodes: int) -> list[Finding]:
@@ -90,16 +91,16 @@ def operator_findings(seen: Sighting, *, nodes: int) -> list[Finding]:
     )
     if operator is None:
         means = "the release is not installed, or its Deployment was deleted"
-        return [Finding(where, "placement", "broken", "there is no Deployment of the GPU Operator", means, _APPLY)]
+        return [missing(where, "placement", "error", "there is no Deployment of the GPU Operator", means, _APPLY)]
     if CLUSTER_POLICY not in seen.cluster_policies:
         said = f"there is no ClusterPolicy {CLUSTER_POLICY}"
-        return [Finding(where, "placement", "broken", said, "without it the operator does nothing", _APPLY)]
+        return [missing(where, "placement", "error", said, "without it the operator does nothing", _APPLY)]
     if operator.ready:
         return []
     means = "it starts, or no node has room for it or lets it in"
     fix = f"kubectl -n {NAMESPACE} describe pods -l app={OPERATOR_NAME}"
-    weight: Weight = "waiting" if nodes else "note"
-    return [Finding(where, "placement", weight, "the GPU Operator itself does not run", means, fix)]
+    severity: Severity = "warning" if nodes else "hint"
+    return [missing(where, "placement", severity, "the GPU Operator itself does not run", means, fix)]
 
 
 def taken_up_findings(node: NodeView) -> list[Finding]:
@@ -107,20 +108,20 @@ def taken_up_findings(node: NodeView) -> list[Finding]:
     if node.labels.get(_OPERANDS_LABEL) == "false":
         means = "the label keeps the GPU Operator off the node"
         fix = f"kubectl label node {node.name} {_OPERANDS_LABEL}-"
-        return [Finding(node.name, "placement", "broken", f"label {_OPERANDS_LABEL} is false", means, fix)]
+        return [missing(node.name, "placement", "error", f"label {_OPERANDS_LABEL} is false", means, fix)]
     value = node.labels.get(_PLUGIN_LABEL, "")
     if value == "true":
         return []
     if value == "false":
         means = "the label keeps the operator's plugin off the node"
         fix = f"kubectl label node {node.name} {_PLUGIN_LABEL}-"
-        return [Finding(node.name, "placement", "broken", f"label {_PLUGIN_LABEL} is false", means, fix)]
+        return [missing(node.name, "placement", "error", f"label {_PLUGIN_LABEL} is false", means, fix)]
     if value:
         means = "the MIG manager has stopped the plugin while it cuts"
-        return [Finding(node.name, "geometry", "waiting", f"label {_PLUGIN_LABEL} is {value}", means)]
+        return [missing(node.name, "geometry", "warning", f"label {_PLUGIN_LABEL} is {value}", means)]
     means = "NFD has not yet seen the GPU on this node, or the operator has not read that"
     fix = f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}"
-    return [Finding(node.name, "features", "waiting", f"no label {_PLUGIN_LABEL}", means, fix)]
+    return [missing(node.name, "features", "warning", f"no label {_PLUGIN_LABEL}", means, fix)]
 
 
 def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> list[Finding]:
@@ -134,20 +135,20 @@ def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -
     here = [pod for pod in pods if pod.node == node.name and not pod.terminating]
     pod = next((pod for pod in here if pod.owner in installers), None)
     if pod is None:
-        return [Finding(node.name, "driver", "waiting", "no pod that installs the driver on this node yet")]
+        return [missing(node.name, "driver", "warning", "no pod that installs the driver on this node yet")]
     if pod.ready:
         return []
     stuck = next((state for state in pod.containers if state.waiting in _FAILS), None)
     if stuck is None:
         return [
-            Finding(node.name, "driver", "waiting", f"pod {pod.name} is not ready", "it builds and loads the driver")
+            missing(node.name, "driver", "warning", f"pod {pod.name} is not ready", "it builds and loads the driver")
         ]
     said = f"pod {pod.name}, container {stuck.name}: {stuck.waiting}"
     means = "there is no driver image for the node's operating system or kernel, or the driver does not build there"
     fix = (
         f"kubectl -n {NAMESPACE} logs {pod.name} -c {stuck.name}; another driver.version or image of the pool may help"
     )
-    return [Finding(node.name, "driver", "broken", said, means, fix)]
+    return [missing(node.name, "driver", "error", said, means, fix)]
 
 
 def _installers(desired: Desired) -> frozenset[str]:
@@ -168,11 +169,11 @@ def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:
         said = f"label {MIG_CONFIG_LABEL} is {asked or 'absent'}, not {wanted}"
         means = "the MIG manager cuts by it; labels of the pool reach its nodes at birth"
         fix = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
-        return [Finding(node.name, "geometry", "broken", said, means, fix)]
+        return [missing(node.name, "geometry", "error", said, means, fix)]
     value = node.labels.get(STATE_LABEL, "")
     if value == "success":
         return []
     state = _STATES.get(value, _UNKNOWN_STATE)
     fix = state.fix.format(log=_MANAGER_LOG, node=node.name, label=MIG_CONFIG_LABEL, wanted=wanted)
     said = f"label {STATE_LABEL} is {value or 'absent'}"
-    return [Finding(node.name, state.step, state.weight, said, state.means, fix)]
+    return [missing(node.name, state.step, state.severity, said, state.means, fix)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import NAMESPACE
-from gpukube.cluster.proof import Finding
+from gpukube.cluster.proof import missing
 from gpukube.cluster.stack import publishes_itself, role_of
 from gpukube.cluster.views import GENERATION
 from gpukube.core.owners import CONFIG_LABEL
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import ContainerState, NodeView, PodView, WorkloadView
     from gpukube.core.values import Desired
+    from gpukube.errors import Finding
 
 __all__ = ["pod_findings"]
 
@@ -87,20 +88,20 @@ def pod_findings(desired: Desired, node: NodeView, seen: Sighting, kind: Release
     """Say what keeps the plugin's pod on a node from serving; empty when it does."""
     here = [pod for pod in seen.pods if pod.node == node.name and _is_plugin(pod, kind)]
     if not here:
-        return [Finding(node.name, "plugin-pod", "waiting", "no plugin pod on this node yet")]
+        return [missing(node.name, "plugin-pod", "warning", "no plugin pod on this node yet")]
     pod = here[-1]
     if not pod.scheduled:
         said = pod.unschedulable or "the scheduler has not placed it"
         means = "no room on the node for one more pod, or a quota of priority system-node-critical"
         fix = f"kubectl -n {NAMESPACE} describe pod {pod.name}"
-        return [Finding(node.name, "plugin-pod", "waiting", f"pod {pod.name} is Pending: {said}", means, fix)]
+        return [missing(node.name, "plugin-pod", "warning", f"pod {pod.name} is Pending: {said}", means, fix)]
     troubled = [_trouble(desired, node, pod, state) for state in pod.containers if state.waiting]
-    broken = [finding for finding in troubled if finding.weight == "broken"]
+    broken = [finding for finding in troubled if finding.severity == "error"]
     if broken:
         return broken[:1]
     if not pod.ready:
         reasons = ", ".join(sorted({state.waiting for state in pod.containers if state.waiting})) or pod.phase
-        return [Finding(node.name, "plugin-pod", "waiting", f"pod {pod.name} is not ready: {reasons}")]
+        return [missing(node.name, "plugin-pod", "warning", f"pod {pod.name} is not ready: {reasons}")]
     return _former_findings(node, pod, seen.plugin_of(kind)) or _mps_findings(desired, node, seen)
 
 
@@ -112,7 +113,7 @@ def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) 
     said = f"pod {pod.name} is of a former template of DaemonSet {plugin.name}"
     means = "the release was changed, and the roll-out has not reached this node"
     fix = f"kubectl -n {NAMESPACE} rollout status daemonset {plugin.name}"
-    return [Finding(node.name, "plugin-pod", "waiting", said, means, fix)]
+    return [missing(node.name, "plugin-pod", "warning", said, means, fix)]
 
 
 def _is_plugin(pod: PodView, kind: ReleaseKind) -> bool:
@@ -122,7 +123,7 @@ def _is_plugin(pod: PodView, kind: ReleaseKind) -> bool:
 def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState) -> Finding:
     row = next((row for row in _ROWS if row.when(desired, state)), None)
     if row is None:
-        return Finding(node.name, "plugin-pod", "waiting", f"pod {pod.name} is starting: {state.waiting}")
+        return missing(node.name, "plugin-pod", "warning", f"pod {pod.name} is starting: {state.waiting}")
     words = {
         "namespace": NAMESPACE,
         "pod": pod.name,
@@ -132,7 +133,7 @@ def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerSta
     }
     said = f"pod {pod.name}, container {state.name}: {state.waiting} ({state.restarts} restarts)"
     said += f": {state.message.splitlines()[0]}" if state.message else ""
-    return Finding(node.name, "plugin-pod", "broken", said, row.means.format(**words), row.fix.format(**words))
+    return missing(node.name, "plugin-pod", "error", said, row.means.format(**words), row.fix.format(**words))
 
 
 def _mps_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Finding]:
@@ -141,10 +142,10 @@ def _mps_findings(desired: Desired, node: NodeView, seen: Sighting) -> list[Find
     if slicing is None or slicing.mode != "mps" or node.labels.get(_MPS_LABEL) == "true":
         return []
     return [
-        Finding(
+        missing(
             node.name,
             "features",
-            "waiting",
+            "warning",
             f"label {_MPS_LABEL} is {node.labels.get(_MPS_LABEL, 'absent')}, so no MPS daemon runs here",
             f"GPU feature discovery writes it, and {_passes_on(seen)} must turn it into a label (#634, #712)",
             f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}",

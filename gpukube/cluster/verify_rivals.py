@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
-from gpukube.cluster.proof import Finding
+from gpukube.cluster.proof import missing
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.stack import role_of
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import NodeView, WorkloadView
     from gpukube.core.values import Desired
+    from gpukube.errors import Finding
 
 __all__ = ["rival_findings"]
 
@@ -43,10 +44,10 @@ def rival_findings(desired: Desired, node: NodeView, seen: Sighting, kind: Relea
 def _others(node: NodeView, seen: Sighting, kind: ReleaseKind, count: str) -> list[Finding]:
     ours = (NAMESPACE, kind.plugin)
     return [
-        Finding(
+        missing(
             node.name,
             "count",
-            "broken",
+            "error",
             f"{count}; {item} advertises here too",
             "two plugins on one node: the kubelet keeps the one that registered last",
             f"{_removal(item)}; then kubectl -n {NAMESPACE} rollout restart daemonset {kind.plugin}",
@@ -83,4 +84,4 @@ def _forced(desired: Desired, node: NodeView, seen: Sighting, kind: ReleaseKind,
     )
     said = f"{count}; {_STRATEGY}={forced} is set on DaemonSet {plugin.name}"
     means = f"the environment beats the config entry, which says {wanted}"
-    return [Finding(node.name, "count", "broken", said, means, fix)]
+    return [missing(node.name, "count", "error", said, means, fix)]

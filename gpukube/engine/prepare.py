@@ -13,7 +13,7 @@ from gpukube.cluster.release_plan import check_settings
 from gpukube.core.owners import ReleaseChoice
 from gpukube.core.resolve import Guess, cluster_ref, cluster_refs, resolve_pool
 from gpukube.engine.owners import choose_releases, desire_pool, judge_guess, settle_owners, sketch_pool
-from gpukube.engine.silence import Finding, judge
+from gpukube.engine.silence import OfPool, judge
 from gpukube.errors import Diagnostic, SpecError, Where, in_order
 from gpukube.provider import load_provider
 from gpukube.spec.address import address_of, parse_addresses
@@ -101,7 +101,7 @@ class _Wanted:
     targets: list[Target]
     desired: dict[str, list[Desired]]
     choices: Mapping[str, ReleaseChoice]
-    findings: list[Finding]
+    findings: list[OfPool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,7 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         strict: Take warnings for errors.
     """
     wanted = _want(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
-    broken = any(
-        one.severity == "error" for one in (*reading.problems, *(found.diagnostic for found in wanted.findings))
-    )
+    broken = any(one.severity == "error" for one in (*reading.problems, *(found.finding for found in wanted.findings)))
     unused = () if broken else _unused(wanted)
     judged = judge([*wanted.findings, *unused], reading.specs)
     found = dict.fromkeys((*reading.problems, *judged.told))
@@ -147,17 +145,17 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         pools=sum(len(pools) for pools in wanted.desired.values()),
         findings=tuple(in_order(_strictly(one) if strict else one for one in found)),
         silenced=judged.silenced,
-        fields=reading.fields_at(one.where for one in (*found, *(silenced.diagnostic for silenced in judged.silenced))),
+        fields=reading.fields_at(one.where for one in (*found, *(silenced.finding for silenced in judged.silenced))),
     )
 
 
-def _unused(wanted: _Wanted) -> Iterable[Finding]:
+def _unused(wanted: _Wanted) -> Iterable[OfPool]:
     """Find clusters without a pool; of a spec with errors nobody knows, since a pool may have been left out."""
     for key, cluster in wanted.clusters.items():
         if not wanted.desired[key]:
             fix = "add it to the clusters of a pool, or take it out"
             message = f'no pool is on cluster "{key}"'
-            yield Finding(None, Diagnostic("cluster-unused", cluster.where, message, fix=fix, severity="hint"))
+            yield OfPool(None, Diagnostic("cluster-unused", cluster.where, message, fix=fix, severity="hint"))
 
 
 def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict: bool = False) -> Prepared:
@@ -208,16 +206,16 @@ def _want(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -> _Wanted
     """
     apart: list[Diagnostic] = []
     clusters = _clusters(specs, apart)
-    findings: list[Finding] = []
+    findings: list[OfPool] = []
     owners: dict[int, PoolKey] = {}
     targets: list[Target] = []
     guesses: list[tuple[PoolKey, Guess]] = []
     for number, loaded in enumerate(specs):
-        findings += [Finding(None if index is None else (number, index), found) for index, found in loaded.remarks]
+        findings += [OfPool(None if index is None else (number, index), found) for index, found in loaded.remarks]
         references = cluster_refs(loaded)
         for index in range(len(loaded.spec.pools)):
             resolved, problems = resolve_pool(loaded, index, references)
-            findings += [Finding((number, index), found) for found in problems]
+            findings += [OfPool((number, index), found) for found in problems]
             for target in resolved:
                 if isinstance(target, Guess):
                     guesses.append(((number, index), target))
@@ -239,24 +237,24 @@ def _want(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -> _Wanted
             sketched[target.cluster.key].append(sketch)
             if not any(is_unknown((name,), unknown) for name in ("name", "names", "clusters")):
                 named[target.cluster.key].append(sketch)
-        findings += [Finding((number, index), found) for found in problems]
+        findings += [OfPool((number, index), found) for found in problems]
     findings += [
-        Finding(pool, found)
+        OfPool(pool, found)
         for pool, guess in guesses
         for found in judge_guess(guess, choices.get(guess.targets[0].cluster.key, ReleaseChoice()))
     ]
     apart += _same_name_twice(named)
     apart += [found for pools in sketched.values() for found in check_settings(pools)]
-    findings += [Finding(None, found) for found in apart]
+    findings += [OfPool(None, found) for found in apart]
     return _Wanted(clusters, targets, desired, choices, _independent(findings, wrong, specs))
 
 
-def _independent(findings: list[Finding], wrong: Collection[Where], specs: Sequence[LoadedSpec]) -> list[Finding]:
+def _independent(findings: list[OfPool], wrong: Collection[Where], specs: Sequence[LoadedSpec]) -> list[OfPool]:
     """Leave out what is found at places that are wrong already; not at a pool as a whole, where missing fields are."""
     if not wrong:
         return findings
     wholes = {at.at() for loaded in specs for at in loaded.places}
-    return [one for one in findings if one.diagnostic.where in wholes or one.diagnostic.where not in wrong]
+    return [one for one in findings if one.finding.where in wholes or one.finding.where not in wrong]
 
 
 def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> Prepared:

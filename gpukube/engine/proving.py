@@ -17,17 +17,18 @@ from gpukube.engine.lasting import Lasting
 from gpukube.engine.owners import has_operator
 from gpukube.engine.probing import Probing, probe_pool
 from gpukube.engine.report import ClusterReport, PoolReport
-from gpukube.errors import AccessError, ClusterError, Diagnostic, GpukubeError, WaitTimeout, Where
+from gpukube.errors import AccessError, ClusterError, GpukubeError, WaitTimeout, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.cluster.proof import Finding, PoolProof
+    from gpukube.cluster.proof import PoolProof
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired
     from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
+    from gpukube.errors import Finding
 
 __all__ = ["prove", "summarise", "verify_pools"]
 
@@ -186,7 +187,7 @@ def summarise(proof: PoolProof) -> str:
 
 def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
     """Turn what is missing into an error whose diagnostics name the steps, the most telling first."""
-    real = [finding for finding in proof.all_findings if finding.weight != "note"]
+    real = [finding for finding in proof.all_findings if finding.severity != "hint"]
     first = proof.missing_step
     ordered = sorted(real, key=lambda finding: finding is not first)
     if not ordered:
@@ -199,6 +200,6 @@ def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
     return ClusterError.of([_told(desired, finding) for finding in ordered], summarise(proof))
 
 
-def _told(desired: Desired, finding: Finding) -> Diagnostic:
+def _told(desired: Desired, finding: Finding) -> Finding:
     where = Where(f"{desired.target.where}: {finding.where}")
-    return Diagnostic(f"step-{finding.step}", where, finding.seen, fix=finding.fix or "wait", why=finding.means)
+    return replace(finding, where=where, fix=finding.fix or "wait", severity="error")

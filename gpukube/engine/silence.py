@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from gpukube.errors import Where
     from gpukube.spec.load import LoadedSpec
 
-__all__ = ["Finding", "Judged", "PoolKey", "Silenced", "judge"]
+__all__ = ["Judged", "OfPool", "PoolKey", "Silenced", "judge"]
 
 PoolKey = tuple[int, int]
 """Which pool: number of its spec, index in that."""
 
 
-class Finding(NamedTuple):
-    """A diagnostic and the pool it is about; None where it is about no single one."""
+class OfPool(NamedTuple):
+    """A finding and the pool it is about; None where it is about no single one."""
 
     pool: PoolKey | None
-    diagnostic: Diagnostic
+    finding: Diagnostic
 
 
 class Silenced(NamedTuple):
     """A finding that is accepted, and why."""
 
-    diagnostic: Diagnostic
+    finding: Diagnostic
     reason: str
 
 
@@ -64,7 +64,7 @@ class _Entry(NamedTuple):
     where: Where
 
 
-def judge(findings: Sequence[Finding], specs: Sequence[LoadedSpec]) -> Judged:
+def judge(findings: Sequence[OfPool], specs: Sequence[LoadedSpec]) -> Judged:
     """Take out what the pools silence.
 
     Args:
@@ -101,7 +101,7 @@ def _entries(specs: Sequence[LoadedSpec]) -> Iterator[_Entry]:
 
 
 def _wrong(
-    entries: Sequence[_Entry], met: set[Where], findings: Sequence[Finding], mistaken: set[PoolKey]
+    entries: Sequence[_Entry], met: set[Where], findings: Sequence[OfPool], mistaken: set[PoolKey]
 ) -> Iterator[Diagnostic]:
     """Find silences that name no rule or meet nothing, each place once.
 

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from gpukube.spec.fields import keys_of
 from gpukube.spec.merge import merge_defaults
-from gpukube.spec.messages import Finding, empty_value, explain, intended, not_a_mapping, unnamed_provider
+from gpukube.spec.messages import AtPath, empty_value, explain, intended, not_a_mapping, unnamed_provider
 from gpukube.spec.model import (
     CLUSTER_KEY,
     CLUSTER_MODELS,
@@ -104,7 +104,7 @@ class Built:
             }
         )
 
-    def add(self, findings: Iterable[Finding]) -> None:
+    def add(self, findings: Iterable[AtPath]) -> None:
         """Report findings; the same mistake at the same place once (defaults and aliases reach many pools)."""
         for diagnostic, path in findings:
             key = (diagnostic.code, diagnostic.where, path[-1:])
@@ -149,13 +149,13 @@ def build_spec(document: Document) -> Built:
     return built
 
 
-def _check_empty(node: Data, positions: Positions, path: Path, seen: set[int]) -> Iterator[Finding]:
+def _check_empty(node: Data, positions: Positions, path: Path, seen: set[int]) -> Iterator[AtPath]:
     """Find keys without a value: a `mig:` whose lines are commented out must not mean "no MIG" in silence.
 
     What several aliases stand for is written once, so it is looked at once (`seen`): its findings would be the same.
     """
     if node is None:
-        yield Finding(empty_value(positions, path), path)
+        yield AtPath(empty_value(positions, path), path)
     if not isinstance(node, PositionedDict | PositionedList) or id(node) in seen:
         return
     seen.add(id(node))
@@ -183,7 +183,7 @@ def _build_clusters(built: Built, root: PositionedDict) -> dict[str, SpecModel]:
         provider = value.get("provider") if isinstance(value, PositionedDict) else PROVIDERS[0]
         model = CLUSTER_MODELS.get(provider) if isinstance(provider, str) else None
         if model is None:
-            built.add([Finding(unnamed_provider(provider, at), ("provider",))])
+            built.add([AtPath(unnamed_provider(provider, at), ("provider",))])
             continue
         cluster, unknown = built.salvage(model, value, at)
         if cluster and re.match(CLUSTER_KEY, key):  # the frame reports the key
@@ -229,7 +229,7 @@ def _check_defaults(built: Built, defaults: PositionedDict) -> None:
         PoolSettings.model_validate(defaults)
     except ValidationError as error:
         findings = explain(error, PoolSettings, built.positions.within("defaults"))
-        built.add(finding for finding in findings if finding.diagnostic.code != "missing-key")
+        built.add(finding for finding in findings if finding.finding.code != "missing-key")
 
 
 def _build_pools(
@@ -247,7 +247,7 @@ def _build_pools(
         wrong = {at.at(path) for path in unknown} - {at.at()}
         for found in check_pool(pool, at, clusters, unknown, own=written.within(("pools", index))):
             if found.where not in wrong:
-                built.add([Finding(found, (found.seen.replace(at.path(), "", 1),))])
+                built.add([AtPath(found, (found.seen.replace(at.path(), "", 1),))])
     named = ((pool, at) for pool, at, unknown in judged if not is_unknown(("name",), unknown))
     built.problems.extend(check_together(named, clusters))
     return judged

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from gpukube.spec.positions import Path, Positions
 
-__all__ = ["Finding", "empty_value", "explain", "intended", "not_a_mapping", "path_of", "unnamed_provider"]
+__all__ = ["AtPath", "empty_value", "explain", "intended", "not_a_mapping", "path_of", "unnamed_provider"]
 
 _KEY_MARK: Final = "[key]"
 _TAGS: Final = frozenset({TYPE_NAME, TYPE_MAP, NODES, SHARE})
@@ -47,10 +47,10 @@ _MOST_KEYS: Final = 12
 _OF_POOLS: Final = frozenset({Pool, PoolSettings})
 
 
-class Finding(NamedTuple):
-    """A diagnostic, and the path it is about relative to the validated part (to recognise repetitions)."""
+class AtPath(NamedTuple):
+    """A finding, and the path it is about relative to the validated part (to recognise repetitions)."""
 
-    diagnostic: Diagnostic
+    finding: Diagnostic
     path: Path
 
 
@@ -104,7 +104,7 @@ class _Context(NamedTuple):
         return Diagnostic(code, self.positions.at(self.path), f"{self.name} {message}", fix=fix, why=why)
 
 
-def explain(error: ValidationError, model: type[SpecModel], positions: Positions) -> tuple[Finding, ...]:
+def explain(error: ValidationError, model: type[SpecModel], positions: Positions) -> tuple[AtPath, ...]:
     """Translate every error of a validation.
 
     Args:
@@ -117,7 +117,7 @@ def explain(error: ValidationError, model: type[SpecModel], positions: Positions
     misspelt: set[Path] = {(*c.path[:-1], near) for c in unknown if (near := _suggested(c))}
     misspelt |= {tuple(meant.split(".")) for c in unknown if (meant := _other_word(c))}
     return tuple(
-        Finding(_explain(context), context.path)
+        AtPath(_explain(context), context.path)
         for context in contexts
         if not (context.kind == "missing" and context.path in misspelt)  # said already: write sizeGiB, not size_gib
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.drift import Drift
 from gpukube.cluster.nodes_drift import NodeRepair
-from gpukube.cluster.proof import Finding, NodeProof, PoolProof
+from gpukube.cluster.proof import NodeProof, PoolProof, missing
 from gpukube.cluster.release_plan import ReleasePlan, ValueChange
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.views import NodeView
@@ -294,7 +294,7 @@ UNPROVEN: Final = replace(
             "aks-t4bad-0",
             {"nvidia.com/gpu": 4},
             {"nvidia.com/gpu": 1},
-            (Finding("aks-t4bad-0", "config-label", "broken", "the node names no configuration"),),
+            (missing("aks-t4bad-0", "config-label", "error", "the node names no configuration"),),
         ),
     ),
     expected={"nvidia.com/gpu": (4, 4)},

@@ -11,6 +11,7 @@ from gpukube.rule_ids import rule_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Literal
 
     from gpukube.core.fields import FieldPath
     from gpukube.core.values import ClassifiedChange, Locator, Nodes
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     )
     from gpukube.engine.silence import Silenced
     from gpukube.errors import Diagnostic as FoundDiagnostic
-    from gpukube.errors import GpukubeError, Where
+    from gpukube.errors import GpukubeError, Severity, Where
     from gpukube.gpu.catalogue import Machine
 
 __all__ = [
+    "WEIGHTS",
     "Document",
     "change_part",
     "counted",
@@ -45,6 +47,11 @@ __all__ = [
     "silenced_part",
     "toleration_part",
 ]
+
+WEIGHTS: Final[Mapping[Severity, Literal["note", "waiting", "broken"]]] = MappingProxyType(
+    {"error": "broken", "warning": "waiting", "hint": "note"}
+)
+"""How documents write the severity of what is missing on nodes."""
 
 Document = Mapping[str, object]
 """Any document; its shape is in shapes/."""
@@ -77,7 +84,7 @@ def silenced_part(
     silenced: Iterable[Silenced], fields: Mapping[Where, str] = MappingProxyType({})
 ) -> list[SilencedPart]:
     """Describe what a spec accepts; `fields` as for `diagnostic_document`."""
-    return [{"finding": diagnostic_document(one.diagnostic, fields), "reason": one.reason} for one in silenced]
+    return [{"finding": diagnostic_document(one.finding, fields), "reason": one.reason} for one in silenced]
 
 
 def error_part(error: GpukubeError | None) -> list[Diagnostic] | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
+from gpukube.cluster.proof import step_of
 from gpukube.cluster.verify import prove_pool
 from gpukube.core.live import live_machine
 from gpukube.core.marks import names_another
 from gpukube.core.tolerations import pod_tolerations
 from gpukube.engine.documents.parts import (
+    WEIGHTS,
     change_part,
     counted,
     diagnostic_document,
@@ -329,11 +331,12 @@ def _health(plan: PoolPlan, seen: Sighting | None) -> Health | None:
     moved = any(c.change.field[0] in _PROMISED for c in plan.changes)
     if seen is None or plan.desired is None or plan.observed is None or not same or moved:
         return None
-    found = [f for f in prove_pool(plan.desired, seen).all_findings if f.step in _OF_NODES]
-    weights = {f.weight for f in found}
+    found = [f for f in prove_pool(plan.desired, seen).all_findings if step_of(f) in _OF_NODES]
+    weights = {WEIGHTS[f.severity] for f in found}
     return {
         "status": "broken" if "broken" in weights else "waiting" if "waiting" in weights else "well",
         "findings": [
-            {"where": f.where, "step": f.step, "weight": f.weight, "seen": f.seen, "fix": f.fix} for f in found
+            {"where": str(f.where), "step": step_of(f), "weight": WEIGHTS[f.severity], "seen": f.seen, "fix": f.fix}
+            for f in found
         ],
     }

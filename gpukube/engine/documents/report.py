@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
+from gpukube.cluster.proof import step_of
 from gpukube.engine.documents.parts import (
+    WEIGHTS,
     change_part,
     counted,
     diagnostic_document,
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.cluster.proof import Check as FoundCheck
-    from gpukube.cluster.proof import Finding as FoundFinding
     from gpukube.cluster.proof import PoolProof
     from gpukube.cluster.proof import Probe as FoundProbe
     from gpukube.engine.documents.shapes.report import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from gpukube.engine.events import Event
     from gpukube.engine.prepare import Validation
     from gpukube.engine.report import ClusterReport, PoolReport
+    from gpukube.errors import Finding as FoundFinding
 
 __all__ = ["event_document", "report_document", "validation_document"]
 
@@ -152,10 +154,10 @@ def _probe(probe: FoundProbe) -> Probe:
 
 def _finding(finding: FoundFinding) -> Finding:
     return {
-        "where": finding.where,
-        "step": finding.step,
-        "weight": finding.weight,
+        "where": str(finding.where),
+        "step": step_of(finding),
+        "weight": WEIGHTS[finding.severity],
         "seen": finding.seen,
-        "means": finding.means,
+        "means": finding.why,
         "fix": finding.fix,
     }

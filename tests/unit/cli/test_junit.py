@@ -6,7 +6,7 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 from gpukube.cli.junit import junit_lines
-from gpukube.cluster.proof import Check, Finding, NodeProof, PoolProof, Probe
+from gpukube.cluster.proof import Check, NodeProof, PoolProof, Probe, missing
 from gpukube.core.values import Nodes
 from gpukube.engine.documents import report_document
 from gpukube.engine.report import ClusterReport, PoolReport
@@ -16,7 +16,7 @@ from tests.builders import CLUSTER
 
 GPU = "nvidia.com/gpu"
 RIGHT = NodeProof("node-0", {GPU: 56}, {GPU: 56}, (), (Check("condition Ready", "True", "True", holds=True),))
-LOST = Finding("node-1", "config-label", "broken", "no label <config>", "whole GPUs", "kubectl label node node-1")
+LOST = missing("node-1", "config-label", "error", "no label <config>", "whole GPUs", "kubectl label node node-1")
 WRONG = NodeProof("node-1", {GPU: 56}, {GPU: 8}, (LOST,), (Check("label config", "c-1", "", holds=False),))
 PROOF = PoolProof(
     "train-aks",
@@ -35,7 +35,7 @@ BROKEN = replace(
     pool="bad",
     status="broken",
     per_node=(RIGHT, WRONG),
-    probe=Probe("failed", "sees nothing", GPU, "cuda:1", "node-0", (), (replace(LOST, step="probe"),)),
+    probe=Probe("failed", "sees nothing", GPU, "cuda:1", "node-0", (), (replace(LOST, code="step-probe"),)),
 )
 UNPROVEN = ClusterError.of(
     [Diagnostic("step-config-label", Where("train-aks/bad: node-1"), "no label", fix="label it")], "node-1: no label"

@@ -9,6 +9,7 @@ import yaml
 
 from gpukube.cluster.merging import Surroundings
 from gpukube.cluster.operator import operator_values
+from gpukube.cluster.proof import step_of
 from gpukube.cluster.verify_count import count_findings
 from gpukube.core.jsontree import at, text, tree
 from gpukube.gpu.sharing import MigCut, Sharing
@@ -44,7 +45,7 @@ def test_counts_when_a_node_is_cut_by_a_layout_then_each_kind_is_compared(case: 
     node = replace(operated_node(pool), capacity=allocatable, allocatable=allocatable)
     found = count_findings(pool, node)
     assert [finding.seen for finding in found] == seen
-    assert {finding.step for finding in found} <= {"geometry"}
+    assert {step_of(finding) for finding in found} <= {"geometry"}
 
 
 def entries(values: dict[str, object]) -> dict[str, object]:

@@ -20,10 +20,12 @@ from gpukube.cluster.probe import (
     probed_resource,
     read_attempt,
 )
+from gpukube.cluster.proof import step_of
 from gpukube.cluster.scheduling import misfits
 from gpukube.cluster.views import placement_of
 from gpukube.core.jsontree import at, items, text, texts
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Promise, Taint
+from gpukube.engine.documents.parts import WEIGHTS
 from gpukube.gpu.catalogue import parse_model
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox.kube.hardware import MODELS as HARDWARE
@@ -96,8 +98,9 @@ OUTPUTS: dict[str, tuple[Desired, list[str], str]] = {
 def test_judge_output_when_devices_are_listed_then_compared_with_the_promise(case: str) -> None:
     pool, lines, seen = OUTPUTS[case]
     found = judge_output(pool, "node-1", parse_listing(lines))
-    assert [(item.step, item.weight, item.where) for item in found] == [("probe", "broken", "node-1")] * bool(seen)
-    assert all(seen in item.seen and item.means for item in found)
+    told = [(item.code, item.severity, str(item.where)) for item in found]
+    assert told == [("step-probe", "error", "node-1")] * bool(seen)
+    assert all(seen in item.seen and item.why for item in found)
 
 
 @pytest.mark.parametrize("product", [m.product for m in HARDWARE.values() if m.name != "GH200-96GB"])
@@ -244,8 +247,8 @@ def test_attempt_when_the_pod_did_not_end_well_then_told_why(case: str) -> None:
     pods, over, said, means = ATTEMPTS[case]
     attempt = read_attempt(pods)
     found = judge_attempt(desire(), attempt, "ours")
-    assert (attempt.over, found.step, found.weight) == (over, "probe", "broken")
-    assert (said in found.seen, means in found.means, bool(found.fix)) == (True, True, True), found
+    assert (attempt.over, step_of(found), WEIGHTS[found.severity]) == (over, "probe", "broken")
+    assert (said in found.seen, means in found.why, bool(found.fix)) == (True, True, True), found
     assert "{" not in found.fix
 
 

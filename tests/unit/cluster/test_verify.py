@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.proof import step_of
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.verify import nodes_of, prove_pool
 from gpukube.core.values import Nodes, Taint
+from gpukube.engine.documents.parts import WEIGHTS
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from tests.unit.cluster.builders import (
     FROM_ZERO,
@@ -31,9 +33,9 @@ from tests.unit.cluster.builders import (
 )
 
 if TYPE_CHECKING:
-    from gpukube.cluster.proof import Finding
     from gpukube.cluster.views import ContainerState, NodeView
     from gpukube.core.values import Desired
+    from gpukube.errors import Finding
 
 CUT = desire(sharing=SINGLE)
 KEY = CUT.ownership.config_key
@@ -299,7 +301,7 @@ def test_prove_when_a_step_is_missing_then_it_is_named(case: str) -> None:
     pool, nodes, changes, step, weight, seen = STEPS[case]
     found = prove(pool, *nodes, **changes)
     assert found is not None
-    assert (found.step, found.weight) == (step, weight)
+    assert (step_of(found), WEIGHTS[found.severity]) == (step, weight)
     assert seen in found.seen
 
 
@@ -308,7 +310,7 @@ def test_prove_when_something_is_broken_then_not_proven_and_the_fix_is_told(case
     pool, nodes, changes, _step, weight, _seen = STEPS[case]
     proof = prove_pool(pool, installed([pool], *nodes, **changes))
     assert proof.status == weight
-    assert weight == "waiting" or all(found.fix for found in proof.all_findings if found.weight == "broken")
+    assert weight == "waiting" or all(found.fix for found in proof.all_findings if WEIGHTS[found.severity] == "broken")
 
 
 CRASHED = "CrashLoopBackOff"
@@ -327,8 +329,8 @@ def test_prove_when_the_pod_is_in_trouble_then_what_it_usually_means(case: str) 
     pool, container, means = TROUBLE[case]
     found = prove(pool, node_of(pool), pods=(plugin_pod(ready=False, containers=(container,)),))
     assert found is not None
-    assert (found.step, found.weight) == ("plugin-pod", "broken")
-    assert means in found.means
+    assert (step_of(found), WEIGHTS[found.severity]) == ("plugin-pod", "broken")
+    assert means in found.why
     assert found.fix.startswith(("kubectl", "gpukube"))
 
 
@@ -360,7 +362,7 @@ def test_prove_when_a_pool_from_zero_lacks_its_entry_then_broken_although_no_nod
 def test_prove_when_there_is_a_surge_node_then_a_note_only() -> None:
     proof = prove_pool(CUT, installed([CUT], node_of(CUT, "a"), node_of(CUT, "b")))
     assert proof.status == "proven"
-    assert [found.weight for found in proof.all_findings] == ["note"]
+    assert [WEIGHTS[found.severity] for found in proof.all_findings] == ["note"]
 
 
 def test_prove_when_one_of_two_nodes_is_missing_then_waiting() -> None:
@@ -375,7 +377,7 @@ def test_prove_when_a_former_name_is_zero_then_a_note_only() -> None:
     node = node_of(CUT, allocatable={"nvidia.com/gpu": "56", "nvidia.com/mig-1g.5gb": "0"})
     proof = prove_pool(CUT, installed([CUT], node))
     assert (proof.status, proof.missing_step) == ("proven", None)
-    assert [(found.step, found.weight) for found in proof.all_findings] == [("stale-name", "note")]
+    assert [(step_of(found), WEIGHTS[found.severity]) for found in proof.all_findings] == [("stale-name", "note")]
 
 
 def test_prove_when_the_node_has_other_nvidia_resources_then_no_matter() -> None:
@@ -389,7 +391,7 @@ def test_prove_when_the_cloud_advertises_then_nothing_of_our_release_is_asked() 
     assert prove_pool(pool, Sighting(nodes=(bare,))).status == "proven"
     found = prove_pool(pool, Sighting(nodes=(replace(bare, allocatable={}),))).missing_step
     assert found is not None
-    assert "the cloud's own plugin has registered nothing" in found.means
+    assert "the cloud's own plugin has registered nothing" in found.why
     assert not found.fix
 
 
@@ -398,7 +400,7 @@ def test_missing_step_when_several_are_missing_then_broken_first_and_the_earlies
     unlabelled = without(node_of(pool, "b"), "gpukube.io/advertiser")
     found = prove(pool, node_of(pool, "a", allocatable={"nvidia.com/gpu": "24"}), unlabelled)
     assert found is not None
-    assert (found.step, found.where) == ("advertiser-label", "b")
+    assert (step_of(found), str(found.where)) == ("advertiser-label", "b")
 
 
 def test_prove_when_entries_of_others_are_there_then_no_matter() -> None:

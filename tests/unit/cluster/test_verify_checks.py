@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from gpukube.cluster.proof import Check
+from gpukube.cluster.proof import Check, step_of
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.verify import prove_pool
 from gpukube.cluster.verify_checks import node_checks
 from gpukube.cluster.views import NodeView, Placement, Toleration
 from gpukube.core.values import Desired, Taint
+from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import (
     GPU_TAINT,
     MPS,
@@ -132,7 +133,7 @@ def test_prove_when_a_label_keeps_the_clouds_plugin_away_then_broken_unless_devi
         placement=Placement({"cloud.google.com/gke-accelerator": "x"}, tolerations=(Toleration("", "Exists"),)),
     )
     proof = prove_pool(pool, Sighting(nodes=(node,), daemonsets=(plugin,)))
-    assert (proof.missing_step.step if proof.missing_step else "") == step
+    assert (step_of(proof.missing_step) if proof.missing_step else "") == step
 
 
 def intolerant(pool: Desired, name: str) -> tuple[object, ...]:
@@ -145,7 +146,7 @@ def test_prove_when_a_taint_keeps_the_worker_away_then_a_note_for_the_chart() ->
     node = node_of(POOL)
     proof = prove_pool(POOL, installed([POOL], node, daemonsets=intolerant(POOL, WORKER)))
     (found,) = proof.all_findings
-    assert (proof.status, found.step, found.weight) == ("proven", "features", "note")
+    assert (proof.status, step_of(found), WEIGHTS[found.severity]) == ("proven", "features", "note")
     assert found.seen.startswith("the NFD worker may not run here: taint nvidia.com/gpu=present:NoSchedule")
 
 
@@ -156,11 +157,11 @@ def test_prove_when_a_taint_keeps_the_worker_away_then_broken_for_the_operator()
     seen = operating([pool], node)
     proof = prove_pool(pool, replace(seen, daemonsets=(*seen.daemonsets, worker)))
     assert proof.missing_step is not None
-    assert (proof.status, proof.missing_step.step) == ("broken", "features")
-    assert "without it no device is shown" in proof.missing_step.means
+    assert (proof.status, step_of(proof.missing_step)) == ("broken", "features")
+    assert "without it no device is shown" in proof.missing_step.why
     tolerant = replace(worker, placement=Placement(tolerations=(Toleration("", "Exists"),)))
     waits = prove_pool(pool, replace(seen, daemonsets=(*seen.daemonsets, tolerant)))
-    assert (waits.status, waits.missing_step.step if waits.missing_step else "") == ("waiting", "features")
+    assert (waits.status, step_of(waits.missing_step) if waits.missing_step else "") == ("waiting", "features")
 
 
 @pytest.mark.parametrize("part", ["mps-control-daemon", "gpu-feature-discovery"])
@@ -172,7 +173,7 @@ def test_prove_when_a_part_of_mps_has_no_daemonset_then_broken(part: str) -> Non
     fewer = tuple(item for item in whole.daemonsets if not item.name.endswith(part))
     proof = prove_pool(pool, replace(whole, daemonsets=fewer))
     assert proof.missing_step is not None
-    assert (proof.status, proof.missing_step.step) == ("broken", "features")
+    assert (proof.status, step_of(proof.missing_step)) == ("broken", "features")
     assert proof.missing_step.seen.startswith("there is no DaemonSet of ")
     assert (
         prove_pool(desire(), replace(installed([desire()], node_of(desire())), daemonsets=fewer[:1])).status == "proven"

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from gpukube.cluster.proof import step_of
 from gpukube.cluster.verify import prove_pool
 from gpukube.cluster.verify_log import Source, explain_by_log, log_sources
+from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import SINGLE, advertised_by_cloud, desire, installed, node_of, plugin_pod, state
 
 POOL = desire(sharing=SINGLE)
@@ -34,7 +36,12 @@ def test_explain_when_a_log_says_why_then_its_step_and_its_words(case: str) -> N
     proof = prove_pool(POOL, installed([POOL], DARK, pods=(CRASHED,)))
     told = explain_by_log(proof, CRASH, ["Starting Plugins.", f"E main.go] {line}", "exiting"])
     (found,) = told.per_node[0].findings
-    assert (found.step, found.weight, line in found.seen, bool(found.means)) == (step, "broken", True, True)
+    assert (step_of(found), WEIGHTS[found.severity], line in found.seen, bool(found.why)) == (
+        step,
+        "broken",
+        True,
+        True,
+    )
     assert found.fix
 
 

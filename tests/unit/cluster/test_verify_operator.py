@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.proof import step_of
 from gpukube.cluster.sighting import Sighting
 from gpukube.cluster.verify import prove_pool
 from gpukube.core.values import Taint
+from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import (
     FROM_ZERO,
     MIXED,
@@ -168,7 +170,7 @@ def test_prove_when_a_step_of_the_operator_is_missing_then_it_is_named_with_a_fi
     proof = prove_pool(pool, operating([pool], node, **changes))
     found = proof.missing_step
     assert found is not None
-    assert (found.step, found.weight, proof.status) == (step, weight, weight)
+    assert (step_of(found), WEIGHTS[found.severity], proof.status) == (step, weight, weight)
     assert seen in found.seen
     assert weight == "waiting" or found.fix
 
@@ -184,7 +186,7 @@ MEANS = {
 def test_prove_when_the_manager_reports_then_told_what_it_means(value: str) -> None:
     found = prove_pool(CUT, operating([CUT], labelled(STATE_LABEL, value))).missing_step
     assert found is not None
-    assert MEANS[value] in found.means
+    assert MEANS[value] in found.why
 
 
 def test_prove_when_the_cut_failed_then_the_log_and_how_to_cut_again() -> None:
@@ -198,7 +200,7 @@ def test_prove_when_the_node_is_away_for_its_cut_then_said_so() -> None:
     node = labelled(STATE_LABEL, "rebooting", conditions={"Ready": "False"})
     found = prove_pool(CUT, operating([CUT], node)).missing_step
     assert found is not None
-    assert found.means == "it reboots for the cut of its GPUs"
+    assert found.why == "it reboots for the cut of its GPUs"
 
 
 @pytest.mark.parametrize("name", ["config-manager-init", "config-manager"])
@@ -207,14 +209,14 @@ def test_prove_when_the_chooser_of_entries_crashes_then_the_entry_is_meant(name:
     pod = plugin_pod(owner=GPU_OPERATOR.plugin, ready=False, containers=(container,))
     found = prove_pool(CUT, operating([CUT], NODE, pods=(pod,))).missing_step
     assert found is not None
-    assert "names an entry that is not" in found.means
+    assert "names an entry that is not" in found.why
 
 
 def test_prove_when_a_pool_from_zero_has_no_node_then_empty_though_no_operand_is_there() -> None:
     pool = operated(sharing=SINGLE, nodes=FROM_ZERO)
     assert prove_pool(pool, operating([pool], daemonsets=())).status == "empty"
     idle = prove_pool(pool, operating([pool], deployments=(operator_deployment(ready=0),)))
-    assert (idle.status, [found.weight for found in idle.all_findings]) == ("empty", ["note"])
+    assert (idle.status, [WEIGHTS[found.severity] for found in idle.all_findings]) == ("empty", ["note"])
     assert prove_pool(pool, operating([pool], deployments=())).status == "broken"
 
 
@@ -238,8 +240,8 @@ def test_prove_when_the_cloud_advertises_then_its_steps_in_its_words(case: str) 
     proof = prove_pool(pool, Sighting(nodes=(node_of(pool, "node-1", **changes),)))
     found = proof.missing_step
     assert found is not None
-    assert (found.step, found.weight) == (step, weight)
-    assert means in found.means
+    assert (step_of(found), WEIGHTS[found.severity]) == (step, weight)
+    assert means in found.why
     assert "gpukube-system" not in found.fix
     assert "config entry" not in found.fix
 
@@ -269,7 +271,7 @@ def test_prove_when_the_operator_s_driver_is_not_loaded_then_that_is_the_step(ca
     seen = operating([DRIVEN], operated_node(DRIVEN))
     seen = replace(seen, pods=pods)
     (found,) = prove_pool(DRIVEN, seen).per_node[0].findings
-    assert (found.step, found.weight) == ("driver", weight)
+    assert (step_of(found), WEIGHTS[found.severity]) == ("driver", weight)
     assert said in found.seen
 
 

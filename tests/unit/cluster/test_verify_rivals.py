@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.proof import step_of
 from gpukube.cluster.verify import prove_pool
 from gpukube.cluster.views import Placement, Toleration
+from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import (
     MPS,
     NAMESPACE,
@@ -24,9 +26,9 @@ from tests.unit.cluster.builders import (
 )
 
 if TYPE_CHECKING:
-    from gpukube.cluster.proof import Finding
     from gpukube.cluster.sighting import Sighting
     from gpukube.cluster.views import WorkloadView
+    from gpukube.errors import Finding
 
 CUT = desire(sharing=SINGLE)
 WHOLE = {"nvidia.com/gpu": "8"}
@@ -63,7 +65,7 @@ def test_prove_when_two_plugins_are_on_a_cut_node_then_the_other_is_named_and_no
     other: WorkloadView, removal: str
 ) -> None:
     step = told(beside(installed([CUT], node_of(CUT, allocatable=WHOLE)), other))
-    assert (step.step, step.weight) == ("count", "broken")
+    assert (step_of(step), WEIGHTS[step.severity]) == ("count", "broken")
     assert step.seen == f"nvidia.com/gpu is 8, not 56; {other} advertises here too"
     assert removal in step.fix
 
@@ -105,4 +107,4 @@ def test_prove_when_mps_waits_for_its_label_then_who_passes_it_on_depends_on_the
     )
     step = prove_pool(pool, replace(seen, daemonsets=dated)).missing_step
     assert step is not None
-    assert (step.step, who in step.means) == ("features", True), step
+    assert (step_of(step), who in step.why) == ("features", True), step

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpukube.cli.rendering.words import cost_words
+from gpukube.core.fields import COUNT, MOST, FieldPath
 from gpukube.core.values import Change, ClassifiedChange, Nodes, PoolPlan, UpdateRow
 from gpukube.engine.losses import with_costs
 from tests.builders import CLUSTER, make_observed
@@ -15,17 +16,22 @@ from tests.unit.cluster.builders import desire
 FIXED, BOUNDED = Nodes(1, 1, 1, autoscaled=False), Nodes(2, 1, 2, autoscaled=True)
 
 
-def classified(field: str, old: object, new: object, kind: str = "disruptive") -> ClassifiedChange:
+def classified(field: FieldPath, old: object, new: object, kind: str = "disruptive") -> ClassifiedChange:
     return ClassifiedChange(Change(field, old, new), UpdateRow(field, kind, "", "", ""))  # type: ignore[arg-type]
 
 
-COUNT = classified("nodes.count", 2, 1)
-MAXIMUM = classified("nodes.autoscaling.max", 5, 2)
+FEWER = classified(COUNT, 2, 1)
+LOWER = classified(MOST, 5, 2)
 CASES: dict[str, tuple[Nodes, int, tuple[ClassifiedChange, ...], str]] = {
-    "one of two goes": (FIXED, 2, (COUNT,), "1 of 2 nodes, 8 GPUs, pods not known"),
-    "a bound below what is there": (BOUNDED, 3, (MAXIMUM,), "1 of 3 nodes, 8 GPUs, pods not known"),
-    "a bound above what is there": (BOUNDED, 1, (MAXIMUM,), "0 of 1 node, 0 GPUs, pods not known"),
-    "all are disturbed besides": (FIXED, 2, (COUNT, classified("image", "a", "b")), "2 nodes, 16 GPUs, pods not known"),
+    "one of two goes": (FIXED, 2, (FEWER,), "1 of 2 nodes, 8 GPUs, pods not known"),
+    "a bound below what is there": (BOUNDED, 3, (LOWER,), "1 of 3 nodes, 8 GPUs, pods not known"),
+    "a bound above what is there": (BOUNDED, 1, (LOWER,), "0 of 1 node, 0 GPUs, pods not known"),
+    "all are disturbed besides": (
+        FIXED,
+        2,
+        (FEWER, classified(FieldPath("image"), "a", "b")),
+        "2 nodes, 16 GPUs, pods not known",
+    ),
 }
 
 

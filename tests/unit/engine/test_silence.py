@@ -42,7 +42,7 @@ def told(found: Prepared) -> list[tuple[str, str, int]]:
 
 
 def silenced(found: Prepared) -> list[tuple[str, str]]:
-    return [(one.diagnostic.code, one.reason) for one in found.silenced]
+    return [(one.finding.code, one.reason) for one in found.silenced]
 
 
 def refused(

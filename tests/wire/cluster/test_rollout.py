@@ -9,10 +9,12 @@ import pytest
 
 from gpukube.cluster.keeper import apply_release
 from gpukube.cluster.names import kind_of
+from gpukube.cluster.proof import step_of
 from gpukube.cluster.refreshing import refresh_plugin
 from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting, look
 from gpukube.cluster.verify import prove_pool
+from gpukube.engine.documents.parts import WEIGHTS
 from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
 from tests.unit.cluster.builders import SLICED, desire, operated
 from tests.wire.cluster.conftest import FAST, settled_proof
@@ -61,7 +63,7 @@ def test_proof_when_the_release_has_changed_and_the_old_pod_still_serves_then_wa
     assert proof.total == {"nvidia.com/gpu": 32}
     step = proof.missing_step
     assert step is not None
-    assert (proof.status, step.step, step.weight) == ("waiting", "plugin-pod", "waiting")
+    assert (proof.status, step_of(step), WEIGHTS[step.severity]) == ("waiting", "plugin-pod", "waiting")
     assert step.seen.startswith(f"pod {old} is of a former template of DaemonSet ")
     live.pace(FAST)
     assert settled_proof(pool, kube).status == "proven"
