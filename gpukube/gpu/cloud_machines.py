@@ -28,6 +28,8 @@ class CloudMachines:
         rows: Its machines with GPUs, as far as the embedded table has none of this cloud.
         refused: Regular expression of names that cannot work -> why.
         without_gpu: Regular expression of families without NVIDIA GPUs, wrong in a GPU pool and right beside it -> why.
+        variants: Regular expression of machines for a special purpose, taken only when named, or when the cloud
+            has nothing else -> what makes them so.
         ignores_case: Whether the cloud takes names in any case.
         own_sharing: Whether its nodes run a device plugin of its own making, which shares GPUs by rules of its own: it
             may run MPS on MIG instances, and limits clients without regard to the GPU. Its provider checks them.
@@ -36,6 +38,7 @@ class CloudMachines:
     rows: tuple[Machine, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     without_gpu: tuple[tuple[str, str], ...] = ()
+    variants: tuple[tuple[str, str], ...] = ()
     ignores_case: bool = False
     own_sharing: bool = False
 

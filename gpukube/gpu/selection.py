@@ -16,6 +16,7 @@ from math import log2
 from typing import TYPE_CHECKING, Final
 
 from gpukube.gpu.attached import ATTACHED, usual_host
+from gpukube.gpu.cloud_machines import cloud_machines
 from gpukube.gpu.machines import Machine, Status, attach_gpus, catalogue_date, machines
 from gpukube.gpu.refusal import CatalogueError, one_of
 
@@ -28,16 +29,6 @@ __all__ = ["Rejected", "Resolution", "near_machines", "resolve_machine", "varian
 
 Rejected = tuple[Machine, str]
 Split = tuple[list[Machine], list[Rejected]]
-
-# Built for a special purpose: taken only when named, or when the cloud has nothing else.
-_VARIANTS: Final[tuple[tuple[str, str], ...]] = (
-    (r".*-nolssd", "comes without local SSDs"),
-    (r"a3-edgegpu-.*", "is for edge zones"),
-    (r"Standard_NCC.*", "is a confidential virtual machine"),
-    (r"Standard_ND96is_.*", "has no InfiniBand"),
-    (r"Standard_ND\d+isrG5_.*", "is the G5 variant"),
-    (r".*[.-]metal", "is bare metal"),
-)
 
 _PREFERENCE: Final[dict[Status, int]] = {"current": 0, "legacy": 1, "unknown": 2, "preview": 3, "retired": 4}
 
@@ -127,7 +118,8 @@ _RULES: Final[tuple[tuple[Callable[[Sequence[Machine]], Split], bool], ...]] = (
 
 def variant_reason(machine: Machine) -> str:
     """Say what makes a machine a variant for a special purpose; "" for an ordinary one."""
-    return next((why for pattern, why in _VARIANTS if re.fullmatch(pattern, machine.name)), "")
+    variants = cloud_machines(machine.provider).variants
+    return next((why for pattern, why in variants if re.fullmatch(pattern, machine.name)), "")
 
 
 def _split(candidates: Sequence[Machine], reason: Callable[[Machine], str]) -> Split:

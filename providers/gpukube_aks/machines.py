@@ -29,6 +29,11 @@ MACHINES: Final = CloudMachines(
         (r"Standard_NV\d+s_v3", "its M60 GPU is not in the catalogue"),
     ),
     without_gpu=((r"Standard_([A-FHLM]|G[1-5]|GS)[A-Z]*\d\w*", NO_GPU),),
+    variants=(
+        (r"Standard_NCC.*", "is a confidential virtual machine"),
+        (r"Standard_ND96is_.*", "has no InfiniBand"),
+        (r"Standard_ND\d+isrG5_.*", "is the G5 variant"),
+    ),
     ignores_case=True,
 )
 """Sizes with accelerators begin with N."""

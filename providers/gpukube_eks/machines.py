@@ -22,4 +22,5 @@ MACHINES: Final = CloudMachines(
         (r"dl\d\w*\..+", "its accelerators are not from NVIDIA"),
         (r"(a1|[cmrt]\d|x[128]|u-?\w|i[2-8]|is4|im4|d[23]|h1|z1|hpc|mac)[\w-]*\..+", NO_GPU),
     ),
+    variants=((r".*\.metal", "is bare metal"),),
 )

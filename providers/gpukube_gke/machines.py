@@ -17,5 +17,10 @@ MACHINES: Final = CloudMachines(
         (r"(ct\d\w*|tpu\d\w*)-.+", "it carries Google TPUs, no NVIDIA GPU"),
         (r"(e2|[cn]2d?|n4[ad]?|c3d?|c4[ad]?|t2[ad]|m[1-4]|h[34]d?|x4|z3)-.+", NO_GPU),
     ),
+    variants=(
+        (r".*-nolssd", "comes without local SSDs"),
+        (r"a3-edgegpu-.*", "is for edge zones"),
+        (r".*-metal", "is bare metal"),
+    ),
     own_sharing=True,
 )

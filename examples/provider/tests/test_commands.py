@@ -56,6 +56,16 @@ def test_validate_when_there_is_a_mistake_then_said_as_for_any_cloud(
     assert expected in json.dumps(document)
 
 
+def test_validate_when_a_code_of_the_package_is_silenced_and_not_found_then_it_is_known_all_the_same(
+    gpukube: Callable[..., tuple[int, Any]], tmp_path: Path
+) -> None:
+    path = tmp_path / "pools.yaml"
+    path.write_text(SPEC.read_text("utf-8") + "    silence: [{rule: nimbus-name, reason: old}]\n", "utf-8")
+    code, document = gpukube("validate", "-f", str(path), "-o", "json")
+    assert code == 0, document
+    assert '"silence-unused"' in json.dumps(document)
+
+
 def test_plan_when_nothing_is_there_then_the_call_is_shown(gpukube: Callable[..., tuple[int, Any]], file: Path) -> None:
     code, document = gpukube("pool", "plan", "-f", str(SPEC), "-o", "json")
     assert code == 0, document
