@@ -101,6 +101,11 @@ class Binding(Generic[Made, Live]):
     adjust: Callable[[Change, UpdateRow], UpdateRow] | None = None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is a plain field of the spec, which goes to its place on the wire as it is written."""
+        return self.get is None and bool(self.wire)
+
+    @property
     def row(self) -> UpdateRow:
         """The row of updatability."""
         return UpdateRow(self.path, self.effect.kind, self.effect.sentence, self.effect.call, self.effect.source)

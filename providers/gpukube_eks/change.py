@@ -27,14 +27,22 @@ from gpukube.core.jsontree import texts, tree, trees
 from gpukube.core.marks import recorded_tags
 from gpukube.core.values import PROTECT_LABEL, Request
 from gpukube.errors import SpecError
+from gpukube_eks.fields import (
+    BINDINGS,
+    RESOURCE_FIELD,
+    RESOURCE_TAG,
+    TAG,
+    UNTAG,
+    UPDATE_CONFIG,
+    UPDATE_VERSION,
+    native_taint,
+)
 from gpukube_eks.marks import outdated_copy, scaled_copy
 from gpukube_eks.meanings import busy
 from gpukube_eks.native import EXCLUSIVE
 from gpukube_eks.observe import STATES, health_of
 from gpukube_eks.refusals import moved, unchangeable
 from gpukube_eks.template import changed_data
-from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG, native_taint
-from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 from gpukube_eks.upgrades import upgrade_members
 
 if TYPE_CHECKING:
@@ -53,6 +61,8 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Structure that is sent as a whole -> the path above the fields that it holds."""
 _RELEASE: Final = FieldPath("eks", "releaseVersion")
+_PLAIN: Final = tuple(row for row in BINDINGS if row.is_plain and row.effect.call == UPDATE_CONFIG)
+"""Fields that are one member of the configuration."""
 _CUSTOM: Final = "CUSTOM"
 
 Json = Mapping[str, object]
@@ -190,11 +200,18 @@ def _config_requests(desired: Desired, observed: Observed, changes: Sequence[Cha
         sizes = _scaling(desired.target.nodes, live)
         parts.append(({"scalingConfig": sizes}, {"scalingConfig": _sizes_read(sizes, live)}) if sizes else ({}, {}))
     parts += [_structure(name, desired, observed) for name, above in _PARTS.items() if _has(fields, above)]
+    parts += [
+        _member(str(row.wire[0]), change, observed) for row in _PLAIN for change in changes if change.field == row.path
+    ]
     for members, read in parts:
         body |= members
         expects |= read
     if body:
         yield _config(desired.target.cluster, observed, body, expects)
+
+
+def _member(name: str, change: Change, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
+    return {name: change.new}, {name: observed.native.get(name)}
 
 
 def _config(cluster: ClusterRef, observed: Observed, body: Json, expects: Json) -> Request:

@@ -24,6 +24,7 @@ from gpukube.kubeconfig import file_access
 from gpukube_eks.access import cloud_access, connect_aws
 from gpukube_eks.change import require_unmoved
 from gpukube_eks.failures import code_of, explained, unless
+from gpukube_eks.fields import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 from gpukube_eks.marks import FORM, live_place
 from gpukube_eks.meanings import exists, issue_error, quote, update_error
 from gpukube_eks.observe import STATES, health_of, is_ours, observe_group
@@ -33,7 +34,6 @@ from gpukube_eks.refusals import unchangeable
 from gpukube_eks.region import Region
 from gpukube_eks.templates import LaunchTemplates
 from gpukube_eks.translate import CREATE, DELETE, group_of, with_place
-from gpukube_eks.updates import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

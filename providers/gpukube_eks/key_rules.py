@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.marks import COPY_TAGS
 from gpukube.core.resolve import promise_of
 from gpukube.errors import Diagnostic
+from gpukube_eks.fields import RESOURCE_TAG
 from gpukube_eks.marks import FORM
 from gpukube_eks.template import CLUSTER_TAG, GROUP_TAG
-from gpukube_eks.translate import RESOURCE_TAG, resource_tags
+from gpukube_eks.translate import resource_tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from gpukube.core.binding import managed_members
 from gpukube.core.fields import MAX_SURGE, MAX_UNAVAILABLE, FieldPath
 from gpukube.errors import Diagnostic
+from gpukube_eks.fields import BINDINGS
 from gpukube_eks.upgrades import is_asked
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ __all__ = [
     "check_native",
     "field_of",
     "flatten_native",
-    "merge_native",
 ]
 
 
@@ -77,15 +78,7 @@ _FIELDS: Final[Mapping[str, FieldPath]] = {
 MANAGED: Final[Mapping[str, str]] = {
     "clusterName": "clusters.*.name",
     "nodegroupName": "names.eks",
-    "scalingConfig": "nodes",
-    "diskSize": "disk.sizeGiB",
-    "instanceTypes": "instanceType",
-    "amiType": "image",
-    "labels": "labels",
-    "taints": "taints",
-    "tags": "tags",
-    "capacityType": "capacity.type",
-    "version": "kubernetesVersion",
+    **managed_members(BINDINGS),
 }
 """Members that gpukube sends itself -> the field of the spec to write instead."""
 
@@ -150,11 +143,6 @@ def _said_twice(target: Target) -> Iterator[Diagnostic]:
     if is_asked(target.upgrade) and "updateConfig" in target.native:
         where, says = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade say the same"
         yield Diagnostic("eks-native-managed", where, says, fix="write upgrade alone")
-
-
-def merge_native(body: Mapping[str, object], native: Mapping[str, object]) -> dict[str, object]:
-    """Merge native members into a node group; a structure that is written takes the place of gpukube's default."""
-    return {**body, **native}
 
 
 def flatten_native(group: Mapping[str, object]) -> dict[FieldPath, object]:

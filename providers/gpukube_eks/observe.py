@@ -9,35 +9,25 @@ autoscaler's. With a launch template EKS does not repeat disk and user data, so 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import (
-    DISK_SIZE,
-    IMAGE,
-    INSTANCE_TYPE,
-    KUBERNETES_VERSION,
-    PROTECTION,
-    TAINTS,
-    ZONES,
-    FieldPath,
-    known,
-    label,
-)
-from gpukube.core.jsontree import integer, strings, texts, tree, trees
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
+from gpukube.core.binding import observed_fields
+from gpukube.core.fields import known
+from gpukube.core.jsontree import integer, texts, tree, trees
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed
+from gpukube_eks.fields import BINDINGS, Live, instance_type_of, read_taint, written_fields
 from gpukube_eks.marks import FORM, live_place
 from gpukube_eks.native import flatten_native
-from gpukube_eks.purchase import read_capacity
-from gpukube_eks.template import GROUP_TAG, TEMPLATE_DATA, tags_of, template_fields
-from gpukube_eks.translate import EFFECTS, LEFTOVER, size_fields, tag_fields
-from gpukube_eks.upgrades import upgrade_fields
+from gpukube_eks.template import GROUP_TAG, TEMPLATE_DATA, tags_of
+from gpukube_eks.translate import LEFTOVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.core.values import PoolState, TaintEffect
+    from gpukube.core.fields import FieldPath
+    from gpukube.core.values import PoolState
 
-__all__ = ["STATES", "health_of", "instance_type_of", "is_ours", "observe_group", "observe_leftover"]
+__all__ = ["STATES", "health_of", "is_ours", "observe_group", "observe_leftover"]
 
 STATES: Final[Mapping[str, PoolState]] = {
     "ACTIVE": "ready",
@@ -51,9 +41,6 @@ STATES: Final[Mapping[str, PoolState]] = {
 DEGRADED follows a scale-out that failed (aws/containers-roadmap#2326): the nodes that are there work, so it is never
 made again.
 """
-
-_EFFECTS: Final[Mapping[str, str]] = {theirs: ours for ours, theirs in EFFECTS.items()}
-_SYSTEM: Final = "eks.amazonaws.com/"
 
 
 def observe_group(native: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str]) -> Observed:
@@ -78,15 +65,15 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
         state=state,
         status=status,
         failure="; ".join(f"{code}: {text}" if text else code for code, text in health_of(native)),
-        fields=_fields(native, data, zones, labels),
+        fields=_fields(Live.of(native, data, zones)),
         nodes=integer(sizes, "desiredSize") if state != "failed" else None,
         labels=labels,
-        effective_taints=tuple(_taint(taint) for taint in trees(native, "taints")),
+        effective_taints=tuple(read_taint(taint) for taint in trees(native, "taints")),
         instance_type=instance_type_of(native, data),
         etag="",
         native={**native, TEMPLATE_DATA: data} if data else native,
         copy=copy,
-        written=frozenset(tag_fields(dict.fromkeys(FORM.written(tags, place), ""))),
+        written=written_fields(FORM.written(tags, place)),
     )
 
 
@@ -121,55 +108,11 @@ def health_of(native: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     return tuple((str(issue.get("code") or "Unknown"), str(issue.get("message") or "")) for issue in issues)
 
 
-def instance_type_of(native: Mapping[str, object], data: Mapping[str, object]) -> str:
-    """Name the first instance type: the group's own, else its template's."""
-    types = strings(native, "instanceTypes")
-    return types[0] if types else str(data.get("InstanceType") or "")
-
-
 def is_ours(native: Mapping[str, object]) -> bool:
     """Say whether a group carries the mark of any owner."""
     return OWNER_LABEL in tree(native, "labels")
 
 
-def _fields(
-    native: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str], labels: Mapping[str, str]
-) -> dict[FieldPath, object]:
-    sizes, ami_type = tree(native, "scalingConfig"), str(native.get("amiType") or "")
-    least, most = integer(sizes, "minSize"), integer(sizes, "maxSize")
-    fields: dict[FieldPath, object] = {
-        INSTANCE_TYPE: instance_type_of(native, data) or None,
-        IMAGE: ami_type or None,
-        **read_capacity(native.get("capacityType"), data),
-        KUBERNETES_VERSION: native.get("version"),
-        ZONES: _zones(native.get("subnets"), zones),
-        TAINTS: tuple(sorted(str(_taint(taint)) for taint in trees(native, "taints"))),
-        PROTECTION: labels.get(PROTECT_LABEL) == "true",
-        **template_fields(data, ami_type),
-        **(size_fields(least, most) if least is not None and most is not None else {}),
-        **{label(key): value for key, value in labels.items() if not _is_system(key)},
-        **tag_fields({key: text for key, text in texts(native, "tags").items() if not _is_system_tag(key)}),
-        **upgrade_fields(native.get("updateConfig")),
-        **flatten_native(native),
-    }
-    if fields[DISK_SIZE] is None:
-        fields[DISK_SIZE] = native.get("diskSize")
-    return known(fields)
-
-
-def _zones(subnets: object, zones: Mapping[str, str]) -> tuple[str, ...] | None:
-    return tuple(sorted({zones[name] for name in strings(subnets) if name in zones})) or None
-
-
-def _is_system(label: str) -> bool:
-    return label.startswith(_SYSTEM) or label == PROTECT_LABEL
-
-
-def _is_system_tag(key: str) -> bool:
-    return key.startswith("aws:") or FORM.is_own(key)
-
-
-def _taint(native: Mapping[str, object]) -> Taint:
-    effect = str(native.get("effect"))
-    value = str(native.get("value") or "")
-    return Taint(str(native.get("key", "")), value, cast("TaintEffect", _EFFECTS.get(effect, effect)))
+def _fields(live: Live) -> dict[FieldPath, object]:
+    shared = {path: value for path, value in live.template.items() if path.is_below("sharing")}
+    return known({**observed_fields(BINDINGS, live, live.group), **shared, **flatten_native(live.group)})

@@ -9,11 +9,10 @@ pool is imported by the method that needs it.
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import NodeStack
-from gpukube.provider import Ability, importing_sdk
+from gpukube.provider import importing_sdk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.values import (
+        Ability,
         Change,
         ClusterRef,
         Desired,
@@ -40,58 +40,6 @@ if TYPE_CHECKING:
     from gpukube.spec.cloud import CloudSpec
 
 __all__ = ["EksProvider"]
-
-_EXACT: Final = Ability("exact")
-_NO_FIELD: Final = "EKS has no field for it"
-_BY_TEMPLATE: Final = "the disk of the pool's launch template"
-
-_ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
-    {
-        "nodes.count": _EXACT,
-        "nodes.autoscaling": Ability(
-            "emulated", "bounds of the Auto Scaling group, within which the cluster's own autoscaler moves the number",
-            "EKS does not scale node groups by itself",
-        ),
-        "capacity.spot": Ability("emulated", "Spot without maxPrice", "EKS takes no highest price"),
-        "capacity.reserved": Ability(
-            "emulated", "the launch template's reservation, and capacityType for a Capacity Block", _NO_FIELD
-        ),
-        "zones": Ability("emulated", "the cluster's subnets in these zones", _NO_FIELD),
-        "disk.size": Ability("emulated", _BY_TEMPLATE, "EKS takes no disk beside a launch template"),
-        "disk.type": Ability("emulated", _BY_TEMPLATE, _NO_FIELD),
-        "image": _EXACT,
-        "kubernetesVersion": _EXACT,
-        "upgrade.maxSurge": Ability(
-            "emulated", "updateStrategy: MINIMAL for 0, else DEFAULT with as many nodes more as EKS likes", _NO_FIELD
-        ),
-        "upgrade.maxUnavailable": _EXACT,
-        "maxPodsPerNode": Ability("emulated", "the kubelet's limit, by the launch template's user data", _NO_FIELD),
-        "driver.version": Ability(
-            "missing",
-            "leave it out; eks: {releaseVersion: ...} pins the image with its driver",
-            "the driver is the one of the image",
-        ),
-        "sharing.mig.single": Ability(
-            "emulated", "the GPU Operator's MIG manager cuts; on Bottlerocket the node's own settings do", _NO_FIELD
-        ),
-        "sharing.mig.mixed": Ability("emulated", "the GPU Operator's MIG manager cuts", _NO_FIELD),
-        "sharing.mig.layout": Ability(
-            "emulated", "the GPU Operator's MIG manager cuts, by a config of gpukube's", _NO_FIELD
-        ),
-        "sharing.timeSlicing": Ability(
-            "emulated", "the plugin's sharing.timeSlicing; on Bottlerocket the node's own settings", _NO_FIELD
-        ),
-        "sharing.mps": Ability(
-            "emulated", "the plugin's sharing.mps; on Bottlerocket the node's own settings", _NO_FIELD
-        ),
-        "taints": _EXACT,
-        "gpuTaint": _EXACT,
-        "labels": _EXACT,
-        "tags": _EXACT,
-        "deletionProtection": Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),
-    }
-)  # fmt: skip
-"""Docs: eks/create-managed-node-group, eks/launch-templates, eks/ml-eks-optimized-ami, eks/managed-node-groups."""
 
 _AL2023: Final = "docs: eks/ml-eks-optimized-ami: driver and container toolkit, no device plugin"
 _BOTTLEROCKET: Final = "docs: eks/ml-eks-optimized-ami: driver, device plugin and MIG manager"
@@ -187,7 +135,9 @@ class EksProvider:
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful EKS is."""
-        return _ABILITIES
+        from gpukube_eks.fields import ABILITIES
+
+        return ABILITIES
 
     def check(self, target: Target) -> list[Diagnostic]:
         """Find what EKS would refuse, before any call."""

@@ -18,9 +18,9 @@ from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Sett
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
+from gpukube_eks.fields import RESOURCE_FIELD, RESOURCE_TAG, UNTAG, UPDATE_VERSION
 from gpukube_eks.native import EXCLUSIVE, NATIVE, field_of
-from gpukube_eks.translate import RESOURCE_FIELD, RESOURCE_TAG
-from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, UNTAG, UPDATE_VERSION, find_row
+from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.builders import by_text
 from tests.sandboxes import emptied
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
@@ -44,7 +44,7 @@ CUT = eks_target(sharing=Sharing(MigCut("1g.5gb", "single")))
 ROCKET = replace(T4, image="bottlerocket")
 ROCKET_CUT = eks_target(image="bottlerocket", sharing=Sharing(MigCut("1g.5gb", "single")))
 GPU_TAG = f"{RESOURCE_TAG}nvidia.com/gpu"
-GPU_FIELD = f"{RESOURCE_FIELD}[nvidia.com/gpu]"
+GPU_FIELD = f"{'.'.join(RESOURCE_FIELD)}[nvidia.com/gpu]"
 
 
 @dataclass(frozen=True)

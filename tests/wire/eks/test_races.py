@@ -15,7 +15,7 @@ from gpukube.errors import AccessError, Busy, CloudError, Conflict, GpukubeError
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
 from gpukube_eks.access import AwsClients, Identity
-from gpukube_eks.updates import UPDATE_CONFIG, UPDATE_VERSION
+from gpukube_eks.fields import UPDATE_CONFIG, UPDATE_VERSION
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
 
 if TYPE_CHECKING:
