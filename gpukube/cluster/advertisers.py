@@ -54,7 +54,7 @@ class ForeignAdvertiser:
         form: "DaemonSet", "service on the node", "DRA driver", ...
         evidence: What was seen.
         consequence: What would happen beside our plugin.
-        ways_out: Two ways to have one advertiser only.
+        fixes: Two ways to have one advertiser only.
         lands_on: Pools asked about whose nodes it could run on, by name; empty when it stays away from them.
         is_clouds_own: Whether a cloud brings it to its own nodes.
     """
@@ -65,7 +65,7 @@ class ForeignAdvertiser:
     form: str
     evidence: str
     consequence: str
-    ways_out: tuple[str, str]
+    fixes: tuple[str, str]
     lands_on: tuple[str, ...]
     is_clouds_own: bool = False
 
@@ -189,7 +189,7 @@ def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desire
             by_name[name].target.where,
             f"{item.title} could advertise GPUs on these nodes too ({item.evidence})",
             why=item.consequence,
-            fix=f"{item.ways_out[0]}; or {item.ways_out[1]}",
+            fix=f"{item.fixes[0]}; or {item.fixes[1]}",
         )
         for item in found
         for name in item.lands_on

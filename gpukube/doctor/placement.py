@@ -257,17 +257,15 @@ def _by_nfd(evidence: Evidence, item: _Unreached) -> Fault:
         )
     down = next((master for master in workloads_of(evidence, "nfd-master") if not master.ready), None)
     if down is not None and not down.asked:
-        remedy = f"kubectl scale deployment {down.name} --namespace {down.namespace} --replicas=1"
+        fix = f"kubectl scale deployment {down.name} --namespace {down.namespace} --replicas=1"
     elif down is not None:
-        remedy = f"kubectl describe deployment {down.name} --namespace {down.namespace}"
+        fix = f"kubectl describe deployment {down.name} --namespace {down.namespace}"
     else:
-        remedy = (
-            f"kubectl get pods --namespace {worker.namespace} -o wide --field-selector spec.nodeName={item.node.name}"
-        )
+        fix = f"kubectl get pods --namespace {worker.namespace} -o wide --field-selector spec.nodeName={item.node.name}"
     return fault(
         f"node {item.node.name}",
         f"{down or worker} is not ready, so the label that {item.plugin} asks for is not set",
-        remedy,
+        fix,
         says,
     )
 

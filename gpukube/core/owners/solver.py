@@ -243,12 +243,12 @@ def _refusal(
     field: str, row: DriverRow | PluginRow, target: Target, stack: NodeStack, choice: ReleaseChoice
 ) -> Diagnostic:
     words = _words(target, stack, choice)
-    ways = [way.format(**words) for way in row.ways or ()]
+    fixes = [fix.format(**words) for fix in row.fixes or ()]
     return Diagnostic(
         "owner",
         target.locator.at(field),
         f"{target.where}: {row.says.format(**words)}",
-        fix="; or ".join(ways),
+        fix="; or ".join(fixes),
         why=row.source,
     )
 

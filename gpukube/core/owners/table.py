@@ -104,7 +104,7 @@ class DriverRow:
         operable: Whether the GPU Operator has a driver for the nodes; "any".
         answer: The owner; None is a refusal.
         says: What is so, or what is wrong.
-        ways: Two ways out of a refusal.
+        fixes: Two ways out of a refusal.
         source: Public source.
     """
 
@@ -114,7 +114,7 @@ class DriverRow:
     answer: Literal["cloud", "operator", "none"] | None
     says: str
     source: str
-    ways: tuple[str, str] | None = None
+    fixes: tuple[str, str] | None = None
     operable: Literal["yes", "no", "any"] = "any"
 
 
@@ -184,7 +184,7 @@ class PluginRow:
         answer: The advertiser; None is a refusal.
         kept_off: Whether the nodes are labelled so that the GPU Operator stays away.
         says: What is so, or what is wrong.
-        ways: Two ways out of a refusal.
+        fixes: Two ways out of a refusal.
         source: Public source.
     """
 
@@ -200,7 +200,7 @@ class PluginRow:
     operable: Literal["yes", "no", "any"] = "any"
     mixed: Literal["yes", "no", "any"] = "any"
     kept_off: bool = False
-    ways: tuple[str, str] | None = None
+    fixes: tuple[str, str] | None = None
 
 
 _AUTO: Final = "write devicePlugin.owner: auto"
@@ -215,19 +215,19 @@ PLUGIN_ROWS: Final = (
         "advertised as nvidia.com/gpu",
         "kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 README (GPUs not officially supported), its chart's "
         "gpuResourcesEnabledOverride, DeviceClass gpu.nvidia.com",
-        ways=(_AUTO, "install the driver of DRA yourself and write devicePlugin.owner: none"),
+        fixes=(_AUTO, "install the driver of DRA yourself and write devicePlugin.owner: none"),
     ),
     PluginRow(
         "cloud-always", ("none",), None,
         'devicePlugin.owner is "none", and {image} always runs the cloud\'s plugin',
         "docs: eks/ml-eks-optimized-ami (Bottlerocket); bottlerocket-os/bottlerocket#4309", brings="cloud",
-        ways=(_AUTO, "{without_plugin}"),
+        fixes=(_AUTO, "{without_plugin}"),
     ),
     PluginRow(
         "none-without-driver", ("none",), None,
         'driver.owner is "operator", and devicePlugin.owner "none" keeps the GPU Operator away, which brings both',
         _OPERATOR_DOCS, driver="operator",
-        ways=(_AUTO, "write driver.owner: none too, and run driver and plugin of your own"),
+        fixes=(_AUTO, "write driver.owner: none too, and run driver and plugin of your own"),
     ),
     PluginRow(
         "none-kept-off", ("none",), "none",
@@ -242,13 +242,13 @@ PLUGIN_ROWS: Final = (
         "second-plugin", ("helm", "operator"), None,
         'devicePlugin.owner is "{asked}", and {image} runs the cloud\'s plugin: this would be a second one',
         _ONE, brings="cloud",
-        ways=("write devicePlugin.owner: cloud", "{without_plugin}"),
+        fixes=("write devicePlugin.owner: cloud", "{without_plugin}"),
     ),
     PluginRow(
         "cloud-without-driver", ("auto", "cloud"), None,
         'driver.owner is "operator", and {image} runs the cloud\'s plugin, beside which the GPU Operator is kept off',
         _ONE, brings="cloud", driver="operator",
-        ways=("write driver.owner: auto", "write devicePlugin.owner: operator where the cloud's can be left out"),
+        fixes=("write driver.owner: auto", "write devicePlugin.owner: operator where the cloud's can be left out"),
     ),
     PluginRow(
         "cloud-kept-off", ("auto", "cloud"), "cloud",
@@ -264,25 +264,25 @@ PLUGIN_ROWS: Final = (
         "no-cloud-plugin", ("cloud",), None,
         'devicePlugin.owner is "cloud", and no plugin of the cloud runs on {image}',
         "docs: eks/ml-eks-optimized-ami (AL2023)", brings="none",
-        ways=(_AUTO, "choose an image that carries one (on EKS image: bottlerocket)"),
+        fixes=(_AUTO, "choose an image that carries one (on EKS image: bottlerocket)"),
     ),
     PluginRow(
         "no-driver", ("auto", "helm", "operator"), None,
         "a plugin finds no GPUs on {image} without a driver, and nobody installs one",
         "NVIDIA/k8s-device-plugin README (prerequisites), #1011", driver="none",
-        ways=("write driver.owner: auto", "install driver and plugin yourself and write devicePlugin.owner: none"),
+        fixes=("write driver.owner: auto", "install driver and plugin yourself and write devicePlugin.owner: none"),
     ),
     PluginRow(
         "helm-beside-operator", ("helm",), None,
         'devicePlugin.owner is "helm", and the cluster\'s one release is the GPU Operator: {because}',
         _ONE, release="operator",
-        ways=(f"{_AUTO}, and the operator serves this pool too", _ELSEWHERE),
+        fixes=(f"{_AUTO}, and the operator serves this pool too", _ELSEWHERE),
     ),
     PluginRow(
         "operator-unable", ("auto", "operator"), None,
         "the cluster's one release is the GPU Operator ({because}), which cannot serve {image}: {no_operator}",
         "NVIDIA/cloud-native-docs gpu-operator/platform-support", release="operator", operable="no",
-        ways=("write devicePlugin.owner: helm for all pools of the cluster", _ELSEWHERE),
+        fixes=("write devicePlugin.owner: helm for all pools of the cluster", _ELSEWHERE),
     ),
     PluginRow(
         "operator-mixed", ("auto", "operator"), None,
@@ -291,7 +291,7 @@ PLUGIN_ROWS: Final = (
         "NVIDIA/gpu-operator v26.7.0, controllers/nodelabeling_controller.go (it removes the labels that keep single "
         "parts off a node that NFD has not seen yet); docs: gpu-operator/microsoft-aks (no second toolkit)",
         release="operator", mixed="yes",
-        ways=("write the same driver.owner for all pools of the cluster that it serves", _ELSEWHERE),
+        fixes=("write the same driver.owner for all pools of the cluster that it serves", _ELSEWHERE),
     ),
     PluginRow(
         "operator-uncuts", ("auto", "operator"), None,
@@ -299,7 +299,7 @@ PLUGIN_ROWS: Final = (
         "cloud makes",
         "NVIDIA/gpu-operator v26.7.0 (migManager.config.default is all-disabled); docs: aks/gpu-multi-instance",
         release="operator", cut=("cloud",),
-        ways=("write devicePlugin.owner: helm for all pools of the cluster", _ELSEWHERE),
+        fixes=("write devicePlugin.owner: helm for all pools of the cluster", _ELSEWHERE),
     ),
     PluginRow(
         "operator-cuts", ("auto", "operator"), "operator",
@@ -318,7 +318,7 @@ PLUGIN_ROWS: Final = (
         "sharing.mig is asked for, and nobody cuts the GPUs of {image}",
         "NVIDIA/k8s-device-plugin README (the plugin advertises MIG devices, it makes none)",
         cut=("nobody", "operator"),
-        ways=("remove sharing.mig", "choose a cloud or an image that cuts"),
+        fixes=("remove sharing.mig", "choose a cloud or an image that cuts"),
     ),
     PluginRow(
         "operator", ("auto", "operator"), "operator",

@@ -108,13 +108,13 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("case", FOREIGN)
-def test_find_when_a_foreign_plugin_is_there_then_named_with_evidence_and_two_ways_out(case: str) -> None:
+def test_find_when_a_foreign_plugin_is_there_then_named_with_evidence_and_two_fixes(case: str) -> None:
     found_daemonset, kind = FOREIGN[case]
     (found,) = find_advertisers(Sighting(daemonsets=(found_daemonset,)), [POOL])
     assert (found.kind, found.name, found.namespace) == (kind, found_daemonset.name, found_daemonset.namespace)
     assert found.lands_on == (HERE,)
     assert found.evidence
-    assert all(found.ways_out)
+    assert all(found.fixes)
 
 
 @pytest.mark.parametrize("case", FOREIGN)
@@ -136,7 +136,7 @@ def test_find_when_operator_and_static_manifest_share_a_name_then_labels_decide(
 
 def test_find_when_a_release_is_named_then_the_way_out_names_it() -> None:
     (found,) = find_advertisers(Sighting(daemonsets=(chart_release(),)), [POOL])
-    assert found.ways_out[1].endswith("; or remove it: helm uninstall nvdp --namespace nvidia-device-plugin")
+    assert found.fixes[1].endswith("; or remove it: helm uninstall nvdp --namespace nvidia-device-plugin")
 
 
 AWAY = {
@@ -308,8 +308,8 @@ def test_find_when_operands_lie_in_our_namespace_without_our_release_then_foreig
 def test_find_when_another_operator_is_there_and_ours_is_needed_then_no_label_is_offered(seen: Sighting) -> None:
     (found,) = find_advertisers(seen, [OPERATED])
     assert found.lands_on == (OPERATED.target.where.source,)
-    assert "a cluster has one GPU Operator" in found.ways_out[1]
-    assert "nvidia.com/gpu.deploy" not in " ".join(found.ways_out)
+    assert "a cluster has one GPU Operator" in found.fixes[1]
+    assert "nvidia.com/gpu.deploy" not in " ".join(found.fixes)
 
 
 def test_find_when_the_operator_serves_then_other_plugins_are_rivals_as_ever() -> None:

@@ -87,7 +87,7 @@ def test_solve_when_any_combination_then_one_advertiser_or_a_refusal(
 def test_rows_when_refusing_then_two_ways_out_and_a_source(row: object) -> None:
     assert isinstance(row, (type(DRIVER_ROWS[0]), type(PLUGIN_ROWS[0])))
     assert row.source
-    assert (row.answer is None) == (row.ways is not None)
+    assert (row.answer is None) == (row.fixes is not None)
 
 
 def test_rows_when_everything_is_asked_then_each_row_answers_something() -> None:

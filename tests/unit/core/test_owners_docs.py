@@ -88,7 +88,7 @@ def known(value: str) -> str:
 
 def answer(row: DriverRow | PluginRow) -> str:
     if row.answer is None:
-        ways = "; or ".join(row.ways or ()).replace("{without_plugin}", "get nodes without it")
+        ways = "; or ".join(row.fixes or ()).replace("{without_plugin}", "get nodes without it")
         return f"**refused**: {plain(ways)}"
     kept = ", labelled so that the operator stays off" if getattr(row, "kept_off", False) else ""
     return f"{row.answer}{kept}"
