@@ -5,8 +5,6 @@ Lives here: the text of such a spec. Must not live here: measuring.
 
 from __future__ import annotations
 
-__all__ = ["fleet", "fleet_of_mistakes"]
-
 HEAD = """apiVersion: gpukube.io/v1alpha1
 kind: GPUNodePools
 metadata: {name: fleet}

@@ -13,8 +13,6 @@ TYPE_CHECKING = False  # the checkers know this name; importing typing would cos
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (see errors.ExitCode)."""

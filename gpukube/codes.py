@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CLASSES", "CLUSTERS", "COMMANDS", "GPUS", "HELM", "LIVE_POOLS", "POOLS", "STEPS"]
-
 GPUS: Final[dict[str, str]] = {
     "gpu-model": "No GPU of the catalogue has this name, or two sizes of it have.",
     "instance-type": "The catalogue has no GPU instance type of this name for the cloud.",

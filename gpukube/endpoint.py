@@ -20,8 +20,6 @@ from gpukube.errors import AccessError
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
 
-__all__ = ["Endpoint", "choose_endpoint", "host_of", "is_loopback", "not_loopback", "require_safe"]
-
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

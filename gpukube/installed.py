@@ -15,8 +15,6 @@ from gpukube.errors import MissingExtra
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["ENTRY_POINT_GROUP", "load_installed", "member_of", "provider_names", "unusable"]
-
 ENTRY_POINT_GROUP = "gpukube.providers"
 
 

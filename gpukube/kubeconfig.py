@@ -23,8 +23,6 @@ from gpukube.errors import AccessError
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef
 
-__all__ = ["Entry", "KubeconfigError", "file_access", "parse_kubeconfig", "read_kubeconfig"]
-
 _FILES: Final = {
     "certificate-authority": "certificate-authority-data",
     "client-certificate": "client-certificate-data",

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["GIVEN_UP", "GivenUpError", "require_wanted"]
-
 GIVEN_UP: Final[ContextVar[Callable[[], bool]]] = ContextVar("GIVEN_UP", default=lambda: False)
 """Set in the thread of a call by whoever may give it up."""
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["RULE_IDS", "code_of", "rule_id", "rule_label"]
-
 RULE_IDS: Final[dict[str, str]] = {
     # The spec: gpukube.spec.codes.
     "file-missing": "GPK101",

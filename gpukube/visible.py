@@ -19,8 +19,6 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Final, TypeVar, cast
 
-__all__ = ["told_apart", "visible", "visible_lines", "visible_tree"]
-
 _T = TypeVar("_T")
 
 _BREAKS = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired
 
-__all__ = ["CLUSTER", "SUBSCRIPTION", "Nowhere", "make_observed", "make_target"]
-
 SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
 CLUSTER = ClusterRef("train-aks", "aks", "train", {"subscription": SUBSCRIPTION, "resourceGroup": "ml"})
 

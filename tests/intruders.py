@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from lightkube import Client
 
-__all__ = ["GPU_TAINT", "TEAM", "TOLERATES_GPU", "Body", "gpu_pod", "put_in", "take_out", "workload"]
-
 Body = dict[str, Any]  # objects of the Kubernetes API as YAML has them
 
 TEAM = "team-vision"

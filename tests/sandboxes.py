@@ -12,8 +12,6 @@ from gpukube.sandbox import daemon
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
-__all__ = ["emptied"]
-
 
 def emptied(info: SandboxInfo, speed: float) -> SandboxInfo:
     """Wipe everything that other tests have left, and let time go on at a speed."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.tls import TlsFiles
 
-__all__ = ["hang_up", "serving"]
-
 
 @contextmanager
 def serving(

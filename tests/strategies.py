@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["Node", "anything_of", "pool_parts", "specs"]
-
 Node = dict[str, Any]
 
 SCHEMA: Node = dict(json_schema())

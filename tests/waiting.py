@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PATIENCE_S", "wait_for"]
-
 T = TypeVar("T")
 PATIENCE_S = 60.0
 """Longer than a busy machine stalls: only what never comes fails a test. Nothing that goes well waits so long."""

@@ -21,8 +21,6 @@ from gpukube.errors import ExitCode, GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Site", "exit_codes", "find_sites", "sites_of"]
-
 ROOT: Final = Path(__file__).parent.parent
 ROOMS: Final = ("gpukube", "providers")
 NOT_PRODUCT: Final = ("gpukube/sandbox/", "gpukube/testing/")

@@ -27,8 +27,6 @@ from tools.diagnostics_docs import diagnostics_page
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["PAGE", "TABLES", "codes_page"]
-
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "codes.md"
 

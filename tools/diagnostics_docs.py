@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from tools.message_cases import Arguments, Case
 
-__all__ = ["PAGE", "ROOMS", "SHADOWED", "diagnostics_page"]
-
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "diagnostics.md"
 LONGEST: Final = 160

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from gpukube.doctor.check import Check
 
-__all__ = ["FAMILIES", "PAGE", "doctor_page"]
-
 PAGE: Final = Path(__file__).parent.parent / "docs" / "doctor.md"
 BEGIN: Final = "<!-- checks: written by tools/doctor_docs.py from the tables of checks -->"
 END: Final = "<!-- checks: end -->"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
 
-__all__ = ["FOLDER", "schemas"]
-
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = ROOT / "gpukube" / "engine" / "documents" / "schemas"
 MODULES: Final = [import_module(f"{shapes.__name__}.{module.name}") for module in iter_modules(shapes.__path__)]

@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict, cast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PAGES", "Arguments", "Case", "message_cases"]
-
 PAGES: Final = Path(__file__).parent.parent / "tests" / "messages"
 _BLOCK: Final = re.compile(
     r"^```\w+ (?P<name>\S+)(?: (?P<encoding>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL

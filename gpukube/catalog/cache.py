@@ -23,8 +23,6 @@ from gpukube.gpu.refreshed import Stock  # noqa: TC001 - the file is read into t
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CACHE_DIR", "Cached", "cache_file", "read_cache", "write_cache"]
-
 CACHE_DIR: Final = "GPUKUBE_CACHE_DIR"
 """Environment variable that names another directory."""
 FORMAT: Final = 1

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.refreshed import Entry, Stock
     from gpukube.gpu.slices import Slice
 
-__all__ = ["find_document", "list_document", "slices_document", "type_document"]
-
 
 def list_document(shown: Shown, stocks: Iterable[Stock], region: str) -> CatalogListDocument:
     """Describe the types to show."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
     from gpukube.gpu.refreshed import Entry
 
-__all__ = ["DEPLOYABLE", "Filters", "Shown", "choose_entries"]
-
 DEPLOYABLE: Final = ("current", "legacy", "preview", "unknown")
 """Statuses that are shown when none is asked for."""
 

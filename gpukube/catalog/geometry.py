@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.mig import MigProfile
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["mig_document", "read_live", "read_wanted"]
-
 
 def read_wanted(words: Iterable[str]) -> dict[str, int]:
     """Read PROFILE=N; the same profile twice adds up.

@@ -13,8 +13,6 @@ from gpukube.gpu.machines import learn
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["learn_refreshed"]
-
 
 def learn_refreshed(environ: Mapping[str, str], *, sandbox: bool) -> None:
     """Make the types known that a refresh has found beyond the embedded table.

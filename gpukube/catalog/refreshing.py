@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.catalog import CatalogRefreshDocument, RefreshedPart
     from gpukube.gpu.refreshed import Offer
 
-__all__ = ["Outcome", "choose_inquiries", "joined", "refresh", "refresh_document", "refresh_exit_code"]
-
 AT_ONCE = 8
 
 

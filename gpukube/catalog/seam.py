@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_catalogue import CloudCatalogue
     from gpukube.gpu.machines import Machine
 
-__all__ = ["catalogue_of", "catalogues", "cuts_of"]
-
 
 def catalogue_of(provider: str) -> CloudCatalogue | None:
     """Give what a provider knows; None where it has no catalogue, or is not installed."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.attached import Host
     from gpukube.gpu.refreshed import Entry
 
-__all__ = ["find_type"]
-
 _SUGGESTED = 4
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["meant"]
-
 _DRY_RUN: Final = "--dry-run"
 _PLANNED: Final = ("create", "apply")
 _SPECS: Final = (".yaml", ".yml")

@@ -26,8 +26,6 @@ from gpukube.errors import ExitCode, GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["app", "run"]
-
 app = typer.Typer(
     name="gpukube",
     help="GPU node pools on EKS, AKS and GKE from one declarative spec.",

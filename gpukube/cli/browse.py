@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["find_machines", "refresh_catalogue", "show_list", "show_type", "told"]
-
 _MEMORY: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:g|gb|gi|gib)?", re.IGNORECASE)
 
 

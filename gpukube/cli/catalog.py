@@ -9,8 +9,6 @@ import typer
 from gpukube.cli.catalog_options import Search, Wanted, complete_model, provider_option, region_option
 from gpukube.cli.options import Choices, option, takes
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="GPU instance types of the three clouds: model, count, memory, MIG, price.", no_args_is_help=True
 )

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from gpukube.cli.options import option
 
-__all__ = ["Search", "Wanted", "complete_model", "provider_option", "region_option"]
-
 
 def complete_model(incomplete: str) -> list[str]:
     """Complete names of GPUs."""

@@ -16,8 +16,6 @@ from gpukube.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["quoted_json", "write_data"]
-
 
 def quoted_json(value: object, *, indent: int | None = None) -> str:
     """Write JSON that no terminal and no CI system acts on: all but printable ASCII is escaped.

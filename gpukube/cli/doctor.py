@@ -8,8 +8,6 @@ import typer
 
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, takes
 
-__all__ = ["doctor"]
-
 
 @takes(*SPEC, "clusters", "fix", "yes", "output", "chart", *END, clusters=ADDRESSES)
 def doctor(

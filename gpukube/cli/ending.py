@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from gpukube.engine.clock import Clock
 
-
-__all__ = ["Ending", "leave"]
-
 _CODES: Final[dict[int, ExitCode]] = {
     signal.SIGINT: ExitCode.INTERRUPTED,
     signal.SIGTERM: ExitCode.TERMINATED,

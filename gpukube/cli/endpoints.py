@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["endpoints"]
-
 
 def endpoints() -> dict[str, str]:
     """Read GPUKUBE_<PROVIDER>_ENDPOINT: private endpoints, or an emulator."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.engine.events import Event, Listener
 
-__all__ = ["EventLog", "both", "logged"]
-
 
 class EventLog:
     """Writes each event as one line, at once.

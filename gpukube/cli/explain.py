@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gpukube.engine.planning import ClusterPlan
     from gpukube.errors import Diagnostic
 
-__all__ = ["app"]
-
 
 class _Fields(TyperGroup):
     """A group whose first word may be a field of the spec: `explain pools.gpu` is `explain field pools.gpu`."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from gpukube.cli.options import Choices
 
-__all__ = ["show_geometry"]
-
 
 def show_geometry(choices: Choices, gpu: str, wanted: Sequence[str], live: Sequence[str], *, alike: bool) -> None:
     """Show a GPU's geometry, or the answer to a question about it."""

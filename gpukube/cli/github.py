@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
     from gpukube.engine.documents.shapes.report import ValidationDocument
 
-__all__ = ["github_lines"]
-
 SHOWN: Final = 10
 """Annotations of one level in one step; GitHub would drop what is more."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from gpukube.cli.options import Choices, option, takes
 
-__all__ = ["init"]
-
 
 def _complete_cloud(incomplete: str) -> list[str]:
     from gpukube.installed import provider_names

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
         ReportDocument,
     )
 
-__all__ = ["junit_lines"]
-
 _RESULTS: Final = ("failure", "error", "skipped")
 
 

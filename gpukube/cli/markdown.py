@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, UnplannedPool
     from gpukube.engine.documents.shapes.report import NodeProof, PoolOutcome, Proof, ReportDocument
 
-__all__ = ["code", "markdown", "prose"]
-
 ROOM: Final = 60_000
 """Characters a comment may have, with room left for what others put around it."""
 

@@ -16,8 +16,6 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ADDRESSES", "END", "SPEC", "Choices", "option", "takes"]
-
 T = TypeVar("T")
 
 SPEC: Final = ("files", "sets")

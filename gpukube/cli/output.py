@@ -38,17 +38,6 @@ if TYPE_CHECKING:
     from gpukube.engine.documents import Document
     from gpukube.errors import Diagnostic
 
-__all__ = [
-    "FORMATS",
-    "RENDERERS",
-    "require_format",
-    "show",
-    "show_on_stderr",
-    "stderr_console",
-    "warn",
-    "write_lines",
-]
-
 PIPE_WIDTH: Final = 200
 LEAST_WIDTH: Final = 16
 """Columns that the body of a line gets at least, however narrow the terminal."""

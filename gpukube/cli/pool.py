@@ -9,8 +9,6 @@ import typer
 
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, option, takes
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Plan, create, change, list, prove and delete GPU node pools.", no_args_is_help=True)
 plan_app = typer.Typer(invoke_without_command=True)
 app.add_typer(plan_app, name="plan")

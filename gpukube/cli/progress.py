@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.engine.events import Event
 
-__all__ = ["LiveRows", "PlainLines", "progress_on"]
-
 STYLES: Final = {"done": "green", "failed": "red", "wait": "yellow", "verify": "cyan"}
 LEAST_ROWS: Final = 2
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from gpukube.engine.documents import Document
     from gpukube.engine.report import ClusterReport
 
-__all__ = ["apply", "create", "delete", "diff", "get_pool", "list_pools", "plan", "scale", "verify", "wait"]
-
 
 def plan(choices: Choices) -> None:
     """Show the plan; with --out save it."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Settings
     from gpukube.sandbox.daemon import SandboxInfo
 
-__all__ = ["Shelter", "app", "enter"]
-
 PLACE = ("subscription", "resourceGroup", "account", "region", "project", "location")
 """What names a cluster in its cloud; the rest of its identity says as whom it is reached."""
 SPEED = 60.0

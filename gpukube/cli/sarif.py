@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.parts import Diagnostic
     from gpukube.engine.documents.shapes.report import ValidationDocument
 
-__all__ = ["sarif_lines", "sarif_log"]
-
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT: Final = "%SRCROOT%"
 """Where the paths begin: the directory that gpukube runs in, which is the repository's own in CI."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import typer
 
-__all__ = ["schema"]
-
 
 def schema() -> None:
     """Print the JSON Schema of the spec, for editors and other tools.

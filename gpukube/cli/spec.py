@@ -6,9 +6,6 @@ import typer
 
 from gpukube.cli.options import SPEC, Choices, option, takes
 
-__all__ = ["validate"]
-
-
 _FINDINGS = option(
     "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
     help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",

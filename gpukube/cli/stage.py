@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 _ABOUT_THE_SPEC: Final = ("Plan", "Diff", "Create", "Apply")
 """Commands that bring about what the spec says; the others leave out hints, which would be the same each time."""
 
-__all__ = ["Job", "confirm", "open_job", "rest_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from gpukube.engine.starter import Answers
 
-__all__ = ["start"]
-
 STDOUT = "-"
 
 

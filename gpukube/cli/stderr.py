@@ -14,8 +14,6 @@ from typing import Final
 
 from gpukube.visible import visible_lines
 
-__all__ = ["tell"]
-
 _LEAST_WIDTH: Final = 40
 _LABEL: Final = "    fix: "
 """Further rows of a message stand below its text, not below its label."""

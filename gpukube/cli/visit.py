@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.cli.options import Choices
 
-__all__ = ["visit"]
-
 
 def visit(choices: Choices, *, fix: bool) -> None:
     """Examine the clusters; with `fix` do what is offered, after asking."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from gpukube.core.in_cluster import NodePlugin
     from gpukube.core.values import Desired
 
-__all__ = ["ForeignAdvertiser", "check_advertisers", "find_advertisers", "node_plugin_evidence"]
-
 _PLUGIN_CHART: Final = "nvidia-device-plugin"
 _DRA_CHARTS: Final = ("dra-driver-nvidia-gpu-", "nvidia-dra-driver-gpu-")
 _DRA_DRIVER: Final = "gpu.nvidia.com"

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["JOBS", "NODES", "PODS", "RELEASE_TYPES", "ApiType"]
-
 
 @dataclass(frozen=True, slots=True)
 class ApiType:

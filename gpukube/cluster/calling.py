@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["UNLIMITED", "Caller"]
-
 _T = TypeVar("_T")
 
 

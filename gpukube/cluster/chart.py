@@ -22,8 +22,6 @@ from gpukube.errors import HelmError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ChartSource", "LocalChart", "archive_in", "chart_digest", "local_chart"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChartSource:

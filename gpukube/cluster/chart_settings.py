@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired
 
-__all__ = [
-    "asked_values",
-    "asked_version",
-    "check_age",
-    "check_agreement",
-    "check_own_values",
-    "check_served",
-    "lay_over",
-]
-
 
 def asked_version(pools: Sequence[Desired]) -> str:
     """Give the chart version that pools of one cluster ask for; "" when none does."""

@@ -23,8 +23,6 @@ from gpukube.cluster import tether
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["DeadlinePassed", "Ended", "Stop", "kill_all", "run_child"]
-
 _GRACE_S: Final = 2.0
 """Between SIGTERM and SIGKILL."""
 _LOOK_S: Final = 0.2

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube import Kube
 
-__all__ = ["drained_pods"]
-
 
 def drained_pods(kube: Kube, node_names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Name the pods that would go with these nodes, "namespace/name", sorted, for every node asked for.

@@ -25,8 +25,6 @@ from gpukube.core.jsontree import Tree, text, tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["Drift", "find_drift", "identity", "manifest_objects", "say_drift"]
-
 Json: TypeAlias = object
 Path: TypeAlias = tuple[str | int, ...]
 Identity: TypeAlias = tuple[str, str, str]

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.runs import Mark
     from gpukube.core.values import Desired
 
-__all__ = [
-    "DEADLINE_S",
-    "HISTORY",
-    "HOOKS_S",
-    "Engine",
-    "EngineChoice",
-    "Helm",
-    "HelmAnswer",
-    "HelmJob",
-]
-
 DEADLINE_S: Final = 120.0
 """For one run of Helm, which waits for no pod; the embedded Helm has no limit of its own on a silent server."""
 HOOKS_S: Final = 60

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Final, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["main"]
-
 _OVERDUE: Final = 75
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.helm import Engine, EngineChoice
 
-__all__ = ["choose_engine"]
-
 _VERSION_S: Final = 60.0
 """For a program called helm to say its version: at once, but for a machine that stalls."""
 STOP_GRACE_S: Final = 8.0

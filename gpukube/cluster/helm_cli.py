@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.child import Stop
     from gpukube.cluster.helm import Engine, HelmJob
 
-__all__ = ["HelmCli", "cli_environ"]
-
 _OURS: Final = (
     "KUBECONFIG",
     "HELM_KUBECONTEXT",

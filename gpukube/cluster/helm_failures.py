@@ -26,8 +26,6 @@ from gpukube.errors import (
     Where,
 )
 
-__all__ = ["explain_helm", "words_of"]
-
 _MOST: Final = 400
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.helm import HelmAnswer
 
-__all__ = ["ask_reached"]
-
 _TRIES: Final = 3
 _PAUSE_S: Final = 1.0
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.child import Stop
     from gpukube.cluster.helm import Engine, HelmJob
 
-__all__ = ["HelmSdk", "embedded_environ"]
-
 _CHANGES: Final = ("upgrade", "rollback", "uninstall")
 
 

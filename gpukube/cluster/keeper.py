@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.runs import Mark
     from gpukube.core.values import Desired, KubeAccess
 
-__all__ = ["Clock", "Cluster", "ReleaseKeeper", "apply_release", "connect_helm"]
-
 _CUT_OFF_S: Final = DEADLINE_S + 15
 """A change that has been pending for longer cannot be a living run of ours."""
 _LOOK_AGAIN_S: Final = 1.0

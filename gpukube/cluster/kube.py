@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.calling import Caller
     from gpukube.core.values import KubeAccess
 
-__all__ = ["Kube", "LightKube", "connect_kube", "server_of"]
-
 _PAGE: Final = 500
 _FEW_NODES: Final = 10
 """Up to so many nodes are asked for their pods one by one; for more, all pods of the cluster go by in pages."""

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.calling import Caller
 
-__all__ = ["FIELD_MANAGER", "KubeCalls", "global_kind", "namespaced_kind"]
-
 _T = TypeVar("_T")
 _PAGE: Final = 500
 _NOT_FOUND, _CONFLICT = 404, 409

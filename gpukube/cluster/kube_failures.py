@@ -17,8 +17,6 @@ from gpukube.errors import AccessError, ClusterError
 if TYPE_CHECKING:
     from gpukube.errors import Where
 
-__all__ = ["brief", "explain"]
-
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 

@@ -19,8 +19,6 @@ from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 
-__all__ = ["DECODED", "prepare_type", "prepare_types"]
-
 DECODED: Final = (
     ConfigMap,
     DaemonSet,

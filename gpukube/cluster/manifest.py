@@ -11,8 +11,6 @@ import yaml
 
 from gpukube.core.jsontree import Tree, tree
 
-__all__ = ["documents"]
-
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's reads a chart's manifest in a hundredth of a second; PyYAML's own takes half a second."""
 

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Taint
 
-__all__ = [
-    "CONTROL_PLANE",
-    "DEFAULT_KEY",
-    "GPU_TAINTS",
-    "Surroundings",
-    "cover_taints",
-    "merged_entries",
-    "put",
-    "unneeded_entries",
-]
-
 DEFAULT_KEY: Final = config_key(UNSHARED)
 """The entry of nodes without a label: whole GPUs."""
 GPU_TAINTS: Final = Toleration("nvidia.com/gpu", "Exists", effect="NoSchedule")

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.merging import Surroundings
     from gpukube.core.values import Desired
 
-__all__ = ["FILE", "put_layouts"]
-
 FILE: Final = "config.yaml"
 """Key of the ConfigMap (NVIDIA/gpu-operator v26.7.0, templates: migManager.config.data)."""
 _PATH: Final = ("migManager", "config")

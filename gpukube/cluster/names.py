@@ -8,22 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = [
-    "CHART_LABEL",
-    "CLUSTER_POLICY",
-    "DEVICE_PLUGIN",
-    "DRIVER_NAME",
-    "GPU_OPERATOR",
-    "MIG_MANAGER_NAME",
-    "NAMESPACE",
-    "NAMESPACE_LABELS",
-    "OPERATOR_NAME",
-    "RELEASE_KINDS",
-    "RUN_LABEL",
-    "ReleaseKind",
-    "kind_of",
-]
-
 RUN_LABEL: Final = "gpukube.io/run"
 """On the record of a revision: which run of ours wrote it."""
 CHART_LABEL: Final = "gpukube.io/chart"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import WorkloadView
     from gpukube.core.values import Desired
 
-__all__ = ["ForeignNfd", "find_nfd", "nfd_warnings"]
-
 _NAME: Final = "node-feature-discovery"
 _SHORT: Final = "nfd"
 

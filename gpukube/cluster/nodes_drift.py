@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView
     from gpukube.core.values import Desired, Observed, PoolPlan
 
-__all__ = ["NodeRepair", "node_repairs", "nodes_of_pool"]
-
 _UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 """Taint of a node that the cloud has not finished yet (k8s.io/cloud-provider api/well_known_taints.go)."""
 _CUT_LABEL: Final = "nvidia.com/mig.config"

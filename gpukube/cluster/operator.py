@@ -41,16 +41,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView, Toleration
     from gpukube.core.values import Desired, Observed
 
-__all__ = [
-    "REBOOT",
-    "check_declared_strategies",
-    "check_drivers",
-    "check_strategies",
-    "mig_strategies",
-    "operator_strays",
-    "operator_values",
-]
-
 REBOOT: Final = {"name": "WITH_REBOOT", "value": "true"}
 """Environment of the MIG manager."""
 _NFD: Final = GPU_OPERATOR.nfd

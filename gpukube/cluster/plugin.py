@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.merging import Surroundings
     from gpukube.core.values import Desired
 
-__all__ = ["chart_values"]
-
 _AFFINITY: Final = {
     "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {

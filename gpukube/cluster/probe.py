@@ -29,22 +29,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Taint
     from gpukube.errors import Finding
 
-__all__ = [
-    "PROBE_IMAGE",
-    "PROBE_LABEL",
-    "Attempt",
-    "Listed",
-    "free_devices",
-    "is_left_over",
-    "judge_attempt",
-    "judge_output",
-    "parse_listing",
-    "probe_job",
-    "probe_marks",
-    "probed_resource",
-    "read_attempt",
-]
-
 PROBE_IMAGE: Final = "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"
 """NVIDIA's smallest CUDA image, for x86 and Arm; the program itself is put in by the node's container runtime, and the
 image's PATH has the place where GKE puts it. Pinned: `latest` is deprecated for these images."""

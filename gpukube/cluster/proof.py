@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Nodes
     from gpukube.errors import Severity
 
-__all__ = [
-    "NOT_MANAGED",
-    "Check",
-    "NodeProof",
-    "PoolProof",
-    "Probe",
-    "ProbeStatus",
-    "ProofStatus",
-    "Step",
-    "code_of_step",
-    "missing",
-    "step_of",
-]
-
 NOT_MANAGED: Final = "not managed: no GPU is advertised until you install a plugin"
 """What plans and reports have of a pool whose device plugin the spec leaves to others, until somebody's shows a GPU."""
 

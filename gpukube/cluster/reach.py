@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView, WorkloadView
     from gpukube.core.values import Desired, Taint
 
-__all__ = [
-    "FEATURE_LABELS",
-    "Place",
-    "Reach",
-    "coming_place",
-    "live_place",
-    "may_appear",
-    "needed_roles",
-    "reach",
-    "reach_one",
-    "unreached",
-]
-
 FEATURE_LABELS: Final[Mapping[str, str]] = {
     "feature.node.kubernetes.io/pci-10de.present": "true",
     "feature.node.kubernetes.io/pci-0302_10de.present": "true",

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
 
-__all__ = ["check_reach", "check_rendered_reach", "planned_daemonsets", "require_reach"]
-
 _DEPLOY: Final = "nvidia.com/gpu.deploy."
 _APPS: Final[Mapping[Role, str]] = {
     "plugin": "nvidia-device-plugin-daemonset",

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.core.jsontree import Tree
 
-__all__ = ["reclaim_objects"]
-
 _RELEASE_NAME: Final = "meta.helm.sh/release-name"
 _CUSTOM: Final = frozenset(kind.kind for kind in RELEASE_TYPES.values() if kind.group == "nvidia.com")
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube import Kube
     from gpukube.core.jsontree import Tree
 
-__all__ = ["refresh_plugin"]
-
 _ANNOTATION: Final = "gpukube.io/config-digest"
 """On the pods' template: of the entries that the pods were started with; pods without it may have older ones."""
 _READERS: Final = (GPU_OPERATOR.plugin, "gpu-feature-discovery")

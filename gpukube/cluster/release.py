@@ -23,19 +23,6 @@ from gpukube.core.jsontree import Tree, number, text, tree
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "DEPLOYED",
-    "HELM_OWNER",
-    "SUPERSEDED",
-    "Release",
-    "SecretReader",
-    "decode_release",
-    "find_releases",
-    "newest",
-    "release_history",
-    "secret_name",
-]
-
 HELM_OWNER: Final = {"owner": "helm"}
 SUPERSEDED: Final = "superseded"
 DEPLOYED: Final = "deployed"

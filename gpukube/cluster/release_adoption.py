@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView
     from gpukube.core.values import Desired
 
-__all__ = ["adoptable_releases", "leaving_of", "refuse_adoption", "still_foreign"]
-
 _OURS: Final = (NAMESPACE, DEVICE_PLUGIN.name)
 _SHOWN: Final = 3
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.cluster.release_plan import ReleasePlan
 
-__all__ = ["ChartShelf"]
-
 
 class ChartShelf:
     """Charts by the plans that need them.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.cluster.release_plan import ReleasePlan
 
-__all__ = ["dropped_entries", "unseen_entries", "with_entries"]
-
 
 def dropped_entries(plan: ReleasePlan) -> frozenset[str]:
     """List the entries that a plan knew and takes away."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired, Observed
 
-__all__ = ["Leaving", "find_leaving", "is_there", "refuse_change", "refuse_stranding", "say_leaving"]
-
 _AWAY: Final = "uninstalled"
 """Status of a release that only its history is left of (helm uninstall --keep-history)."""
 _SHARED_BY: Final = "nvidia.com/gpu.sharing-strategy"

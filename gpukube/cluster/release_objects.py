@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.core.jsontree import Tree
 
-__all__ = ["live_objects"]
-
 _AT_ONCE = 5
 _INSTANCE = "app.kubernetes.io/instance"
 """Both charts and the NFD they bring write the release's name into this label of all their objects."""

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.sighting import Sighting
     from gpukube.core.values import Desired, Observed, Taint
 
-__all__ = ["ReleasePlan", "ValueChange", "check_settings", "plan_release", "value_changes"]
-
 ReleaseAction = Literal["install", "upgrade", "none", "conflict", "unknown"]
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.jsontree import Tree
 
-__all__ = ["quota_shortage"]
-
 _CLASS: Final = "system-node-critical"
 _COUNTED: Final = ("pods", "count/pods")
 """Both count pods (Kubernetes documentation, "Resource Quotas")."""

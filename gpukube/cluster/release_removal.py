@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.release_migration import Leaving
     from gpukube.core.values import KubeAccess
 
-__all__ = ["await_pods_gone", "forget_release", "kubeconfig_file", "uninstall_release"]
-
 _LOOKS: Final = 180
 """A pod has 30 s to end (terminationGracePeriodSeconds), and a node that does not answer keeps it for longer."""
 _LOOK_AGAIN_S: Final = 1.0

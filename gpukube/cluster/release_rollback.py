@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.release import Release
     from gpukube.errors import GpukubeError
 
-__all__ = ["FAILED", "fallback_of", "kept_error", "rollback_command", "rolled_back_error"]
-
 FAILED: Final = "failed"
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.release_plan import ReleasePlan
     from gpukube.core.jsontree import Tree
 
-__all__ = ["read_manifest", "require_rendered"]
-
 _OLDEST: Final = {"nvidia-device-plugin": "0.17.4", "gpu-operator": "v26.7.0"}
 _FIX: Final = "use the chart {chart} {oldest} or newer, whole (helm pull, not a bare source tree)"
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.nodes_drift import NodeRepair
     from gpukube.core.jsontree import Tree
 
-__all__ = ["repair_nodes"]
-
 _ATTEMPTS: Final = 5
 
 

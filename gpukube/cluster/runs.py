@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Mark", "RunBook"]
-
 _MARK = re.compile(r"[0-9a-f]{16}")
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import Placement
     from gpukube.core.values import Taint
 
-__all__ = ["DAEMON_TOLERATIONS", "Misfit", "daemon_misfits", "misfits", "tolerates"]
-
 DAEMON_TOLERATIONS: Final = (
     Toleration("node.kubernetes.io/not-ready", "Exists", effect="NoExecute"),
     Toleration("node.kubernetes.io/unreachable", "Exists", effect="NoExecute"),

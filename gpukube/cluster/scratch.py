@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Scratch", "remove_all", "sweep"]
-
 Kind = Literal["kube", "helm", "chart"]
 _PREFIXES: Final = tuple(f"gpukube-{kind}-" for kind in ("kube", "helm", "chart"))
 _LOCK: Final = ".lock"

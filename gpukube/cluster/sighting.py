@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView, PodView, WorkloadView
     from gpukube.core.jsontree import Tree
 
-__all__ = ["Sighting", "has_entry", "look"]
-
 _AT_ONCE = 5
 """Calls under way in one look; each waits for the network, not for us."""
 _DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")

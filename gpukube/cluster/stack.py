@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import WorkloadView
     from gpukube.core.jsontree import Tree
 
-__all__ = ["Role", "daemonsets_of", "publishes_itself", "role_of", "title_of"]
-
 Role = Literal[
     "plugin",
     "gfd",

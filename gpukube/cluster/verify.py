@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Nodes
     from gpukube.errors import Finding
 
-__all__ = ["nodes_of", "prove_pool"]
-
 _APPLY = "gpukube pool create"
 _MPS_PARTS = "sharing by MPS takes the MPS daemon, and GPU feature discovery, whose label the daemon waits for"
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView
     from gpukube.core.values import Desired
 
-__all__ = ["node_checks"]
-
 _TROUBLES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 """Conditions that are False on a node that is well; clouds have more of their own."""
 _SOFT: Final = "PreferNoSchedule"

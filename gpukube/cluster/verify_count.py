@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
     from gpukube.errors import Finding
 
-__all__ = ["count_findings"]
-
 _MIG_PREFIX: Final = "nvidia.com/mig-"
 _STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
 _PRODUCT_LABEL: Final = "nvidia.com/gpu.product"

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
     from gpukube.errors import Finding
 
-__all__ = ["Source", "explain_by_log", "log_sources"]
-
 _LOUD: Final = ("CrashLoopBackOff", "Error")
 
 

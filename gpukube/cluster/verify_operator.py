@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
     from gpukube.errors import Finding, Severity
 
-__all__ = ["STATE_LABEL", "cut_findings", "driver_findings", "operator_findings", "taken_up_findings"]
-
 STATE_LABEL: Final = "nvidia.com/mig.config.state"
 _PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
 _OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
     from gpukube.errors import Finding
 
-__all__ = ["pod_findings"]
-
 _MPS_LABEL: Final = "nvidia.com/mps.capable"
 _CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
 _NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
     from gpukube.errors import Finding
 
-__all__ = ["rival_findings"]
-
 _PLUGINS: Final = ("plugin", "cloud-plugin")
 _STRATEGY: Final = "MIG_STRATEGY"
 

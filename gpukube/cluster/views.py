@@ -14,25 +14,6 @@ from gpukube.core.values import Taint, TaintEffect
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "CORDON",
-    "DEVICE_PREFIX",
-    "GENERATION",
-    "ContainerState",
-    "ContainerView",
-    "NodeView",
-    "Placement",
-    "PodView",
-    "Toleration",
-    "WorkloadView",
-    "devices_of",
-    "is_drained",
-    "node_view",
-    "placement_of",
-    "pod_view",
-    "workload_view",
-]
-
 CORDON: Final = "node.kubernetes.io/unschedulable"
 """Taint of a node that was cordoned (Kubernetes documentation, "Taints and Tolerations")."""
 DEVICE_PREFIX: Final = "nvidia.com/"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Ownership, Target
 
-__all__ = ["advise"]
-
 _COSTLY_USD_H: Final = 200.0
 """From here on a pool that never becomes empty is worth a word: three machines of 8 x H100."""
 

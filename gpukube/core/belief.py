@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_check import Autoscaler
     from gpukube.core.values import Desired
 
-__all__ = ["Belief", "believed", "check_belief", "compare", "devices_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class Belief:

@@ -23,18 +23,6 @@ from gpukube.core.values import Change, UpdateRow
 if TYPE_CHECKING:
     from gpukube.core.values import Ability, Target, UpdateKind
 
-__all__ = [
-    "Binding",
-    "Draft",
-    "Effect",
-    "abilities",
-    "body",
-    "desired_fields",
-    "find_row",
-    "managed_members",
-    "observed_fields",
-]
-
 ANY: Final = "*"
 """Last step of a path that stands for every key: labels, tags."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.machines import Machine
     from gpukube.gpu.refreshed import Offer
 
-__all__ = ["Account", "CloudCatalogue", "Fact", "Findings", "Inquiry"]
-
 
 @dataclass(frozen=True, slots=True)
 class Account:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterFacts, ClusterRef, Observed
     from gpukube.errors import GpukubeError
 
-__all__ = ["Autoscaler", "CloudCheck", "CloudView", "Diagnosis", "each_pool"]
-
 
 @dataclass(frozen=True, slots=True)
 class CloudView:

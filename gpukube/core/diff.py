@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.fields import FieldPath
 
-__all__ = ["CLOSED_GROUPS", "diff_fields"]
-
 CLOSED_GROUPS = frozenset(
     {"labels", "taints", "nodes", "sharing", "capacity", "deletionProtection", "devicePlugin", "driver"}
 )

@@ -13,8 +13,6 @@ from gpukube.errors import Finding, Where
 if TYPE_CHECKING:
     from gpukube.errors import Severity
 
-__all__ = ["Fault", "LabelNode", "Mend", "Reconcile", "Restart", "fault"]
-
 
 @dataclass(frozen=True, slots=True)
 class LabelNode:

@@ -15,34 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-__all__ = [
-    "CAPACITY_TYPE",
-    "COUNT",
-    "DISK_SIZE",
-    "DISK_TYPE",
-    "DRIVER",
-    "DRIVER_VERSION",
-    "GPU",
-    "IMAGE",
-    "INSTANCE_TYPE",
-    "KUBERNETES_VERSION",
-    "LEAST",
-    "MAX_PODS",
-    "MAX_SURGE",
-    "MAX_UNAVAILABLE",
-    "MIG_PROFILE",
-    "MOST",
-    "PLUGIN",
-    "PROTECTION",
-    "SCOPE",
-    "TAINTS",
-    "ZONES",
-    "FieldPath",
-    "known",
-    "label",
-    "tag",
-]
-
 _MAPS: Final = (("labels",), ("tags",), ("nodes", "autoscaling", "resources"))
 """Paths whose next step is a key that somebody chose, written in brackets: labels[team]."""
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["InClusterFacts", "NodePlugin", "PluginDaemonSet"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginDaemonSet:

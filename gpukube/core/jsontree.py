@@ -9,23 +9,6 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import TypeAlias
 
-__all__ = [
-    "Tree",
-    "at",
-    "decimal",
-    "integer",
-    "items",
-    "leaves",
-    "merged",
-    "number",
-    "pointer",
-    "strings",
-    "text",
-    "texts",
-    "tree",
-    "trees",
-]
-
 Tree: TypeAlias = Mapping[str, object]
 """A JSON object of unknown content."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
     from gpukube.gpu.catalogue import Machine
 
-__all__ = ["live_machine"]
-
 
 def live_machine(provider: str, pool: Observed) -> Machine | None:
     """Find a live pool's machine in the catalogue; None when it is not there.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, Desired, Observed
 
-__all__ = ["COPY_TAGS", "CopyForm", "has_lost_marks", "names_another", "recorded_tags"]
-
 COPY_TAGS: Final = ("owner", "pool", "protect", "place", "tags")
 """Names of the tags, behind the prefix of the cloud; so many of a resource's tags are gpukube's own."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Action, Change, ClusterRef, Desired, Observed, Request, UpdateRow
 
-__all__ = ["PoolCalls", "adopting_changes", "find_changes", "match_live", "plan_pool", "plan_removal", "spare_living"]
-
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
 
 

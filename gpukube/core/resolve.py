@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName, Reserved
     from gpukube.spec.positions import Path
 
-__all__ = ["GPU_TAINT", "Guess", "cluster_ref", "cluster_refs", "promise_of", "resolve_pool", "resolve_targets"]
-
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
 """Added by default. The value "present" is the one that the chart's NFD worker tolerates by itself
 (NVIDIA/k8s-device-plugin v0.20.0, values nfd.worker.tolerations)."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Taint
 
-__all__ = ["pod_tolerations"]
-
 _NVIDIA = "nvidia.com/"
 
 

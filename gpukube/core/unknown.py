@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.catalogue import Machine
     from gpukube.spec.positions import Path
 
-__all__ = ["example_machines", "vary"]
-
 _NODES: Final = (Nodes(2, 2, 2, autoscaled=False), Nodes(0, 0, 3, autoscaled=True), Nodes(1, 1, 3, autoscaled=True))
 _CAPACITIES: Final = (Capacity("on-demand"), Capacity("spot"), Capacity("reserved"))
 _OTHER_PLACES: Final = {

@@ -19,44 +19,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.catalogue import Machine
     from gpukube.gpu.sharing import Sharing
 
-__all__ = [
-    "OWNER_LABEL",
-    "POOL_LABEL",
-    "PROTECT_LABEL",
-    "Ability",
-    "Action",
-    "Advertiser",
-    "Capacity",
-    "Change",
-    "ClassifiedChange",
-    "ClusterFacts",
-    "ClusterRef",
-    "Desired",
-    "Disk",
-    "KubeAccess",
-    "Locator",
-    "Loss",
-    "MarksCopy",
-    "NodeStack",
-    "Nodes",
-    "Observed",
-    "Operation",
-    "Ownership",
-    "PoolPlan",
-    "PoolState",
-    "Progress",
-    "Promise",
-    "Request",
-    "Reservation",
-    "Settings",
-    "Taint",
-    "Target",
-    "Toleration",
-    "UpdateKind",
-    "UpdateRow",
-    "Upgrade",
-]
-
 OWNER_LABEL = "gpukube.io/owner"
 """Node label in the pool API: the spec's metadata.name. Labels, because all three clouds change them in place."""
 POOL_LABEL = "gpukube.io/pool"

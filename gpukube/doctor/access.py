@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, Reading
 
-__all__ = ["CHECKS"]
-
 _CLOUD: Final[tuple[Reading, ...]] = ("cloud", "pools")
 _HEART: Final[Reading] = "nodes"
 """The reading without which the inside of a cluster counts as not reached."""

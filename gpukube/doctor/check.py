@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence, Reading
     from gpukube.errors import GpukubeError
 
-__all__ = ["Check", "Examination", "Found", "Skipped", "examine"]
-
 
 @dataclass(frozen=True, slots=True)
 class Check:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["apply_command", "diagnosed_pools", "view_of"]
-
 
 def view_of(evidence: Evidence) -> CloudView | None:
     """Give what the cloud says; None where it could not be asked."""

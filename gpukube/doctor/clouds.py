@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence
     from gpukube.provider import Provider
 
-__all__ = ["CHECKS", "cloud_checks"]
-
 CHECKS: Final[tuple[Check, ...]] = (
     *access.CHECKS,
     *pool_states.CHECKS,

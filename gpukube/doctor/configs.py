@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS", "Choice", "config_key_of", "entry_of", "shares_by_mps"]
-
 _STRATEGIES: Final = ("", "none", "single", "mixed")
 _MOST_MPS: Final = 48
 _FALLBACK: Final = "default"

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["diagnose", "doctor_exit_code", "examine_clusters", "mend_clusters", "mends_of"]
-
 _LOOKS: Final = 5
 """How often a mended cluster is looked at while its controllers do their part."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from gpukube.doctor.check import Examination, Found
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument, PatientPart
 
-__all__ = ["doctor_document"]
-
 
 def doctor_document(examinations: Sequence[Examination]) -> DoctorDocument:
     """Describe what was found, and what was done about it."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.errors import GpukubeError
     from gpukube.provider import Provider
 
-__all__ = ["Evidence", "PodFacts", "Quota", "Reading"]
-
 Reading = Literal[
     "cloud",
     "pools",

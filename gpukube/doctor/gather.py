@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from gpukube.doctor.local_tools import Tools
     from gpukube.engine.session import Session
 
-__all__ = ["gather", "pod_facts", "quota_of"]
-
 _AT_ONCE: Final = 6
 _PODS: Final = ApiType("", "v1", "Pod", "pods")
 _QUOTAS: Final = ApiType("", "v1", "ResourceQuota", "resourcequotas")

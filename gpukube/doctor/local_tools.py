@@ -16,8 +16,6 @@ from gpukube.errors import GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Tools", "look_at_tools"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tools:

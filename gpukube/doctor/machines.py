@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS"]
-
 _SKEW: Final = 3
 """Minor versions that a kubelet may be older than the API server (kubernetes.io: releases/version-skew-policy)."""
 _DRA: Final = "gpu.nvidia.com"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["mend"]
-
 _ATTEMPTS: Final = 5
 _RESTARTED: Final = "gpukube.io/restarted-at"
 """Annotation of the pods' template; any new value makes the controller start the pods anew, as kubectl's own does."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS", "explains_crash", "explains_zero"]
-
 _STATE: Final = "nvidia.com/mig.config.state"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _STRATEGY: Final = "nvidia.com/mig.strategy"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, PodFacts
 
-__all__ = ["CHECKS"]
-
 _HARD: Final = ("NoSchedule", "NoExecute")
 _MOST_NAMED: Final = 5
 

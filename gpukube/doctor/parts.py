@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
     from gpukube.doctor.evidence import Evidence, PodFacts
 
-__all__ = ["CHECKS", "WITHOUT", "edits_of", "is_part_gone", "patch_back"]
-
 _SLOW_S: Final = 300.0
 """A pod of the stack starts in seconds; a large image over a slow line takes minutes."""
 _MANY_RESTARTS: Final = 10

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS", "Lost", "lost_labels"]
-
 Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "opted-out", "told", "labels"]
 
 _MARKS: Final = (OWNER_LABEL, POOL_LABEL, ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)

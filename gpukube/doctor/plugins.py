@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence, PodFacts
     from gpukube.doctor.stack import Failure, Part
 
-__all__ = ["CHECKS"]
-
 _MOST_NAMED: Final = 5
 _BAD_VERSIONS: Final = {
     (0, 16, 0): "deviceListStrategy volume-mounts fails, and failOnInitError is rendered as a value the API refuses",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Observed
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS"]
-
 
 def _twice(evidence: Evidence) -> Iterator[Fault]:
     by_mark: dict[tuple[str, str], list[Observed]] = {}

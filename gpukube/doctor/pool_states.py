@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence, PodFacts
     from gpukube.errors import GpukubeError
 
-__all__ = ["CHECKS"]
-
 _MOST_NAMED: Final = 5
 
 

@@ -12,8 +12,6 @@ from gpukube.doctor import clouds, configs, mig, nodes, parts, placement, plugin
 if TYPE_CHECKING:
     from gpukube.doctor.check import Check
 
-__all__ = ["CHECKS"]
-
 CHECKS: Final[tuple[Check, ...]] = (
     *tools.CHECKS,
     *clouds.CHECKS,

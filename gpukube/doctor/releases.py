@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS"]
-
 _PLUGIN_CHART: Final = "nvidia-device-plugin"
 _MIG: Final = ("single", "mixed")
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube import Kube
     from gpukube.core.values import Desired
 
-__all__ = ["Right", "ask_rights", "rights_for"]
-
 _AT_ONCE = 4
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed, Taint
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS"]
-
 _GPU: Final = "nvidia.com/gpu"
 _HARD: Final = ("NoSchedule", "NoExecute")
 _CRITICAL: Final = "CriticalAddonsOnly"

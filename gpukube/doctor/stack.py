@@ -29,28 +29,6 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
     from gpukube.doctor.evidence import Evidence, PodFacts
 
-__all__ = [
-    "NFD_LABELS",
-    "Failure",
-    "Part",
-    "advertisers_on",
-    "config_maps_of",
-    "devices",
-    "entries_for",
-    "environment_of",
-    "failure_of",
-    "gpu_nodes",
-    "is_failing",
-    "is_gpu_node",
-    "is_of_stack",
-    "lands_on",
-    "parts_of",
-    "plugins",
-    "pods_of_deployment",
-    "release_of",
-    "workloads_of",
-]
-
 Failure = Literal["config", "crash", "image", "mount"]
 Part = Literal["plugin", "gfd", "mps", "mig-manager", "operator", "nfd-worker", "nfd-master"]
 

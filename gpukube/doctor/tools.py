@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef
     from gpukube.doctor.evidence import Evidence
 
-__all__ = ["CHECKS", "access_command"]
-
 _FLOOR: Final = (3, 6)
 """The oldest that our command lines are tried with."""
 _LABELS: Final = (3, 13)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, PodFacts
 
-__all__ = ["CHECKS"]
-
 _GPU: Final = "nvidia.com/gpu"
 _MIG: Final = "nvidia.com/mig-"
 _SHARED: Final = ".shared"

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["Consent", "apply_pools", "require_consent"]
-
 SHOWN_PODS = 10
 """Pods named in a refusal; the rest is counted."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from gpukube.engine.clock import Clock
     from gpukube.provider import Cloud
 
-__all__ = ["BoundedCloud", "Calls", "are_left"]
-
 _T = TypeVar("_T")
 _THREAD: Final = "gpukube-call"
 _LOOK_S: Final = 0.1

@@ -6,8 +6,6 @@ import threading
 import time
 from typing import Protocol
 
-__all__ = ["Clock", "Stopped", "SystemClock"]
-
 
 class Stopped(Exception):
     """The run was asked to stop waiting; the cloud keeps working.

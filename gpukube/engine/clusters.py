@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["nothing_begun", "prepare_cluster", "report_all"]
-
 
 def report_all(
     plans: Sequence[ClusterPlan],

@@ -39,21 +39,6 @@ if TYPE_CHECKING:
     from gpukube.engine.scale import Scaling, Size
     from gpukube.engine.session import Session
 
-__all__ = [
-    "apply",
-    "chart_source",
-    "create",
-    "delete",
-    "diff_exit_code",
-    "plan",
-    "plan_exit_code",
-    "scale",
-    "survey",
-    "survey_exit_code",
-    "verify",
-    "wait",
-]
-
 
 def chart_source(location: str) -> ChartSource:
     """Return where the device-plugin chart comes from; "" for NVIDIA's repository and the pinned version.

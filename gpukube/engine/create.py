@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["bring_up", "create_pools"]
-
 
 def create_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
     """Create the missing pools of all clusters, clusters side by side; adopt those planned to be.

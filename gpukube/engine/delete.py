@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["Deletion", "delete_pool", "delete_pools", "plan_deletion"]
-
 
 @dataclass(frozen=True, slots=True)
 class Deletion:

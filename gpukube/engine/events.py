@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Event", "Listener", "Phase", "ignore"]
-
 Phase = Literal["check", "release", "create", "update", "replace", "delete", "wait", "verify", "done", "failed"]
 
 

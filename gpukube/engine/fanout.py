@@ -14,8 +14,6 @@ from gpukube.errors import GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["run_all"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.provider import Provider
 
-__all__ = ["abilities_for", "check_fidelity", "features_at", "inexact", "used_features"]
-
 _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
     ("nodes.count", "nodes.count", lambda t: not t.nodes.autoscaled),
     ("nodes.autoscaling", "nodes.autoscaling", lambda t: t.nodes.autoscaled),

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from gpukube.provider import Provider
     from gpukube.spec.fieldguide import FieldPage
 
-__all__ = ["field_document"]
-
-
 _CONFIG: Final = label("nvidia.com/device-plugin.config")
 _CUT: Final = label("nvidia.com/mig.config")
 _LABEL: Final = label("team")

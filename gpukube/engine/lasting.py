@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Lasting"]
-
 _GAP_POLLS = 4
 """Of the time between two looks so many pauses count at most."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Desired, Observed, PoolPlan, Target
     from gpukube.engine.planning import ClusterPlan
 
-__all__ = ["absent_pools", "declared_as", "find_pools", "is_named", "no_such_pool"]
-
 
 def find_pools(
     plans: Sequence[ClusterPlan], owners: Sequence[str], names: Sequence[str], *, may_be_gone: bool = False

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.views import NodeView
     from gpukube.core.values import PoolPlan
 
-__all__ = ["costs_something", "with_costs"]
-
 
 def costs_something(plan: PoolPlan) -> bool:
     """Say whether running pods suffer from what is planned."""

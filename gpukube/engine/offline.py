@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.engine.prepare import Validation
     from gpukube.spec.load import LoadedSpec, Reading
 
-__all__ = ["load", "validate"]
-
 
 def load(
     paths: Sequence[str], *, sets: Sequence[str] = (), environ: Mapping[str, str] | None = None

@@ -37,19 +37,6 @@ if TYPE_CHECKING:
     from gpukube.provider import Provider
     from gpukube.spec.load import LoadedSpec
 
-__all__ = [
-    "Explained",
-    "Settled",
-    "carries_operator",
-    "choose_releases",
-    "desire_pool",
-    "explain_owners",
-    "has_operator",
-    "judge_guess",
-    "settle_owners",
-    "sketch_pool",
-]
-
 _UNINSTALLED: Final = "uninstalled"
 """Status of a release of which only the history is left (helm uninstall --keep-history)."""
 

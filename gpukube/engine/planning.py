@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from gpukube.engine.session import Session
     from gpukube.errors import Diagnostic
 
-__all__ = ["ClusterPlan", "Scope", "plan_clusters"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scope:

@@ -32,18 +32,6 @@ if TYPE_CHECKING:
     from gpukube.engine.session import Session
     from gpukube.engine.wait import Wait
 
-__all__ = [
-    "attempt",
-    "make_pool",
-    "observe",
-    "remove_pool",
-    "require_adoptable",
-    "scale_pool",
-    "settle",
-    "started",
-    "update_pool",
-]
-
 FOLLOW_UPS = 5
 """Calls that a fresh pool may still need at the most: a guard against a provider that is never content."""
 REPEATS = 5

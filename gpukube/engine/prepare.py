@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from gpukube.provider import Provider
     from gpukube.spec.load import LoadedSpec, Reading
 
-__all__ = ["Filters", "Prepared", "Validation", "examine", "prepare", "prepare_addresses"]
-
 
 @dataclass(frozen=True, slots=True)
 class Filters:

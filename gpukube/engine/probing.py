@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["Probing", "probe_pool"]
-
 _LIMIT_S: Final = 300.0
 """For pulling the image and running it, on nodes that are there."""
 _LINES: Final = 200

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gpukube.engine.session import Session
     from gpukube.errors import Finding
 
-__all__ = ["prove", "summarise", "verify_pools"]
-
 GOOD = ("proven", "empty", "unmanaged")
 _LOGS: Final = 3
 """Nodes of one pool mostly fail alike."""

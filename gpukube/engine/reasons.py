@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     )
     from gpukube.engine.owners import Explained
 
-__all__ = ["owner_document"]
-
 
 def owner_document(
     found: Sequence[Explained], seen: Mapping[str, Sighting], against: Mapping[str, Sequence[Diagnostic]]

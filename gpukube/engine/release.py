@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = [
-    "STOPPED_TIDYING",
-    "cut_off",
-    "ensure_release",
-    "entries_left",
-    "restore_entry",
-    "retire_entries",
-]
-
 STOPPED_TIDYING = "release: stopped before entries that nothing names any more were dropped; run it again"
 
 NEEDED = (

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClassifiedChange, ClusterRef, Toleration
     from gpukube.errors import GpukubeError
 
-__all__ = ["ClusterReport", "Outcome", "PoolReport", "exit_code"]
-
 Outcome = Literal["done", "unchanged", "started", "unknown", "differs", "failed", "not-attempted"]
 """done: changed as asked; unchanged: was right already; started: the cloud took the call and goes on, and the run did
 not wait for its end: as asked (--no-wait), stopped, or out of time; unknown: the run ended while a call was in flight,

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.engine.clock import Clock
     from gpukube.engine.events import Listener, Phase
 
-__all__ = ["QUICK", "Pace", "Run"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pace:

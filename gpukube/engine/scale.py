@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["Scaling", "Size", "plan_scaling", "scale_pools"]
-
 BOUNDS = (LEAST, MOST)
 
 

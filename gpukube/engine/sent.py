@@ -16,8 +16,6 @@ from gpukube.errors import AccessError, CapacityError, Conflict, QuotaError, Spe
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CallState", "SentCalls"]
-
 CallState = Literal["none", "in-flight", "taken"]
 
 _REFUSALS = (AccessError, CapacityError, Conflict, QuotaError, SpecError)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.provider import Cloud, Provider
 
-__all__ = ["Session", "open_sessions"]
-
 
 @dataclass(slots=True)
 class Session:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gpukube.errors import Where
     from gpukube.spec.load import LoadedSpec
 
-__all__ = ["Judged", "OfPool", "PoolKey", "Silenced", "judge"]
-
 PoolKey = tuple[int, int]
 """Which pool: number of its spec, index in that."""
 

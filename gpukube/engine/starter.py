@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from gpukube.errors import Diagnostic
     from gpukube.spec.fieldguide import FieldPage
 
-__all__ = [
-    "Answers",
-    "cheapest_gpu",
-    "check_answers",
-    "flag_of",
-    "gpus_for",
-    "identity_fields",
-    "offered_counts",
-    "offered_profiles",
-    "render_starter",
-]
-
 _FROM: Final = "-"
 _CLUSTER_FIELD: Final = re.compile(r"clusters\.[^ .]+\.(?P<key>\w+) ")
 _LONGEST_KEY: Final = 58

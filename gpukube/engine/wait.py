@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gpukube.engine.clock import Clock
     from gpukube.provider import Cloud
 
-__all__ = ["Wait"]
-
 SHORTEST_S = 0.02
 """Between two looks, even when the cloud says 0: a loop must not spin."""
 

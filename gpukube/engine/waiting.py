@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
 
-__all__ = ["wait_for_pools"]
-
 
 def wait_for_pools(
     plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, names: Sequence[str] = ()

@@ -13,8 +13,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["ATTACHED", "MOST_VCPUS", "Host", "find_host", "usual_host"]
-
 ATTACHED: Final = "n1-*"
 """How the catalogue names a GPU that may be attached to any N1 machine."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.machines import Machine
     from gpukube.gpu.sharing import Sharing
 
-__all__ = ["GPU_RESOURCE", "node_capacity", "pool_capacity", "shared_name", "unshared_resources"]
-
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 SHARED_SUFFIX: Final = ".shared"
 

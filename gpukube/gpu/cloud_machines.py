@@ -14,8 +14,6 @@ from gpukube.installed import member_of, provider_names
 if TYPE_CHECKING:
     from gpukube.gpu.machine import Machine
 
-__all__ = ["NO_GPU", "CloudMachines", "cloud_machines", "own_machines"]
-
 NO_GPU = "a machine of this family has no GPU"
 """Reason of families without GPUs; where the cloud attaches GPUs to other machines, those are offered."""
 

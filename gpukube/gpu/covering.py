@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Mix", "cover"]
-
 Mix: TypeAlias = tuple[int, ...]
 """How many of each kind, in one order."""
 

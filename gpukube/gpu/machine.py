@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from gpukube.gpu.models import Arch, GpuModel
 
-__all__ = ["Machine", "Status"]
-
 COUNT_TOLERANCE: Final = 0.001
 
 Status = Literal["current", "legacy", "preview", "retired", "unknown"]

@@ -23,24 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.tables import ProfileRow
 
-__all__ = [
-    "MigProfile",
-    "Placement",
-    "find_profile",
-    "fits",
-    "grid_units",
-    "hardest_first",
-    "instances_per_gpu",
-    "is_mig_model",
-    "maximal_mixes",
-    "media_fit",
-    "pci_ids",
-    "place_beside",
-    "place_layout",
-    "profiles",
-    "resource_name",
-]
-
 RESOURCE_PREFIX: Final = "nvidia.com/mig-"
 
 

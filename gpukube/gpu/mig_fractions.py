@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.mig import MigProfile
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["fraction_of", "same_fraction", "same_fractions"]
-
 
 def fraction_of(profile: MigProfile) -> tuple[Fraction, Fraction]:
     """Give a profile's shares of the GPU's compute slices and of its memory slices.

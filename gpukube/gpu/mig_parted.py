@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.sharing import MigCut
 
-__all__ = ["DISABLED", "cut_name", "layout_entry", "standard_entries"]
-
 DISABLED: Final = "all-disabled"
 _VENDOR: Final = "10DE"
 

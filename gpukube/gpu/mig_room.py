@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.mig import MigProfile
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["can_block", "explain_misfit", "largest_fit", "room_left", "stranded_profiles"]
-
 _ENGINES: Final = ("NVDEC", "NVENC", "JPEG", "OFA")
 """In the order of MigProfile.engines."""
 

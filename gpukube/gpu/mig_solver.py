@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.mig import MigProfile
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["MOST_INSTANCES", "Packing", "cut_alike", "pack"]
-
 MOST_INSTANCES: Final = 1_000_000
 """Of one profile in one question: some 18,000 nodes of eight GPUs."""
 

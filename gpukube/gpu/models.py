@@ -15,8 +15,6 @@ from gpukube.gpu.refusal import CatalogueError, nearest, one_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["MODELS", "Arch", "GpuModel", "find_models", "model_named", "parse_model"]
-
 Arch = Literal["amd64", "arm64"]
 
 

@@ -20,8 +20,6 @@ from gpukube.gpu.sharing import Sharing, Slicing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["UNSHARED", "config_key", "plugin_config", "render_config"]
-
 KEY_LENGTH: Final = 12
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["Entry", "Offer", "Stock", "lay_over"]
-
 _NEW: Final = "known from the cloud's API only, not in the embedded table"
 
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CatalogueError", "nearest", "one_of"]
-
 
 class CatalogueError(ValueError):
     """A GPU, machine, profile or sharing that does not exist or does not go together.

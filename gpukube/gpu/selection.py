@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["Rejected", "Resolution", "near_machines", "resolve_machine", "variant_reason"]
-
 Rejected = tuple[Machine, str]
 Split = tuple[list[Machine], list[Rejected]]
 

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.models import GpuModel
 
-__all__ = [
-    "MigCut",
-    "MigStrategy",
-    "Sharing",
-    "Slicing",
-    "check_sharing",
-    "cut_instances",
-    "layout_text",
-    "max_mps_replicas",
-]
-
 MigStrategy = Literal["single", "mixed"]
 
 MIN_REPLICAS: Final = 2

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.machines import Machine, Status
     from gpukube.gpu.refreshed import Entry
 
-__all__ = ["Cuts", "Slice", "find_slices"]
-
 _ORDER: Final[dict[Status, int]] = {"current": 0, "legacy": 1, "unknown": 2, "preview": 3, "retired": 4}
 
 

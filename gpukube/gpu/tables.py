@@ -10,8 +10,6 @@ from functools import cache
 from importlib.resources import files
 from typing import NotRequired, TypedDict, cast
 
-__all__ = ["InstanceTable", "MachineRow", "MigModelRow", "MigTable", "ProfileRow", "instance_table", "mig_table"]
-
 
 class MachineRow(TypedDict):
     """One instance type; a key that is absent is unknown, never zero."""

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Clock", "ManualClock", "ScaledClock", "timestamp"]
-
 
 class Clock(Protocol):
     """What the emulated services may know of time.

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.aks.answers import Json
 
-__all__ = ["control_routes"]
-
 _OPTION_NAMES = {
     "disableLocalAccounts": "disable_local_accounts",
     "aad": "aad",

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.state import SandboxInfo
 
-__all__ = ["env", "kubeconfig", "names_to_unset"]
-
 _CLOUD = "gpukubesandbox"
 _TENANT = "00000000-0000-0000-0000-0000000000aa"
 _NO_PROXY = "127.0.0.1,localhost,::1"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.aks.clusters import Cluster
 
-__all__ = ["Action", "Fault", "FaultBook", "parse_fault"]
-
 Action = Literal["status", "drop-before", "drop-after", "delay", "hang", "hang-after", "operation"]
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.world import World
 
-__all__ = ["KubeGateway"]
-
 _PREFIX_PARTS = 4  # clusters, subscription, group, name
 
 

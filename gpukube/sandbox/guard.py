@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DEAD_PROXY", "OutsideSandbox", "child_environment", "is_credential", "is_loopback", "refuse_non_loopback"]
-
 DEAD_PROXY = "http://127.0.0.1:9"
 """The discard port: nothing listens there, so a client that honours proxies gets a refusal at once."""
 

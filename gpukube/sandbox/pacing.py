@@ -9,8 +9,6 @@ import asyncio
 import math
 import time
 
-__all__ = ["PacedClock"]
-
 
 class PacedClock:
     """Time that starts at the wall clock's and runs at a speed that may change; conforms to `clock.Clock`.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-__all__ = ["serve"]
-
 _HOST = "127.0.0.1"
 _KEEP_ALIVE_S = 600  # longer than any client's pool keeps a connection, so that none is closed under its hands
 _IDLE_CHECK_S = 5.0

@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SandboxInfo", "hold_life_lock", "is_running", "load_info", "locked", "remove_info", "save_info"]
-
 _FILE = "sandbox.json"
 _LIFE_LOCK = "daemon.lock"
 _BETWEEN_TRIES_S = 0.02

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.clusters import Cluster
     from gpukube.sandbox.aks.pools import Pool
 
-__all__ = ["tamper_pool"]
-
 
 async def tamper_pool(cluster: Cluster, name: str, changes: Mapping[str, object], *, delete: bool) -> None:
     """Delete a pool, or set properties of it; a value of None removes one.

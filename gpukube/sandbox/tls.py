@@ -19,8 +19,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["TlsFiles", "make_tls", "write_private"]
-
 _DAYS = 30
 
 

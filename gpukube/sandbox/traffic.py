@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.faults import Fault, FaultBook
 
-__all__ = ["LoggedRequest", "RequestLog", "TransportKeeper", "Watched"]
-
 _BODY_LIMIT = 256 * 1024
 _SHOWN_HEADERS = frozenset({"if-match", "if-none-match", "content-type", "user-agent"})
 _KEPT_REQUESTS = 20_000

@@ -29,8 +29,6 @@ from gpukube.sandbox.kube.controlplane import find_assets
 from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.traffic import RequestLog
 
-__all__ = ["ClusterRequest", "World"]
-
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.spec.clusters import Cluster
 
-__all__ = ["ADDRESS_FORMS", "address_of", "is_address", "parse_addresses"]
-
 _FORMS: Final[Mapping[str, str]] = {
     provider: f"{provider}:{'/'.join(field.upper() for field in cloud.address)}" for provider, cloud in CLOUDS.items()
 }

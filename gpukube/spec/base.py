@@ -10,8 +10,6 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-__all__ = ["DURATION", "LABEL_VALUE", "SpecModel", "Text", "Texts"]
-
 LABEL_VALUE = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 """A non-empty Kubernetes label value (kubernetes.io: concepts/overview/working-with-objects/labels)."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from gpukube.spec.model import ProviderName
     from gpukube.spec.yamldoc import Document
 
-__all__ = ["Built", "build_spec"]
-
 M = TypeVar("M", bound=SpecModel)
 
 

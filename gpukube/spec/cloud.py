@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-__all__ = ["PROVIDER_FIELD", "CloudSpec", "ClusterModel", "ReservedProblem"]
-
 PROVIDER_FIELD = "The cloud. It decides which other fields there are."
 """Description of the field `provider`, in the model of every cloud's clusters."""
 

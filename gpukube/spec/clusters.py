@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from gpukube.spec.cloud import CloudSpec, ClusterModel
 
-__all__ = ["CLOUDS", "CLUSTER_KEY", "CLUSTER_MODELS", "PROVIDERS", "Cluster", "ClusterKey", "ProviderName"]
-
 CLUSTER_KEY = r"^[A-Za-z0-9]([-A-Za-z0-9_]{0,61}[A-Za-z0-9])?$"
 """Cluster keys stand in paths (clusters.train-aks.name) and in names of results (train-aks/a100mig): no dots."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CODES"]
-
 CODES: Final[dict[str, str]] = {
     # Files and streams.
     "file-missing": "A file or directory given with -f does not exist.",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.spec.model import GPUNodePools
 
-__all__ = ["SpecData", "dump_data", "dump_scalar", "dump_spec", "spec_data"]
-
 SpecData: TypeAlias = "dict[str, JsonValue]"
 
 _WIDTH: Final = 120

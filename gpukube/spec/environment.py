@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.spec.positions import Origin
 
-__all__ = ["substitute"]
-
 _WRITTEN: Final = re.compile(
     r"(?P<escaped>\$\$\{)|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^${}]*))?\}|(?P<broken>\$\{[^}]*\}?)"
 )

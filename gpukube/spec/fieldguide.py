@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from gpukube.spec.schema import Json
 
-__all__ = ["FieldPage", "explain_field", "field_names"]
-
 _SHORT: Final = {"pool": "pools", "cluster": "clusters", "default": "defaults"}
 _MOST_CHOICES: Final = 6
 

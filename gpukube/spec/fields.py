@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from gpukube.spec.positions import Path
 
-__all__ = ["Field", "as_yaml", "is_text", "keys_of", "lookup", "places_in_pool"]
-
 
 @dataclass(frozen=True, slots=True)
 class Field:

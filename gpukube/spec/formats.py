@@ -15,8 +15,6 @@ from gpukube.spec.model import KUBERNETES_VERSION, LABEL_VALUE, PERCENT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FORMATS"]
-
 FORMATS: Final[Mapping[str, str]] = {
     LABEL_VALUE: 'at most 63 letters, digits, "-", "_" or ".", with a letter or digit at both ends are needed',
     CLUSTER_KEY: 'at most 63 letters, digits, "-" or "_", with a letter or digit at both ends are needed',

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["MOST_NAME", "MOST_PREFIX", "explain_key", "explain_value"]
-
 MOST_NAME: Final = 63
 MOST_PREFIX: Final = 253
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.spec.positions import Path
     from gpukube.spec.subject import Subject
 
-__all__ = ["RESERVED_PREFIX", "check_labels", "check_taints"]
-
 RESERVED_PREFIX: Final = "gpukube.io/"
 """Of the keys that are gpukube's everywhere; labels of NVIDIA's that it sets on some pools: core.owners.labels."""
 GPU_TAINT_KEY: Final = "nvidia.com/gpu"

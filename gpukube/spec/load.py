@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gpukube.spec.model import GPUNodePools, Pool
     from gpukube.spec.positions import Path, Positions
 
-__all__ = ["LoadedSpec", "Reading", "check_documents", "load_specs", "read_specs"]
-
 
 @dataclass(frozen=True, slots=True)
 class LoadedSpec:

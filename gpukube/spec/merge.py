@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from gpukube.spec.positions import Data
 
-__all__ = ["merge_defaults"]
-
 _ALTERNATIVES: Final = ("gpu", "instanceType")
 _KINDS: Final = ("nodes", "sharing")
 _FORMS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {

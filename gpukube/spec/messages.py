@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from gpukube.spec.positions import Path, Positions
 
-__all__ = ["AtPath", "empty_value", "explain", "intended", "not_a_mapping", "path_of", "unnamed_provider"]
-
 _KEY_MARK: Final = "[key]"
 _TAGS: Final = frozenset({TYPE_NAME, TYPE_MAP, NODES, SHARE})
 _MOST_KEYS: Final = 12

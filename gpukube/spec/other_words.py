@@ -13,8 +13,6 @@ from gpukube.spec.wording import fold
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OTHER_WORDS", "field_for"]
-
 OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "instanceType": ("vmSize", "nodeVmSize", "machineType", "nodeType", "instance", "sku"),
     "gpu": ("accelerator", "accelerators", "guestAccelerator"),

@@ -26,8 +26,6 @@ from gpukube.spec.yamldoc import MOST_DEPTH, Document, load_documents
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["apply_sets"]
-
 _NESTED_AS_YAML: Final = ("[", "{", '"', "'")
 _MOST_NAMED: Final = 5
 

@@ -13,8 +13,6 @@ from gpukube.spec.base import SpecModel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["PLAIN", "plain_values"]
-
 PLAIN: Final = "plain"
 
 

@@ -20,19 +20,6 @@ from gpukube.errors import Where
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-__all__ = [
-    "Data",
-    "Origin",
-    "Path",
-    "PositionedDict",
-    "PositionedList",
-    "Positions",
-    "Scalar",
-    "is_unknown",
-    "parse_path",
-    "render_path",
-]
-
 Scalar: TypeAlias = str | int | float | bool | None
 Data: TypeAlias = "Scalar | PositionedDict | PositionedList"
 Path: TypeAlias = tuple[str | int, ...]

@@ -16,8 +16,6 @@ from gpukube.spec.clusters import CLOUDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RESERVED_FORMS", "Reserved"]
-
 if TYPE_CHECKING:
     Reserved: TypeAlias = SpecModel
 else:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.spec.model import GPUNodePools, Pool, ProviderName, Reserved
     from gpukube.spec.positions import Path, Positions
 
-__all__ = ["POOL_RULES", "check_across", "check_pool", "check_together"]
-
 
 def check_pool(
     pool: Pool,

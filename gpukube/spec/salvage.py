@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.spec.positions import Path, Positions
 
-__all__ = ["salvage"]
-
 M = TypeVar("M", bound=SpecModel)
 
 _MOST_ROUNDS: Final = 30

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from gpukube.spec.positions import Scalar
 
-__all__ = ["TooManyDigitsError", "other_reading", "parse_plain"]
-
 _WORDS: Final[dict[str, Scalar]] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True,

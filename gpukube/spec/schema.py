@@ -26,8 +26,6 @@ from gpukube.spec.vocabulary import LISTS, TYPES, WORDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SCHEMA_ID", "VARIABLE", "Json", "Schema", "json_schema"]
-
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Schema: TypeAlias = "dict[str, Json]"
 

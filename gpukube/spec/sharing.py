@@ -12,8 +12,6 @@ from pydantic import Field
 
 from gpukube.spec.base import SpecModel, Text, Texts
 
-__all__ = ["Mig", "Mps", "Sharing", "TimeSlicing"]
-
 
 class Mig(SpecModel):
     """Every GPU of the pool cut alike into hardware-isolated instances: by profile, or by layout."""

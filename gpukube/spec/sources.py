@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TextIO
 
-__all__ = ["Source", "read_sources"]
-
 _SUFFIXES: Final = (".yaml", ".yml")
 _KIND: Final = b"GPUNodePools"
 _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR})

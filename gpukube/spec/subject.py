@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gpukube.spec.model import Pool, ProviderName
     from gpukube.spec.positions import Path, Positions
 
-__all__ = ["Subject"]
-
 
 class Subject(NamedTuple):
     """A pool under judgement.

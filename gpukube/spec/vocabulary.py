@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.models import GpuModel
 
-__all__ = ["LISTS", "TYPES", "WORDS"]
-
 
 def gpu_models() -> tuple[str, ...]:
     """List the GPU models that some cloud has a machine with, by their canonical names, oldest first."""

@@ -14,8 +14,6 @@ from gpukube.visible import told_apart
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["choices", "fold", "nearest", "nearest_first", "quoted", "shown"]
-
 _LONGEST: Final = 60
 
 

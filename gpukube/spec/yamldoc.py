@@ -36,16 +36,6 @@ from gpukube.spec.yamlsyntax import explain_syntax, place_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "MOST_ALIASES",
-    "MOST_ALIAS_NODES",
-    "MOST_BYTES",
-    "MOST_DEPTH",
-    "MOST_DOCUMENTS",
-    "Document",
-    "load_documents",
-]
-
 MOST_BYTES: Final = 5 * 1024 * 1024
 MOST_DEPTH: Final = 64
 MOST_DOCUMENTS: Final = 1000

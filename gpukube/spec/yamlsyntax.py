@@ -15,8 +15,6 @@ import yaml
 
 from gpukube.errors import Diagnostic, Where
 
-__all__ = ["explain_syntax", "place_of"]
-
 _LINE_BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
 # (pattern over "context | problem", message, fix). {c}: character at the place, {at}: line:column where the

@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, KubeAccess
     from gpukube_aks.sdk import AksSdk, Credential
 
-__all__ = [
-    "KUBERNETES_SCOPE",
-    "AzureCredential",
-    "EmulatedIdentity",
-    "cloud_access",
-    "shared_credential",
-]
-
 KUBERNETES_SCOPE: Final = "6dae42f8-4368-4678-94ff-3960e28e3630/.default"
 """Scope of the AKS server application, the same in all clouds (docs: aks/kubelogin-authentication)."""
 

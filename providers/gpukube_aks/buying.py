@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["check_reservation", "check_series", "check_spot"]
-
 _PRICE_DECIMALS: Final = 5  # docs: aks/spot-node-pool
 _DEEPEST_DISCOUNT: Final = 0.9  # docs: virtual-machines/spot-vms, "up to 90 %"
 _UNRESERVABLE: Final = re.compile(r"Standard_(ND|NC\d+a(ds|dis)_H100)")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
 
-__all__ = ["CATALOGUE"]
-
 _GRID: Final = re.compile(r"Standard_N[CV]\d+\w*_A10_v[45]|Standard_NC\w+_RTXPRO6000BSE_v6")
 _DRIVERS: Final = "Azure/AgentBaker, pkg/agent/datamodel/gpu_components.go"
 _IMAGES: Final = "docs: aks/use-nvidia-gpu"

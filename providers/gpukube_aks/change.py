@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     Properties = dict[str, object]
     Apply = Callable[[Properties, Change, Mapping[str, object]], None]
 
-__all__ = ["NOT_SENT", "translate_recreate", "translate_scale", "translate_updates"]
-
 NOT_SENT: Mapping[str, str] = {
     "eTag": "the service writes it",
     "currentOrchestratorVersion": "the service writes it",

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from gpukube_aks.cluster_rules import ClusterState
     from gpukube_aks.sdk import AksSdk, Credential
 
-__all__ = ["PUBLIC_URL", "AksCloud", "connect_cluster", "connect_subscription"]
-
 # azure-identity warns about every kind of credential that is not set up; without any handler Python prints that.
 logging.getLogger("azure").addHandler(logging.NullHandler())
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["ClusterState", "check_cluster", "read_cluster"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:

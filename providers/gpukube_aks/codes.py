@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CODES", "FAILURE_CODES"]
-
 CODES: Final[dict[str, str]] = {
     "aks-name": "The pool's name is not one AKS takes.",
     "aks-name-length": "The pool's name leaves no room for the suffix of a replacement.",

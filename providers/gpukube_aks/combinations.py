@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.errors import Severity
 
-__all__ = ["COMBINATIONS", "Combination", "check_combinations"]
-
 
 @dataclass(frozen=True, slots=True)
 class Combination:

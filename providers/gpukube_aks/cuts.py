@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.catalogue import Machine
 
-__all__ = ["CUTS", "can_cut", "cut_value", "profile_name"]
-
 
 def _row(*profiles: str) -> dict[str, str]:
     return dict(zip(("MIG1g", "MIG2g", "MIG3g", "MIG4g", "MIG7g"), profiles, strict=True))

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpukube.errors import GpukubeError
     from gpukube.gpu.catalogue import Machine
 
-__all__ = ["DIAGNOSIS"]
-
 _GPU: Final = "nvidia.com/gpu"
 _SPOT: Final = "kubernetes.azure.com/scalesetpriority"
 _NO_GPU_SYSTEM: Final = "Flatcar"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-__all__ = ["is_same_origin"]
-
 
 def is_same_origin(url: str, base: str) -> bool:
     """Say whether a URL has scheme, host and port of another, so that a token for the one may go to the other."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from gpukube.errors import GpukubeError
 
-__all__ = ["explain", "explained"]
-
 
 def explain(error: AzureError | ValueError, where: str) -> GpukubeError:
     """Make our error of an SDK exception; the caller keeps it as the cause."""

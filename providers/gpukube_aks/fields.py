@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Change, Target, UpdateRow
     from gpukube.gpu.catalogue import Machine
 
-__all__ = ["ABILITIES", "BINDINGS", "PUT", "RESERVATION_FIELD", "cut_by_operator", "leaves_driver_out"]
-
 PUT: Final = "agent_pools.begin_create_or_update"
 RESERVATION_FIELD: Final = FieldPath("capacity", "reserved", "aks", "capacityReservationGroup")
 """Normalised field of a pool's reservation group: an ARM id, in lower case."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["DEFAULT_IMAGE", "IMAGES", "Image", "check_image", "check_skew", "check_version", "minor_of"]
-
 DEFAULT_IMAGE: Final = "Ubuntu"
 """What AKS takes where osSKU is left out (SDK, AgentPool.osSKU)."""
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from gpukube.core.in_cluster import InClusterFacts, NodePlugin
 
-__all__ = ["IN_CLUSTER"]
-
 _UNHEALTHY: Final = "UnhealthyNvidiaDevicePlugin"
 
 IN_CLUSTER: Final = InClusterFacts(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.errors import Where
 
-__all__ = ["SYSTEM_PREFIX", "check_labels", "check_tags", "check_taints"]
-
 SYSTEM_PREFIX: Final = "kubernetes.azure.com"
 """Prefix of the labels and taints that AKS keeps for itself (docs: aks/use-labels)."""
 

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["LIMITS", "Limit"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limit:

@@ -17,8 +17,6 @@ from gpukube.gpu.refreshed import Offer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Price", "price_query", "priced", "read_price", "read_sku", "sku_filter"]
-
 
 class Price(NamedTuple):
     """One price of one size, per hour in US dollars."""

@@ -9,8 +9,6 @@ from typing import Final
 
 from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
 
-__all__ = ["MACHINES"]
-
 _AMD: Final = "its GPUs are from AMD; gpukube drives NVIDIA GPUs"
 _RETIRED: Final = "Azure retired this size"
 

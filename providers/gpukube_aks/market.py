@@ -42,8 +42,6 @@ if TYPE_CHECKING:
             """Send one request."""
 
 
-__all__ = ["ask", "fetch"]
-
 _PRICES_URL: Final = "https://prices.azure.com"
 _SKUS_VERSION: Final = "2021-07-01"
 _PRICES_VERSION: Final = "2023-01-01-preview"

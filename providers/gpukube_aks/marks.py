@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, Target
 
-__all__ = ["FORM", "MOST_TAGS", "TAGS_IN_ALL", "copy_tags", "live_place", "with_copy"]
-
 FORM: Final = CopyForm("gpukube_", 256, re.compile(r"[^\x00-\x1f\x7f]*"), ignores_case=True)
 MOST_TAGS: Final = 50
 TAGS_IN_ALL: Final = 2048

@@ -32,8 +32,6 @@ from gpukube.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["LOGIN", "Problem", "canceled", "error_of", "exists", "quote", "read_problem"]
-
 LOGIN: Final = "run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or a federated token)"
 
 

@@ -27,17 +27,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Locator, Target
     from gpukube.errors import Where
 
-__all__ = [
-    "MANAGED",
-    "MANAGED_MEMBERS",
-    "NATIVE",
-    "REFUSED",
-    "UNTESTED",
-    "Shape",
-    "check_native",
-    "flatten_native",
-]
-
 Shape: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...] | Mapping[str, Shape]"
 """Of a property: a JSON type, the words it may hold, or its members."""
 

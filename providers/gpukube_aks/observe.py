@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import PoolState, TaintEffect
 
-__all__ = ["STATES", "observe_pool", "pool_failure"]
-
 STATES: Mapping[str, PoolState] = {
     "Succeeded": "ready",
     "Failed": "failed",

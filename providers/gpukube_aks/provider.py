@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
 
-__all__ = ["AksProvider"]
-
 _MANAGED_SOURCE: Final = "docs: aks/aks-managed-gpu-nodes"
 _DRIVER_SOURCE: Final = "docs: aks/use-nvidia-gpu"
 _NO_OPERATOR: Final = "AKS does not document it for this system (docs: aks/nvidia-gpu-operator)"

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Nodes, Target
 
-__all__ = ["check_scale", "check_target"]
-
 _NAME = re.compile(r"[a-z][a-z0-9]{0,11}")  # docs: aks/create-node-pools
 _NAME_WITH_SUFFIX = 10
 _MOST_DISK_GIB = 2048  # Azure/bicep-types-az, microsoft.containerservice types.md: osDiskSizeGB

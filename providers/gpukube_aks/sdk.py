@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from azure.core.rest import HttpRequest, HttpResponse
     from azure.mgmt.containerservice.models import AgentPool
 
-__all__ = ["AgentPools", "AksSdk", "Credential", "Kubeconfig", "Kubeconfigs", "ManagedClusters", "Resource", "Token"]
-
 
 class Resource(Protocol):
     """A model of the SDK; 41.x keeps what it does not know."""

@@ -12,8 +12,6 @@ from pydantic import Field
 from gpukube.spec.base import SpecModel, Text
 from gpukube.spec.cloud import PROVIDER_FIELD, CloudSpec, ClusterModel
 
-__all__ = ["SPEC", "AksCluster", "AksReserved"]
-
 GROUP: Final = r"^[\w().-]{0,89}[\w()-]$"
 """At most 90 letters, digits, _ ( ) - and ., which cannot be last (PSRule.Rules.Azure: Azure.Group.Naming)."""
 

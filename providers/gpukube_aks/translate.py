@@ -25,17 +25,6 @@ from gpukube_aks.native import flatten_native
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
 
-__all__ = [
-    "CREATE",
-    "DELETE",
-    "SPOT_KEY",
-    "SPOT_TAINT",
-    "etag_guard",
-    "pool_path",
-    "translate_delete",
-    "translate_pool",
-]
-
 CREATE = PUT
 DELETE = "agent_pools.begin_delete"
 SPOT_KEY = "kubernetes.azure.com/scalesetpriority"

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, Observed, UpdateKind
 
-__all__ = ["BY_VALUE", "INTENT_ROWS", "NATIVE_ROWS", "ROLLING", "find_row"]
-
-
 ROLLING = (IMAGE, FieldPath("aks", "enableFIPS"), KUBERNETES_VERSION)
 """Fields whose change rolls the nodes, in the order in which they are sent, one call each.
 

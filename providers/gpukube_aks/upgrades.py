@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target, Upgrade
 
-__all__ = ["MOST_NODES", "check_upgrade", "is_zero", "surge_text"]
-
 MOST_NODES: Final = 1000
 """Of a pool (docs: aks/upgrade-aks-node-pools-rolling)."""
 

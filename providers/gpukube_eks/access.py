@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from gpukube.endpoint import Endpoint
     from gpukube_eks.sdk import Aws, Ec2Sdk, Ec2Types, EksSdk, IamSdk, PricingSdk, ServiceName, StsSdk
 
-__all__ = ["AwsClients", "Identity", "cloud_access", "connect_aws", "connect_region"]
-
 _DUMMY_SECRET: Final = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - accepted by the sandbox only
 _DUMMY_ACCOUNT: Final = "000000000000"
 """Whose keys are used with an emulated AWS where no cluster names an account."""

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.catalogue import Machine
     from gpukube.gpu.models import Arch
 
-__all__ = [
-    "DEFAULT_IMAGE",
-    "IMAGES",
-    "SYSTEMS",
-    "Image",
-    "family_of",
-    "find_image",
-    "is_bottlerocket",
-    "require_image",
-    "system_of",
-]
-
 System = Literal["al2023", "bottlerocket"]
 
 DEFAULT_IMAGE: Final[System] = "al2023"

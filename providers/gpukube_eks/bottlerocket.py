@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
     from gpukube.gpu.sharing import Sharing
 
-__all__ = ["MIG_MODELS", "RELEASES", "UNSHARED", "is_profile", "read_settings", "sharing_fields", "user_data"]
-
 MIG_MODELS: Final = ("A100-40GB", "A100-80GB", "H100-80GB", "H200-141GB")
 """GPUs whose key under mig.profile is documented; keys have one letter, so that RTX PRO and GB200 have none."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["CAPACITY_CHECKS"]
-
 _BLOCK_FAMILIES: Final = frozenset({"p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "p6e-gb200"})
 """Families with GPUs that are sold as Capacity Blocks (EC2 DescribeInstanceTypes SupportedUsageClasses; UltraServers of
 p6e-gb200 are sold no other way)."""

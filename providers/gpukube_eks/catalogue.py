@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
 
-__all__ = ["CATALOGUE"]
-
 _IMAGES: Final = "docs: eks/ml-eks-optimized-ami"
 
 

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Change, ClusterRef, Desired, Nodes, Observed, Taint
     from gpukube_eks.marks import Outdated
 
-__all__ = ["require_unmoved", "translate_changes", "translate_scale"]
-
 _SIZES: Final = ("minSize", "maxSize", "desiredSize")
 _BY_TEMPLATE: Final = (("disk",), ("sharing",), ("capacity",), MAX_PODS)
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from gpukube.provider import Cloud
     from gpukube_eks.sdk import Answer, Aws
 
-__all__ = ["EksCloud", "connect_cluster"]
-
 _READY: Final = frozenset({"ACTIVE", "UPDATING"})
 _AT_ONCE: Final = 8
 """Reads at the same time: a group is described by a call of its own."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CODES", "FAILURE_CODES"]
-
 CODES: Final[dict[str, str]] = {
     "eks-name": "The pool's name is not one EKS takes.",
     "eks-node-count": "A pool has more nodes than an account may have in a node group at first.",

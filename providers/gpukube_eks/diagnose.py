@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
     from gpukube.errors import GpukubeError
 
-__all__ = ["DIAGNOSIS"]
-
 _GPU: Final = "nvidia.com/gpu"
 _SMALLEST_DISK_GIB: Final = 50
 """EKS's own 20 GiB hold one or two GPU images (eksctl-io/eksctl#780)."""

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from gpukube.errors import GpukubeError
 
-__all__ = ["code_of", "explain", "explained", "unless"]
-
 _Out = TypeVar("_Out")
 _LOGIN: Final = (CredentialRetrievalError, TokenRetrievalError, SSOError, LoginError)
 _MISSING: Final = (NoCredentialsError, PartialCredentialsError)

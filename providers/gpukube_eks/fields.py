@@ -50,12 +50,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, TaintEffect, Target, UpdateRow
 
-__all__ = [
-    "ABILITIES", "BINDINGS", "BLOCK_FIELD", "RESERVATION_FIELD", "RESOURCE_FIELD", "RESOURCE_TAG", "TAG", "UNTAG",
-    "UPDATE_CONFIG", "UPDATE_VERSION", "GroupDraft", "Live", "instance_type_of", "native_taint", "read_taint",
-    "written_fields",
-]  # fmt: skip
-
 UPDATE_CONFIG: Final = "update_nodegroup_config"
 UPDATE_VERSION: Final = "update_nodegroup_version"
 TAG: Final = "tag_resource"

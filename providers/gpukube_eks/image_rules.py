@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["IMAGE_CHECKS"]
-
 _LEAST_DISK_GIB: Final = 20  # cilium/cilium#43051: smaller than the snapshot of AL2023
 _ENOUGH_GIB: Final = 50
 """Below this a few GPU images fill the disk (eksctl-io/eksctl#780, awslabs/kubeflow-manifests#782)."""

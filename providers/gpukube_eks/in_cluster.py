@@ -9,8 +9,6 @@ from typing import Final
 
 from gpukube.core.in_cluster import InClusterFacts, NodePlugin
 
-__all__ = ["IN_CLUSTER"]
-
 IN_CLUSTER: Final = InClusterFacts(
     pool_label="eks.amazonaws.com/nodegroup",
     label_domains=("eks.amazonaws.com/", "alpha.eksctl.io/"),

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.errors import Where
 
-__all__ = ["KEY_CHECKS"]
-
 _LONGEST: Final = 63  # botocore eks/2017-11-01 labelKey, labelValue, taintKey, taintValue
 _MOST_TAINTS: Final = 50  # docs: eks/node-taints-managed-node-groups
 _MOST_TAGS: Final = 50  # docs: eks/eks-using-tags; gpukube's own count too, those of a launch template are fewer

@@ -20,8 +20,6 @@ from gpukube.gpu.refreshed import Offer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["TYPE_FILTER", "price_filters", "priced", "read_price", "read_spot", "read_type"]
-
 TYPE_FILTER: Final = [{"Name": "instance-type", "Values": ["p*", "g*"]}]
 """GPU types are of the families p and g; GpuInfo itself cannot be filtered by."""
 _MIB: Final = 1024

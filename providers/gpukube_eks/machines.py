@@ -9,8 +9,6 @@ from typing import Final
 
 from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
 
-__all__ = ["MACHINES"]
-
 MACHINES: Final = CloudMachines(
     refused=(
         (r"g4ad\..+", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_catalogue import Inquiry
     from gpukube_eks.sdk import Answer, Ec2Types, PricingSdk
 
-__all__ = ["ask", "fetch"]
-
 _PRICES_AT: Final = "us-east-1"
 """The price list has endpoints in three regions only; each knows all of its partition."""
 _OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso")

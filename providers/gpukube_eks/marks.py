@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, Observed, Target
 
-__all__ = ["FORM", "Outdated", "copy_tags", "live_place", "outdated_copy", "scaled_copy"]
-
 FORM: Final = CopyForm("gpukube.io/", 256, re.compile(r"[\w +\-=.:/@]*"))
 """Values: botocore eks/2017-11-01 TagMap."""
 _ARN: Final = re.compile(

@@ -28,18 +28,6 @@ from gpukube.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "AGAIN",
-    "LOGIN",
-    "Problem",
-    "busy",
-    "error_of",
-    "exists",
-    "issue_error",
-    "quote",
-    "update_error",
-]
-
 LOGIN: Final = "run aws sso login or aws configure, or set AWS_PROFILE, or clusters.*.profile"
 AGAIN: Final = "run the same command again: it looks first"
 _OTHER_PLACE: Final = "write zones: with other zones, choose another type or capacity, or try later"

@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = [
-    "EXCLUSIVE",
-    "MANAGED",
-    "NATIVE",
-    "OVERRIDE",
-    "REFUSED",
-    "Leaf",
-    "Number",
-    "check_native",
-    "field_of",
-    "flatten_native",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Number:

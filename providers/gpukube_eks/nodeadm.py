@@ -20,8 +20,6 @@ from gpukube.core.jsontree import at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["max_pods_data", "read_max_pods"]
-
 _KIND: Final = "application/node.eks.aws"
 _PATH: Final = ("spec", "kubelet", "config", "maxPods")
 _TEXT: Final = """MIME-Version: 1.0

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpukube.core.fields import FieldPath
     from gpukube.core.values import PoolState
 
-__all__ = ["STATES", "health_of", "is_ours", "observe_group", "observe_leftover"]
-
 STATES: Final[Mapping[str, PoolState]] = {
     "ACTIVE": "ready",
     "DEGRADED": "ready",

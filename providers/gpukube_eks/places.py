@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = [
-    "ROLE_NAMES",
-    "Subnet",
-    "check_version",
-    "choose_role",
-    "choose_subnets",
-    "documented_roles",
-    "reserved_zone",
-]
-
 ROLE_NAMES: Final = ("eksNodeRole", "AmazonEKSNodeRole", "NodeInstanceRole")
 """Parts of the names that the documentation and eksctl give to node roles."""
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
 
-__all__ = ["EksProvider"]
-
 _AL2023: Final = "docs: eks/ml-eks-optimized-ami: driver and container toolkit, no device plugin"
 _BOTTLEROCKET: Final = "docs: eks/ml-eks-optimized-ami: driver, device plugin and MIG manager"
 _FIELDS: Final = ("nodegroup.amiType",)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Capacity, Reservation, Target
 
-__all__ = ["BLOCK", "RESERVATION", "bought_data", "capacity_fields", "capacity_type", "is_block", "read_capacity"]
-
 BLOCK: Final = "capacityBlock"
 RESERVATION: Final = "capacityReservation"
 

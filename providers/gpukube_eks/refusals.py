@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from gpukube.errors import GpukubeError
 
-__all__ = ["moved", "unchangeable"]
-
 
 def unchangeable(status: str, issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
     """Make our error of a group whose state lets no update in, and which does not get out of it by waiting.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube_eks.sdk import Answer, Aws
 
-__all__ = ["Region"]
-
 _NOT_ALLOWED: Final = frozenset({"AccessDenied", "UnauthorizedOperation"})
 """Of IAM and of EC2: what may not be looked at is asked of the user, or left to the service."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["REGIONS"]
-
 REGIONS: Final = frozenset(
     {
         "af-south-1",

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["check_target"]
-
 _NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,62}")  # docs: eks/create-managed-node-group
 _CLUSTER: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")  # botocore eks/2017-11-01 ClusterName
 _REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+")  # botocore data/endpoints.json, regionRegex of its partitions

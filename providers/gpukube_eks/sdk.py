@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
-__all__ = ["Answer", "Aws", "Ec2Sdk", "Ec2Types", "EksSdk", "IamSdk", "PricingSdk", "ServiceName", "StsSdk"]
-
 Answer = Mapping[str, object]
 ServiceName = Literal["eks", "ec2", "sts", "iam", "pricing"]
 

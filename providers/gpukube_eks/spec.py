@@ -12,8 +12,6 @@ from pydantic import Field
 from gpukube.spec.base import SpecModel, Text
 from gpukube.spec.cloud import PROVIDER_FIELD, CloudSpec, ClusterModel
 
-__all__ = ["SPEC", "EksCluster", "EksReserved"]
-
 ACCOUNT: Final = r"^[0-9]{12}$"
 """Twelve digits (docs.aws.amazon.com: accounts/latest/reference/manage-acct-identifiers)."""
 

@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed, Target
     from gpukube_eks.ami import Image
 
-__all__ = [
-    "CLUSTER_TAG",
-    "GROUP_TAG",
-    "TEMPLATE_DATA",
-    "changed_data",
-    "contains",
-    "make_template",
-    "tags_of",
-    "template_fields",
-    "template_name",
-]
-
 CLUSTER_TAG: Final = "gpukube.io/cluster"
 """Tag of a template: name of the cluster; templates are found again by it."""
 GROUP_TAG: Final = "gpukube.io/nodegroup"

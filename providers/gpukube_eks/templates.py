@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
     from gpukube_eks.sdk import Answer, Aws
 
-__all__ = ["LaunchTemplates"]
-
 _GONE: Final = frozenset(
     {
         "InvalidLaunchTemplateName.NotFoundException",

@@ -33,21 +33,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
     from gpukube.gpu.catalogue import Machine
 
-__all__ = [
-    "ACCELERATOR_LABEL",
-    "CREATE",
-    "DELETE",
-    "LEFTOVER",
-    "OPERANDS_LABEL",
-    "accelerator_name",
-    "group_of",
-    "resource_tags",
-    "translate_delete",
-    "translate_pool",
-    "translate_recreate",
-    "with_place",
-]
-
 CREATE: Final = "create_nodegroup"
 DELETE: Final = "delete_nodegroup"
 

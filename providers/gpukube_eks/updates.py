@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, UpdateKind
 
-__all__ = ["INTENT_ROWS", "NATIVE_ROWS", "find_row"]
-
 _TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
 _RELEASE: Final = FieldPath("eks", "releaseVersion")
 

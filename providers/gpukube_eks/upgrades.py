@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target, Upgrade
 
-__all__ = ["SURGE", "has_surge", "is_asked", "update_config", "upgrade_fields", "upgrade_members"]
-
 SURGE: Final = "some"
 """Of upgrade.maxSurge as a field: EKS chooses how many."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, KubeAccess
     from gpukube_gke.sdk import Identity
 
-__all__ = ["SCOPE", "EmulatedIdentity", "GoogleIdentity", "cloud_access", "shared_identity"]
-
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 """The one scope that both the API and the clusters take (docs: kubernetes-engine/how-to/api-server-authentication)."""
 

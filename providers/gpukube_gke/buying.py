@@ -21,21 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = [
-    "AFFINITY",
-    "FORM_FIELD",
-    "LONGEST_RUN_S",
-    "RESERVATION_KEY",
-    "RUN_FIELD",
-    "buying_fields",
-    "is_flex_start",
-    "is_queued",
-    "is_short_lived",
-    "observe_buying",
-    "reservation_form",
-    "translate_buying",
-]
-
 AFFINITY: Final = "config.reservationAffinity.consumeReservationType"
 RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
 """google.container.v1 ReservationAffinity.key."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_catalogue import Findings, Inquiry
     from gpukube.gpu.catalogue import Machine
 
-__all__ = ["CATALOGUE"]
-
 _GPUS: Final = "docs: kubernetes-engine/how-to/gpus"
 _MULTI: Final = "docs: kubernetes-engine/how-to/gpus-multi"
 _UBUNTU: Final = {"L4": 535, "H100": 535, "H200": 550, "B200": 570, "RTXPRO6000": 580}

@@ -44,8 +44,6 @@ from gpukube_gke.taints import merged_taints
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Nodes
 
-__all__ = ["MANAGE", "scale_pool", "update_pool"]
-
 MANAGE: Final = "set_node_pool_management"
 _SERVICE_TAGS: Final = "goog-"
 """Prefix of resource labels that Google writes, and nobody else may."""

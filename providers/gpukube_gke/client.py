@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from gpukube_gke.endpoint import Endpoint
     from gpukube_gke.sdk import GkeSdk, Identity
 
-__all__ = ["GkeCloud", "connect_cluster"]
-
 _RETRY_FIRST_S: Final = 1.0
 _RETRY_FIRST_EMULATED_S: Final = 0.05
 _RETRY_FACTOR: Final = 2.0

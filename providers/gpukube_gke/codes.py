@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CODES", "FAILURE_CODES"]
-
 CODES: Final[dict[str, str]] = {
     "gke-name": "The pool's name is not one GKE takes.",
     "gke-zone": "A zone is not in the region of the cluster.",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Fields = Mapping[str, object]
 
-__all__ = ["check_combinations"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Clash:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Nodes, Target
 
-__all__ = ["MOST_PER_ZONE", "autoscaling_bounds", "check_counts", "initial_per_zone"]
-
 MOST_PER_ZONE: Final = 1000
 """Nodes of a pool in one zone (docs: kubernetes-engine/quotas)."""
 _WHY: Final = "GKE counts nodes per zone, the same number in each"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
     from gpukube.errors import GpukubeError
 
-__all__ = ["DIAGNOSIS", "parse_version"]
-
 _DRIVER_FLOOR: Final = (1, 30, 1, 1156000)
 """From 1.30.1-gke.1156000 on GKE installs the default driver unasked (docs: kubernetes-engine/how-to/gpus)."""
 _MPS_FLOOR: Final = (1, 27, 7, 1088000)

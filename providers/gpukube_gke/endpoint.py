@@ -17,8 +17,6 @@ from gpukube.endpoint import is_loopback, not_loopback, require_safe
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
 
-__all__ = ["Endpoint", "choose_endpoint"]
-
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from gpukube.errors import GpukubeError
 
-__all__ = ["PASSING", "explain", "explained", "is_passing", "is_throttled", "problem_of"]
-
 PASSING: Final = (GoogleAPIError, GoogleAuthError, requests.RequestException, ParseError)
 """Everything that the SDK raises."""
 

@@ -67,13 +67,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, TaintEffect, Target, UpdateRow
 
-__all__ = [
-    "ABILITIES", "ARM_TAINT", "BINDINGS", "EFFECTS", "LATEST", "NO_DRIVER", "OPT_OUT_LABEL", "QUEUED_TAINT",
-    "SET_MANAGEMENT", "SET_SCALING", "SET_SIZE", "SYSTEM_TAINTS", "UPDATE", "Live", "accelerator_of", "image_of",
-    "is_operated", "own_taints", "read_taints", "runs_own_plugin", "total_of", "upgrade_fields", "wire_taint",
-    "zones_of",
-]  # fmt: skip
-
 OPT_OUT_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Node label that keeps GKE's own device plugin away (docs: kubernetes-engine, GPU Operator on GKE)."""
 ARM_TAINT: Final = Taint("kubernetes.io/arch", "arm64", "NoSchedule")

@@ -10,8 +10,6 @@ from typing import Final
 
 from gpukube.core.in_cluster import InClusterFacts, PluginDaemonSet
 
-__all__ = ["IN_CLUSTER"]
-
 IN_CLUSTER: Final = InClusterFacts(
     pool_label="cloud.google.com/gke-nodepool",
     gpu_labels={"cloud.google.com/gke-accelerator": ""},

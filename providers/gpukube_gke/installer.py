@@ -21,8 +21,6 @@ from gpukube.core.owners import ADVERTISER_LABEL
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DRIVER_DIR", "OWN_DRIVER_VALUES", "QUOTA_VALUES"]
-
 DRIVER_DIR: Final = "/home/kubernetes/bin/nvidia"
 """Where the driver lives on the nodes: writable, and kept over reboots."""
 _CONTAINER_DIR: Final = "/usr/local/nvidia"

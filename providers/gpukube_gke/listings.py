@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.machines import Status
 
-__all__ = ["TYPE_FILTER", "bundled_ssds", "in_region", "read_accelerators", "read_machines"]
-
 TYPE_FILTER: Final = 'name eq "[ag][0-9].*"'
 """Machines that GPUs are built into are of the families a2, a3, ... and g2, g4, ...; the word is a regular expression
 that has to match the whole name."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["explain_local_ssd"]
-
 _NUMBERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
     (r".*-nolssd", ()),
     (r"a2-ultragpu-1g", (1,)),

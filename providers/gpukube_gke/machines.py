@@ -10,8 +10,6 @@ from typing import Final
 
 from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
 
-__all__ = ["MACHINES"]
-
 MACHINES: Final = CloudMachines(
     without_gpu=(
         (r"(ct\d\w*|tpu\d\w*)-.+", "it carries Google TPUs, no NVIDIA GPU"),

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from gpukube.gpu.refreshed import Offer
     from gpukube_gke.endpoint import Endpoint
 
-__all__ = ["Session", "ask", "fetch"]
-
 _COMPUTE_URL: Final = "https://compute.googleapis.com"
 _BILLING_URL: Final = "https://cloudbilling.googleapis.com"
 _PROJECT: Final = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]|\d+")

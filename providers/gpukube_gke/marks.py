@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, MarksCopy, Target
 
-__all__ = ["FORM", "copy_tags", "marks_of", "place_of", "recorded"]
-
 FORM: Final = CopyForm("gpukube_", 63, re.compile(r"[a-z0-9_-]*"))
 """Values: docs: compute/docs/labeling-resources."""
 

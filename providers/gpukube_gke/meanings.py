@@ -28,8 +28,6 @@ from gpukube.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LOGIN", "Problem", "error_of", "quote"]
-
 LOGIN: Final = "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS"
 _AGAIN: Final = "run the same command again: it looks first"
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.errors import Where
 
-__all__ = ["MANAGED", "NATIVE", "REFUSED", "Leaf", "check_native", "flatten_native", "native_path"]
-
 Leaf: TypeAlias = (
     "Literal['bool', 'int', 'str', 'scopes', 'tags', 'seconds', 'range', 'key', 'networks', 'disks'] | tuple[str, ...]"
 )

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, PoolState
 
-__all__ = ["STATES", "condition_of", "observe_pool"]
-
 STATES: Final[Mapping[str, PoolState]] = {
     "RUNNING": "ready",
     "RUNNING_WITH_ERROR": "ready",

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from gpukube_gke.access import GoogleIdentity
 
-__all__ = ["Session", "ask_zones", "offered_zones"]
-
 _URL: Final = "https://compute.googleapis.com/compute/v1/projects/{project}/aggregated/acceleratorTypes"
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.errors import Where
 
-__all__ = ["check_places"]
-
 _CLUSTER: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """google.container.v1 Cluster.name: up to 40 characters."""
 _PROJECT: Final = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]|\d+")

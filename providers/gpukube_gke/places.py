@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef
 
-__all__ = ["cluster_name", "is_location", "is_zone", "operation_name", "pool_name", "project_of", "region_of"]
-
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-(ai\d+)?[a-z]")
 """us-central1-a, and the AI zones us-central1-ai1a (docs: compute/docs/regions-zones/ai-zones)."""
 _REGION = re.compile(r"[a-z]+-[a-z]+\d+")

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gpukube.gpu.refreshed import Offer
 
-__all__ = ["COMPUTE_ENGINE", "PriceBook", "price_offers", "read_skus"]
-
 COMPUTE_ENGINE: Final = "6F81-5844-456A"
 """Id of the service in the catalog."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Operation
     from gpukube.errors import GpukubeError
 
-__all__ = ["operation_progress", "pool_progress"]
-
 _CANONICAL: Final = (
     "OK",
     "CANCELLED",

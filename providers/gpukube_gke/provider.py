@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
 
-__all__ = ["GkeProvider"]
-
 _SOURCE: Final = "docs: kubernetes-engine/how-to/gpus"
 _OWN_SOURCE: Final = "NVIDIA/cloud-native-docs: gpu-operator/google-gke"
 _IMAGES: Final = {"": "COS", "COS_CONTAINERD": "COS", "UBUNTU_CONTAINERD": "Ubuntu"}

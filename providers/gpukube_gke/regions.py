@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["REGIONS", "zones_in"]
-
 _OTHER_LETTERS: Final = {"europe-west1": "bcd", "us-central1": "abcf", "us-east1": "bcd"}
 REGIONS: Final = frozenset(
     {

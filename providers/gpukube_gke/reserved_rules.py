@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["check_reserved"]
-
 _FLEX: Final = "capacity.reserved.gke.flexStart"
 _QUEUED: Final = "capacity.reserved.gke.queued"
 _BY_DWS: Final = ("flexStart", "queued", "flexStartQueued")

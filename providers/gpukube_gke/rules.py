@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.errors import Where
 
-__all__ = ["IMAGES", "check_target"]
-
 # At most 40 characters (kubernetes-sigs/cluster-api-provider-gcp, maxNodePoolNameLength).
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 IMAGES: Final = ("COS_CONTAINERD", "UBUNTU_CONTAINERD")  # docs: kubernetes-engine/how-to/gpus

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from google.api_core.retry import Retry
     from google.cloud import container_v1 as wire
 
-__all__ = ["GkeSdk", "Identity"]
-
 
 class _Transport(Protocol):
     def close(self) -> None:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.gpu.sharing import MigCut, Slicing
 
-__all__ = ["check_shared"]
-
 _COHERENT: Final = "a4x-highgpu-"
 _MOST_CLIENTS: Final = 48  # 2 to 48 (GKE cluster autoscaler, GetMaxGpuSharedClients)
 _FIELDS: Final = {"time-slicing": "sharing.timeSlicing", "mps": "sharing.mps"}

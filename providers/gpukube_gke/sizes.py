@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, Nodes, Observed
 
-__all__ = ["AUTOSCALE", "RESIZE", "autoscale_request", "is_autoscaled", "live_message", "resize_request", "size_of"]
-
 RESIZE: Final = "set_node_pool_size"
 AUTOSCALE: Final = "set_node_pool_autoscaling"
 _POLICY: Final = "locationPolicy"

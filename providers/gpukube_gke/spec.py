@@ -15,8 +15,6 @@ from gpukube.spec.cloud import PROVIDER_FIELD, CloudSpec, ClusterModel, Reserved
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SPEC", "GkeCluster", "GkeReserved", "WhenThere"]
-
 RESERVATION: Final = (
     r"^(projects/[a-z0-9:.-]+/reservations/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?(/reservationBlocks/[a-z0-9-]+)?$"
 )

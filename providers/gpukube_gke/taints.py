@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Taint
 
-__all__ = ["merged_taints"]
-
 
 def merged_taints(live: Sequence[Taint], declared: Sequence[Taint]) -> list[dict[str, object]]:
     """Make the list that is sent: the live taints that stay, in their order, then the new ones.

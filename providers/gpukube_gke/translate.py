@@ -42,16 +42,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
 
-__all__ = [
-    "CREATE",
-    "DELETE",
-    "needs_zone",
-    "translate_delete",
-    "translate_pool",
-    "translate_taint",
-    "with_zones",
-]
-
 CREATE: Final = "create_node_pool"
 DELETE: Final = "delete_node_pool"
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gpukube.core.fields import FieldPath
     from gpukube.core.values import Change, UpdateKind
 
-__all__ = ["BY_VALUE", "INTENT_ROWS", "NATIVE_ROWS", "find_row"]
-
 _AT_BIRTH: Final = "set at creation only"
 _RUN_DURATION: Final = (
     "set at creation, like everywhere in Terraform; what UpdateNodePool does with it to living nodes is not documented "

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["check_upgrade"]
-
 
 def check_upgrade(target: Target) -> Iterator[Diagnostic]:
     """Find shares of nodes, upgrades that could not begin, and those that want machines nobody has."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-__all__ = ["check_versions", "is_picky", "require_version"]
-
 _Version = tuple[float, float, float, float]
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+)(?:-gke\.(\d+))?)?.*")
 

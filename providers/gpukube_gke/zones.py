@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired
 
-__all__ = ["choose_zone"]
-
 
 def choose_zone(
     desired: Desired, cluster: Mapping[str, object], offers: Callable[[str], frozenset[str]]

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import UpdateKind
     from tests.changes.world import Pool
 
-__all__ = ["EDITS", "OPERATED", "ROWS", "STRATEGY", "UNREACHED", "Class", "Edit", "class_of", "covers"]
-
 Class = Literal["nothing", "in-place", "disruptive", "replace", "refused"]
 ORDER: tuple[Class, ...] = ("nothing", "in-place", "disruptive", "replace", "refused")
 I: UpdateKind = "in-place"  # noqa: E741 - columns of the tables

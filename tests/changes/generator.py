@@ -21,19 +21,6 @@ from gpukube_eks.native import NATIVE as EKS_NATIVE
 from gpukube_gke.native import NATIVE as GKE_NATIVE
 from tests.changes.world import Document, Pool, prepare, spec
 
-__all__ = [
-    "BESIDES",
-    "NATIVE_OF",
-    "SHAPES",
-    "SKIPPED_NATIVE",
-    "WITH",
-    "draw_specs",
-    "merge",
-    "native_paths",
-    "nested",
-    "paths_of",
-]
-
 Random = random.Random
 
 

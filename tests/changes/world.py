@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import PoolPlan
     from gpukube.sandbox.daemon import SandboxInfo
 
-__all__ = ["ADDRESSES", "CLOUDS", "SMALL", "Document", "Pool", "World", "address", "differences", "prepare", "spec"]
-
 Document = dict[str, Any]  # a spec as its user writes it
 Pool = dict[str, Any]
 

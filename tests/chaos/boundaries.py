@@ -4,21 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "BEFORE_HELM",
-    "BEFORE_PROOF",
-    "FIRST_LOOK",
-    "HELM_CALLS",
-    "LOOK",
-    "OURS",
-    "POOL_API",
-    "HelmCall",
-    "PoolCall",
-    "Undisturbed",
-    "first_looks",
-    "helm_call",
-]
-
 OURS = 41
 """Requests of our own client to Kubernetes in an undisturbed run."""
 BEFORE_HELM = 18

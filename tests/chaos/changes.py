@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from tests.chaos.stage import Ended, Stage, Started
 
-__all__ = ["CHANGES", "CLOUDS", "Change", "Cloud", "prepare", "require_changed", "start_apply", "start_change"]
-
 Json = dict[str, Any]  # a spec before it is checked
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 MARKS = ("gpukube.io/", "team")

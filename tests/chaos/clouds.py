@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
     from tests.chaos.stage import Ended, Stage
 
-__all__ = ["STORIES", "Call", "Record", "Story", "calls_since", "record", "require_converged", "templates"]
-
 READS = ("Get", "Describe", "List")
 """How the actions of EC2 and STS begin that change nothing; all are a POST to /."""
 Json = dict[str, object]

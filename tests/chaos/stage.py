@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.daemon import SandboxInfo
 
-__all__ = ["MIG", "Ended", "Forge", "NodeSeen", "Stage", "Started"]
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MIG = EXAMPLES / "aks-mig-single.yaml"
 FORGE = Path(__file__).with_name("forge.py")

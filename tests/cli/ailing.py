@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from tests.cli.harness import Cluster
 
-__all__ = ["FAULTS", "MIG", "SLICED", "Fault", "spec_of_ward"]
-
 MIG, SLICED = "a100mig", "t4shared"
 CONFIG = "nvidia.com/device-plugin.config"
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}

@@ -38,25 +38,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.daemon import SandboxInfo
 
-__all__ = [
-    "CONFIG_MAP",
-    "EXAMPLES",
-    "LONGEST_S",
-    "NAMESPACE",
-    "PLUGIN",
-    "ROOT",
-    "Cluster",
-    "Document",
-    "Gpukube",
-    "Result",
-    "edited_spec",
-    "environment",
-    "pool_states",
-    "run_process",
-    "start_process",
-    "writes_since",
-]
-
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 

@@ -25,8 +25,6 @@ from tests.waiting import PATIENCE_S, wait_for
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
-__all__ = ["Terminal"]
-
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

@@ -15,8 +15,6 @@ from tests.waiting import PATIENCE_S
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Editor"]
-
 Message = dict[str, Any]  # LSP; each test looks at a few keys
 SETTINGS = {"completion": True, "hover": True, "validate": True, "schemaStore": {"enable": False}}
 

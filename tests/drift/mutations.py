@@ -15,9 +15,6 @@ from tests.sandbox.aks.arm import make_sdk, pool_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-__all__ = ["MUTATIONS", "Done", "Mutation"]
-
 GFD = f"{PLUGIN}-gpu-feature-discovery"
 WORKER = f"{PLUGIN}-node-feature-discovery-worker"
 MAIN = "nvidia-device-plugin-ctr"

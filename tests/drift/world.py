@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from gpukube.engine.planning import ClusterPlan
     from gpukube.sandbox.daemon import SandboxInfo
 
-__all__ = ["CONFIG_MAP", "PLUGIN", "POOLS", "Wire", "World", "edited_values", "findings", "make_world"]
-
 SPEC = """
 apiVersion: gpukube.io/v1alpha1
 kind: GPUNodePools

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from tests.e2e.stage import Inside
 
-__all__ = ["FAULTS", "PATIENTS", "Fault"]
-
 AKS, EKS, GKE = "ill-aks", "ill-eks", "ill-gke"
 PATIENTS: Mapping[str, Ward] = {
     AKS: Ward(

@@ -14,9 +14,6 @@ from tests.changes.world import SMALL, Document, Pool, address, spec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-
-__all__ = ["CUTTABLE", "MPS", "REFUSED", "SKU", "SLICED", "WARDS", "Refusal", "Ward", "cut", "one"]
-
 SLICED: Pool = {"timeSlicing": {"replicas": 4}}
 MPS: Pool = {"mps": {"replicas": 4}}
 SKU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}

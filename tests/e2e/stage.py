@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
     from tests.changes.world import Document
 
-__all__ = ["ENGINES", "SPEED", "Inside", "Stage", "ailments", "errors_of", "inside", "name_of", "totals", "unwell"]
-
 SPEED = 4000.0
 PROBING_SPEED = 20.0
 """The cluster ends a probe's Job after half an hour, which must not pass while the machine stalls."""

@@ -26,8 +26,6 @@ from gpukube_gke.spec import GkeCluster
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Case", "mangled"]
-
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = tuple(
     file.read_bytes()

@@ -205,3 +205,19 @@ def test_public_names_when_declared_then_they_exist() -> None:
         module = __import__(f"gpukube.{path.stem}", fromlist=["__all__"])
         assert [name for name in names if not hasattr(module, name)] == []
         assert len(names) == len(set(names))
+
+
+def test_internal_modules_when_read_then_none_lists_its_names() -> None:
+    public = {"gpukube/api.py", "gpukube/errors.py", "gpukube/provider.py"}
+    for path in (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
+        text, place = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
+        if place in public or path.name == "__init__.py" or "testing" in path.parts or "\n__all__" not in text:
+            continue
+        tree = ast.parse(text)
+        imported = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+        (listed,) = (
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+        )
+        assert imported & set(listed), f"{place} re-exports nothing: take its __all__ out"

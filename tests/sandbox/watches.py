@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Nodes"]
-
 Json = dict[str, Any]
 
 

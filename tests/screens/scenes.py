@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Action, UpdateKind
 
-__all__ = ["LIVE", "PLANS", "REPORTS", "SAME", "USAGE", "WARNINGS"]
-
 ND, T4 = "Standard_ND96asr_v4", "Standard_NC4as_T4_v3"
 FACTS: Final = ClusterFacts("westeurope", "1.34.2", ready=True, status="Succeeded")
 SECOND: Final = replace(CLUSTER, key="batch-aks", name="batch")

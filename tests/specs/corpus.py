@@ -14,18 +14,6 @@ from gpukube import api
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = [
-    "FOLDER",
-    "INVALID",
-    "VALID",
-    "Expected",
-    "expectations",
-    "findings",
-    "source_of",
-    "without_marks",
-    "written",
-]
-
 FOLDER: Final = Path(__file__).parent
 VALID: Final = tuple(sorted((FOLDER / "valid").glob("*.yaml")))
 INVALID: Final = tuple(sorted((FOLDER / "invalid").glob("*.yaml")))

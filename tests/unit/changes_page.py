@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import UpdateRow
 
-__all__ = ["HEADINGS", "require_section", "section"]
-
 BEGIN, END = "<!-- changes: begin -->", "<!-- changes: end -->"
 HEADINGS = {
     "in-place": "In place",

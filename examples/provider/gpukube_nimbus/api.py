@@ -11,8 +11,6 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["NimbusApi", "NimbusError"]
-
 _LOOKS: Final = 2
 _LOCK: Final = threading.RLock()
 _KEYS: Final = {"name", "machine", "size", "autoscale", "labels", "taints", "tags", "mig", "rack"}

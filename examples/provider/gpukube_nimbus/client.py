@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud
 
-__all__ = ["NimbusCloud", "connect_cluster"]
-
 _MEANINGS: Final[Mapping[str, tuple[type[GpukubeError], str]]] = {
     "not-found": (CloudError, "check site and name of the cluster"),
     "exists": (Conflict, "run it again: what is there is observed first"),

@@ -6,8 +6,6 @@ from typing import Final
 
 from gpukube.core.in_cluster import InClusterFacts, NodePlugin
 
-__all__ = ["IN_CLUSTER", "POOL_LABEL"]
-
 POOL_LABEL: Final = "nimbus.example/pool"
 
 IN_CLUSTER: Final = InClusterFacts(

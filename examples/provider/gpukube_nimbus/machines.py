@@ -8,8 +8,6 @@ from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
 from gpukube.gpu.machines import Machine
 from gpukube.gpu.models import model_named
 
-__all__ = ["MACHINES"]
-
 
 def _machine(name: str, model: str, gpus: int, price: float) -> Machine:
     gpu = model_named(model)

@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, PoolState, Promise, TaintEffect, Target
 
-__all__ = [
-    "STATES",
-    "find_row",
-    "observe_pool",
-    "place_of",
-    "request_for",
-    "scale_pool",
-    "translate_pool",
-    "update_pool",
-]
-
 SOURCE: Final = "docs: nimbus.example/api/pools"
 NATIVE: Final = ("rack",)
 COPY: Final = CopyForm("gpukube.io/", 200, re.compile(r"[\x20-\x7e]*"))

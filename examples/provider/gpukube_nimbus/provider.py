@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
 
-__all__ = ["NimbusProvider"]
-
 _NAME_LENGTH: Final = 30
 _MISSING: Final = {
     "capacity.spot": "Nimbus sells no spot machines",

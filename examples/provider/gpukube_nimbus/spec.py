@@ -12,8 +12,6 @@ from pydantic import Field
 from gpukube.spec.base import Text  # noqa: TC001 - read by pydantic
 from gpukube.spec.cloud import PROVIDER_FIELD, CloudSpec, ClusterModel
 
-__all__ = ["SPEC", "NimbusCluster"]
-
 SITE: Final = r"^[a-z]+-[0-9]$"
 
 

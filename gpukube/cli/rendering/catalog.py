@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     Column = tuple[str, Callable[[MachinePart], str]]
     Group = tuple[str, str, str]
 
-__all__ = ["render_find", "render_refresh", "render_slices", "render_type", "render_types"]
-
 _FACT: Final = 11
 """Width of the names of facts."""
 _REJECTED_SHOWN: Final = 3

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gpukube.cli.rendering.lines import Line, View
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument, PatientPart
 
-__all__ = ["doctor_words", "render_doctor"]
-
 MOST_OF_A_CHECK: Final = 5
 """Ailments of one check that are shown of a cluster unless more is asked for."""
 _STYLES: Final = {"error": "red", "warning": "yellow"}

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gpukube.cli.rendering.lines import Line
     from gpukube.engine.documents.shapes.explanation import Effect, Faith, FieldDocument, FieldPart
 
-__all__ = ["render_field"]
-
 _KINDS: Final = {
     "in-place": "in place",
     "disruptive": "in place, disturbing pods",

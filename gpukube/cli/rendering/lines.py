@@ -22,30 +22,6 @@ if TYPE_CHECKING:
 
     from gpukube.engine.documents.shapes.parts import Change, Diagnostic, GpuModel, NodeRange
 
-__all__ = [
-    "ACTION_STYLES",
-    "INDENT",
-    "WIDE",
-    "Hung",
-    "Line",
-    "View",
-    "add_row",
-    "change_lines",
-    "clean",
-    "device_words",
-    "difference_lines",
-    "fact",
-    "finding_lines",
-    "gpu_words",
-    "headline",
-    "node_words",
-    "number",
-    "plural",
-    "short",
-    "table_of",
-    "value_words",
-]
-
 INDENT: Final = " " * 13
 """Where the facts below a headline begin."""
 WIDE: Final = 150

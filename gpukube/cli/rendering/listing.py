@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     Column = tuple[str, Callable[[LivePool], str]]
 
-__all__ = ["LIST_COLUMNS", "list_names", "list_rows", "render_list", "render_pool"]
-
 NARROW: Final = 100
 """Columns below which cells stand closer together."""
 NARROW_TITLES: Final = {"ALLOCATABLE": "ALLOC"}

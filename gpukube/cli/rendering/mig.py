@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gpukube.cli.rendering.lines import Line, View
     from gpukube.engine.documents.shapes.mig import CatalogMigDocument, FragmentPart, MigProfilePart, PackingPart
 
-__all__ = ["render_mig"]
-
 
 def render_mig(document: CatalogMigDocument, view: View) -> Iterator[Line]:
     """Show what was asked; without a question the geometry itself."""

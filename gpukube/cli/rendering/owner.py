@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gpukube.cli.rendering.lines import Line
     from gpukube.engine.documents.shapes.explanation import Alternative, OwnerDocument, OwnerPart
 
-__all__ = ["render_owners"]
-
 _NAMES: Final = {
     "chart": "the device-plugin chart",
     "operator": "the GPU Operator",

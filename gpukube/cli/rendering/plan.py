@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.parts import Request
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, Release
 
-__all__ = ["render_diff", "render_plan"]
-
 DETAIL: Final = "    "
 """Where details begin that stand below a table."""
 _FOR_USERS: Final = ("create", "adopt", "replace", "update")

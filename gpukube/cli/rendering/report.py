@@ -23,8 +23,6 @@ if TYPE_CHECKING:
         ValidationDocument,
     )
 
-__all__ = ["check_words", "outcome_words", "render_report", "render_validation"]
-
 OUTCOME_STYLES: Final = {
     "done": "green",
     "unchanged": "green",

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from gpukube.cli.rendering.lines import Line, View
 
-__all__ = ["render_sandbox"]
-
 _TYPES = ("vmSize", "instanceType", "machineType")
 
 

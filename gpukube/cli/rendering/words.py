@@ -23,21 +23,6 @@ if TYPE_CHECKING:
         UnplannedPool,
     )
 
-__all__ = [
-    "cost_words",
-    "device_change",
-    "drift_words",
-    "gpu_line",
-    "needs_line",
-    "outcome_of_diff",
-    "release_acts",
-    "repair_words",
-    "short_devices",
-    "stuck_line",
-    "toleration_lines",
-    "unread_line",
-]
-
 PODS_SHOWN: Final = 6
 
 

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Ownership, Target
 
-__all__ = [
-    "ADVERTISER_LABEL",
-    "CONFIG_LABEL",
-    "LABEL_REASONS",
-    "MIG_CONFIG_LABEL",
-    "OPERANDS_LABEL",
-    "PRESENT_LABEL",
-    "check_own_labels",
-]
-
 ADVERTISER_LABEL: Final = "gpukube.io/advertiser"
 """Constant node label that our release's affinity asks for, so that no foreign node is ever touched."""
 CONFIG_LABEL: Final = "nvidia.com/device-plugin.config"

@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from gpukube.core.owners.table import Cut, DriverRow, PluginRow, ReleaseRow
     from gpukube.core.values import ClusterRef, NodeStack, Target
 
-__all__ = [
-    "Decision",
-    "ReleaseChoice",
-    "check_kubernetes",
-    "choose_release",
-    "cut_of",
-    "decide_owner",
-    "needs_operator",
-    "solve_ownership",
-    "with_live",
-]
-
 _NOT_OURS = ("none", "dra", "cloud")
 _DRIVER_VALUES: Final[Mapping[str, object]] = {
     "driver.enabled": True,

@@ -16,17 +16,6 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from gpukube.core.values import Advertiser
 
-__all__ = [
-    "DRIVER_ROWS",
-    "OPERATOR_KUBERNETES",
-    "PLUGIN_ROWS",
-    "RELEASE_ROWS",
-    "Cut",
-    "DriverRow",
-    "PluginRow",
-    "ReleaseRow",
-]
-
 OPERATOR_KUBERNETES: Final = ((1, 33), (1, 36))
 """Oldest and newest Kubernetes that the GPU Operator v26.7 is supported on (NVIDIA/cloud-native-docs, gpu-operator
 platform-support)."""

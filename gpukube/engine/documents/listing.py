@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Usage = Mapping[str, Mapping[str, Mapping[str, int]]]
 
-__all__ = ["list_document", "pool_document"]
-
 
 def list_document(plans: Sequence[ClusterPlan], usage: Usage | None = None) -> ListDocument:
     """Describe the live GPU pools of all owners.

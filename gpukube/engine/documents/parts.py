@@ -32,22 +32,6 @@ if TYPE_CHECKING:
     from gpukube.errors import GpukubeError, Severity, Where
     from gpukube.gpu.catalogue import Machine
 
-__all__ = [
-    "WEIGHTS",
-    "Document",
-    "change_part",
-    "counted",
-    "diagnostic_document",
-    "error_part",
-    "gpu_part",
-    "node_range",
-    "plain",
-    "position_of",
-    "request_part",
-    "silenced_part",
-    "toleration_part",
-]
-
 WEIGHTS: Final[Mapping[Severity, Literal["note", "waiting", "broken"]]] = MappingProxyType(
     {"error": "broken", "warning": "waiting", "hint": "note"}
 )

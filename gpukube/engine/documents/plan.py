@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from gpukube.engine.silence import Silenced
     from gpukube.errors import Diagnostic
 
-__all__ = ["plan_document"]
-
 _PROMISED: Final = ("nodes", "sharing", "instanceType", "devicePlugin", "driver")
 """First steps of fields whose change changes what the nodes promise: until then the live ones are not held to it."""
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from gpukube.engine.report import ClusterReport, PoolReport
     from gpukube.errors import Finding as FoundFinding
 
-__all__ = ["event_document", "report_document", "validation_document"]
-
 
 def report_document(reports: Sequence[ClusterReport], *, kind: str) -> ReportDocument:
     """Describe what a command did.

@@ -11,8 +11,6 @@ from gpukube.spec.codes import CODES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["rule_sentence"]
-
 _TABLES: Final[tuple[Mapping[str, str], ...]] = (CODES, GPUS, POOLS)
 
 

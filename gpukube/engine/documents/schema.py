@@ -6,8 +6,6 @@ import json
 from importlib.resources import files
 from typing import Final
 
-__all__ = ["SCHEMA_NAMES", "document_schema"]
-
 SCHEMA_NAMES: Final = {
     "Plan": "plan",
     "Diff": "diff",

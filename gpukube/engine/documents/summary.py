@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.plan import PlanDocument
     from gpukube.engine.documents.shapes.report import ValidationDocument
 
-__all__ = ["plan_summary", "validation_summary"]
-
 _ACTIONS: Final = {
     "no-op": "unchanged",
     "create": "to create",

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.views import PodView
 
-__all__ = ["used_devices"]
-
 _ENDED: Final = ("Succeeded", "Failed")
 """Phases in which a pod has given its devices back (Kubernetes: docs/concepts/workloads/pods/pod-lifecycle)."""
 

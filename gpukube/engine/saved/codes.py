@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CODES"]
-
 CODES: Final[dict[str, str]] = {
     "plan-unsaved": "The plan holds errors or something unknown, so that there is nothing to save.",
     "saved-plan": "The file is no saved plan, or a broken one.",

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpukube.engine.documents import Document
     from gpukube.spec.load import LoadedSpec
 
-__all__ = ["MOST_BYTES", "SavedPlan", "read_plan", "write_plan"]
-
 MOST_BYTES: Final = 256 * 1024 * 1024
 """A plan of 10,000 pools takes some tens of MiB."""
 _AGAIN: Final = "plan again: gpukube pool plan -f FILE --out plan.json"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.engine.saved.records import ClusterRecord, PoolRecord, ReleaseRecord, SightRecord
     from gpukube.errors import GpukubeError
 
-__all__ = ["require_fresh", "require_place"]
-
 _BY_NATURE: Final = frozenset(
     {
         "etag",

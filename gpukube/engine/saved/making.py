@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from gpukube.engine.saved.provenance import Provenance
     from gpukube.spec.load import LoadedSpec
 
-__all__ = ["require_savable", "saved_plan"]
-
 
 def saved_plan(
     plans: Sequence[ClusterPlan], specs: Sequence[LoadedSpec], options: PlanOptions, made: Provenance

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from gpukube.engine.run import Run
 
-__all__ = ["Provenance", "provenance"]
-
 
 @dataclass(frozen=True, slots=True)
 class Provenance:

@@ -13,24 +13,6 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-__all__ = [
-    "KIND",
-    "SCHEMA_VERSION",
-    "ChangeRecord",
-    "ClusterRecord",
-    "MarkRecord",
-    "OptionsRecord",
-    "PlanRecord",
-    "PoolRecord",
-    "ReleaseRecord",
-    "RepairRecord",
-    "RequestRecord",
-    "SightRecord",
-    "SpecRecord",
-    "ValueRecord",
-    "schema",
-]
-
 KIND: Final = "SavedPlan"
 SCHEMA_VERSION: Final = 1
 _SCHEMA_ID: Final = "urn:gpukube:saved-plan:1"

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed, PoolPlan, Request
     from gpukube.engine.planning import ClusterPlan
 
-__all__ = ["canonical", "digest", "record_cluster"]
-
 
 def record_cluster(plan: ClusterPlan) -> ClusterRecord:
     """Record the plan of one cluster that could be planned."""

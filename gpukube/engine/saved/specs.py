@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.spec.load import LoadedSpec
     from gpukube.spec.positions import Data
 
-__all__ = ["pack_spec", "unpack_specs"]
-
 _DEFAULTS = "defaults"
 """Merged under every pool already; merging them again would be a second truth."""
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["Json", "Refusal", "bad_parameter", "error_detail", "front_door", "refuse", "wire_error"]
-
 Json = dict[str, object]
 """One JSON object of a wire format; what is inside is narrowed where it is read."""
 

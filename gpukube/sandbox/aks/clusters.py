@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.pools import Pool
     from gpukube.sandbox.kube.cluster import KubeCluster
 
-__all__ = ["AZURE_KUBERNETES_SERVER_APP", "Cluster", "ClusterOptions", "kubeconfig", "merged_kubeconfig"]
-
 AZURE_KUBERNETES_SERVER_APP = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """Entra application of the AKS API server, all clouds (docs: aks/kubelogin-authentication)."""
 _CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.aks.clusters import Cluster
 
-__all__ = ["FAILURES", "KnownFailure", "planned_failure"]
-
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.aks.answers import Json
 
-__all__ = ["ISSUER", "TENANT", "check_authorization", "dummy_token", "identity_routes", "is_dummy", "is_dummy_for"]
-
 ISSUER = "https://sandbox.gpukube.invalid/"
 TENANT = "00000000-0000-0000-0000-0000000000aa"
 _LIFETIME_S = 3600

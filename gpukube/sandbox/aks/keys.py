@@ -13,8 +13,6 @@ from gpukube.sandbox.aks.answers import bad_parameter, refuse
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
 
-__all__ = ["SPOT_KEY", "SPOT_TAINT", "add_spot_marks", "check_labels", "check_taints", "labels_of", "taints_of"]
-
 SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_KEY}=spot:NoSchedule"
 _OWN_PREFIX = "kubernetes.azure.com"

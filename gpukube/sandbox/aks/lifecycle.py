@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.pools import Pool
     from gpukube.sandbox.clock import Clock
 
-__all__ = ["Failure", "Job", "Pace", "run_abort", "run_change", "run_delete", "seed_pool", "stop_work"]
-
 
 @dataclass(slots=True)
 class Pace:

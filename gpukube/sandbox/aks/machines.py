@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.kube.cluster import KubeCluster
 
-__all__ = [
-    "IMAGE_DATE",
-    "Place",
-    "image_version",
-    "node_labels",
-    "node_name",
-    "node_shape",
-    "node_taints",
-    "retouch_node",
-    "with_machines_of",
-]
-
 IMAGE_DATE = "202608.07.0"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _OS_IMAGES = {"Ubuntu": "Ubuntu 24.04.3 LTS", "Ubuntu2204": "Ubuntu 22.04.5 LTS", "Ubuntu2404": "Ubuntu 24.04.3 LTS"}

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.aks.sizes import VmSize
 
-__all__ = ["price_of", "resource_skus", "retail_prices"]
-
 _LOCATION = re.compile(r"location eq '([a-z0-9]+)'")
 _TERM = re.compile(r"(\w+) eq '([^']*)'")
 _SHARES = {"Standard_NV6ads_A10_v5": 1 / 6, "Standard_NV12ads_A10_v5": 1 / 3, "Standard_NV18ads_A10_v5": 1 / 2}

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.aks.answers import Json
 
-__all__ = ["OPERATION_API", "Operation", "Status"]
-
 Status = Literal["InProgress", "Succeeded", "Failed", "Canceled"]
 
 OPERATION_API = "2016-03-30"

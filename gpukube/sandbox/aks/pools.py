@@ -19,8 +19,6 @@ from gpukube.sandbox.aks.upgrades import is_rolled, running_version
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.rules import ClusterFacts
 
-__all__ = ["Pool", "finish_defaults", "merge", "with_defaults"]
-
 _DEFAULTS: dict[str, object] = {
     # What `az aks nodepool show` prints for a pool made from count and vmSize alone (docs' sample outputs).
     "osDiskSizeGB": 128,

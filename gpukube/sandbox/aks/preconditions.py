@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from gpukube.sandbox.aks.answers import refuse
 
-__all__ = ["Preconditions", "check_preconditions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:

@@ -17,8 +17,6 @@ from gpukube.sandbox.aks.answers import bad_parameter, refuse
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
 
-__all__ = ["check_reservation"]
-
 _TARGET = "agentPoolProfile.capacityReservationGroupID"
 _GROUP = re.compile(
     r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Compute/capacityReservationGroups/[^/]+",

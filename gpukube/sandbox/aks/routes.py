@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.clusters import Cluster
     from gpukube.sandbox.aks.service import AksService
 
-__all__ = ["ArmApp", "Call"]
-
 _PROVIDER = "microsoft.containerservice"
 _LOCATION = "eastus"
 _RETAIL = "/api/retail/prices"

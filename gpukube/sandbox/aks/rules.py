@@ -22,8 +22,6 @@ from gpukube.sandbox.aks.upgrades import check_settings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ClusterFacts", "check_changes", "check_name", "check_pool"]
-
 _NAME = re.compile(r"[a-z][a-z0-9]{0,11}")
 _MAX_NODES = 1000
 _MAX_PODS = 250

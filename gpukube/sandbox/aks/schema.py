@@ -17,8 +17,6 @@ from gpukube.sandbox.aks.versions import PREVIEW_SUFFIX
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ENVELOPE", "FIELDS", "GONE_WHEN_OMITTED", "READ_ONLY", "Field", "check_shape", "immutable_fields"]
-
 Kind = Literal["string", "integer", "number", "boolean", "strings", "map", "object", "list"]
 
 _GO_TYPES: dict[Kind, str] = {

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.throttle import Throttle
     from gpukube.sandbox.clock import Clock
 
-__all__ = ["AksService", "Answer", "cluster_key"]
-
 _POLL_EVERY_S = 10.0
 _LOG = logging.getLogger(__name__)
 

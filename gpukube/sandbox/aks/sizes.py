@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PROFILES", "SIZES", "SLICES", "VmSize", "find_size", "mig_layout"]
-
 SLICES: dict[str, tuple[str, int]] = {
     "MIG1g": ("1g", 7),
     "MIG2g": ("2g", 3),

@@ -17,8 +17,6 @@ from gpukube.sandbox.aks.answers import Refusal
 if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
 
-__all__ = ["LIMITS", "Limit", "Throttle"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limit:

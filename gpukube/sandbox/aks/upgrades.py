@@ -18,8 +18,6 @@ from gpukube.sandbox.aks.answers import bad_parameter, refuse
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
 
-__all__ = ["Surge", "check_settings", "check_upgrade", "is_rolled", "running_version", "surge_of"]
-
 _LATEST_PATCH = 5
 """Of every minor version but the control plane's; which patches exist at a time is no rule of the service."""
 _MOST_NODES = 1000

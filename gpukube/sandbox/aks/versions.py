@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from gpukube.sandbox.aks.answers import front_door
 
-__all__ = ["API_VERSIONS", "PREVIEW_SUFFIX", "require_api_version"]
-
 PREVIEW_SUFFIX = "-preview"
 
 API_VERSIONS = (

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.identity import Caller
     from gpukube.sandbox.eks.service import EksService
 
-__all__ = ["AUTOSCALING", "IAM", "STS"]
-
 _SESSION_S = 3600
 _MOST_TAGS = 25
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")

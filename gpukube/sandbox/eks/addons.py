@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["apply_static_plugin"]
-
 _LABELS = {"name": "nvidia-device-plugin-ds"}
 
 

@@ -10,19 +10,6 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-__all__ = [
-    "EKS_STATUS",
-    "Json",
-    "Refusal",
-    "bad_parameter",
-    "bad_request",
-    "busy",
-    "missing",
-    "objects_in",
-    "strings_in",
-    "whole",
-]
-
 Json = dict[str, object]
 """One JSON object of a wire format; what is inside is narrowed where it is read."""
 

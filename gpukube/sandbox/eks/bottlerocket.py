@@ -25,8 +25,6 @@ from gpukube.sandbox.kube.pluginconfig import Sharing
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.answers import Json
 
-__all__ = ["GpuSettings", "UserDataError", "check_form", "decoded", "read_pods", "read_settings"]
-
 _GPU = "nvidia.com/gpu"
 _KEY = re.compile(r"([a-z])(\d+)\.(\d+)gb")
 _PROFILE = re.compile(r"[0-9]g\.\d+gb")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.reservations import Reservation
     from gpukube.sandbox.kube.cluster import KubeCluster
 
-__all__ = ["ClusterOptions", "EksCluster", "Subnet", "default_subnets"]
-
 
 @dataclass(frozen=True, slots=True)
 class Subnet:

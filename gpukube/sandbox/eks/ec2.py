@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.service import EksService
     from gpukube.sandbox.eks.templates import LaunchTemplate, TemplateVersion
 
-__all__ = ["ACTIONS"]
-
 _MOST_NAMED = 100
 _T = TypeVar("_T")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.faults import Fault
 
-__all__ = ["LAUNCH", "Failure", "issue", "launch_failure", "planned_failure", "unsupported_zone"]
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:

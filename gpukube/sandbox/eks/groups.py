@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.answers import Json
     from gpukube.sandbox.eks.clusters import EksCluster
 
-__all__ = ["DEFAULT_TYPE", "NodeGroup", "Status", "Update", "with_defaults"]
-
 Status = Literal["CREATING", "ACTIVE", "UPDATING", "DELETING", "CREATE_FAILED", "DELETE_FAILED", "DEGRADED"]
 UpdateStatus = Literal["InProgress", "Failed", "Cancelled", "Successful"]
 

@@ -26,8 +26,6 @@ from gpukube.sandbox.guard import is_loopback
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SECRET", "SESSION", "Caller", "access_key", "check_presigned", "is_bearer_for", "read_caller"]
-
 SECRET = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - and nothing accepts it but the sandbox
 SESSION = "gpukube-sandbox-session"
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.eks.instances import InstanceType
 
-__all__ = ["IMAGES", "Image", "check_pairing", "check_release", "image_id", "release_version"]
-
 _AL_DATE = "20260714"
 _BOTTLEROCKET = "1.57.0"
 _X86_NVIDIA = frozenset(

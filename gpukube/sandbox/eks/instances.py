@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["GPUS", "TYPES", "ZONES", "Chip", "InstanceType"]
-
 ZONES = ("a", "b", "c")
 """Letters of the Availability Zones of every emulated region."""
 

@@ -13,8 +13,6 @@ from gpukube.sandbox.eks.answers import Json, bad_parameter, objects_in
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["EFFECTS", "check_labels", "check_tags", "check_taints", "labels_of", "refused_by_kubelet"]
-
 EFFECTS: dict[str, str] = {
     "NO_SCHEDULE": "NoSchedule",
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",

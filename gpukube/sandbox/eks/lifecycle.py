@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.instances import InstanceType
     from gpukube.sandbox.kube.shapes import Taint
 
-__all__ = ["Before", "Job", "Pace", "run_config", "run_create", "run_delete", "run_version", "seed", "stop_work"]
-
 
 @dataclass(slots=True)
 class Pace:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.instances import InstanceType
     from gpukube.sandbox.kube.cluster import KubeCluster
 
-__all__ = ["cannot_join", "node_labels", "node_shape", "node_taints", "retouch_node"]
-
 _SYSTEMS = {
     "al2": "Amazon Linux 2",
     "al2023": "Amazon Linux 2023.9.20260714",

@@ -25,8 +25,6 @@ from gpukube.sandbox.kube.cluster import KubeCluster
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["EksRequest", "make_cluster"]
-
 _SYSTEM: Json = {"nodegroupName": "system", "instanceTypes": ["m5.large"]}
 _SYSTEM_SCALING = {"minSize": 1, "maxSize": 3, "desiredSize": 1}
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.identity import Caller
     from gpukube.sandbox.eks.service import EksService
 
-__all__ = ["ACTIONS", "PRICE_LIST", "get_products", "price_of"]
-
 PRICE_LIST = "AWSPriceListService."
 """What stands before the operation in X-Amz-Target."""
 _ENDPOINTS = {"us-east-1", "eu-central-1", "ap-south-1"}

@@ -18,18 +18,6 @@ from gpukube.sandbox.eks.answers import Json, Refusal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "Member",
-    "numbered",
-    "read_members",
-    "structures",
-    "to_xml",
-    "when",
-    "xml_answer",
-    "xml_error",
-    "xml_members",
-]
-
 _NAMESPACES = {
     "ec2": "http://ec2.amazonaws.com/doc/2016-11-15/",
     "sts": "https://sts.amazonaws.com/doc/2011-06-15/",

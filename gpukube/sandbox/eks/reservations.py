@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.groups import NodeGroup
 
-__all__ = ["Reservation", "check_block", "read_reservations", "refused_launch", "reservation_json"]
-
 _BLOCK = "capacity-block"
 _USUAL: list[Json] = [
     {"id": "cr-0123456789abcdef0", "type": "p5.48xlarge", "zone": "a", "count": 2, "block": True},

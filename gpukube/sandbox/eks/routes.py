@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.service import EksService
     from gpukube.sandbox.faults import Fault
 
-__all__ = ["AwsApp", "worded_fault"]
-
 _QUERY = {
     "ec2": {**ec2.ACTIONS, **market.ACTIONS},
     "sts": account.STS,

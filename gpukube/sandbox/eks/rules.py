@@ -21,15 +21,6 @@ from gpukube.sandbox.eks.reservations import check_block
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
 
-__all__ = [
-    "check_group",
-    "check_labels_update",
-    "check_scaling",
-    "check_settings",
-    "check_settings_update",
-    "template_asked",
-]
-
 _NAME = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]{0,62}")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/[\w+=,.@/-]+")
 _MOST_TYPES = 20

@@ -14,8 +14,6 @@ from typing import Literal
 from gpukube.sandbox.eks.answers import Json, Refusal, bad_parameter
 from gpukube.sandbox.eks.images import IMAGES
 
-__all__ = ["CREATE", "TAGS", "UPDATE_CONFIG", "UPDATE_VERSION", "Field", "check_shape"]
-
 Kind = Literal["string", "integer", "boolean", "strings", "map", "object", "objects"]
 
 _TYPES: dict[Kind, tuple[type, ...]] = {

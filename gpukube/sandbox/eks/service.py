@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.failures import Failure
     from gpukube.sandbox.faults import Fault
 
-__all__ = ["EksService", "eks_key"]
-
 _LOG = logging.getLogger(__name__)
 _STATUS_BUSY = "Nodegroup cannot be updated as it is currently not in Active State"
 _ACTIONS = {

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.service import EksService
 
-__all__ = ["add_context", "cluster_request", "cluster_status", "named", "set_pace", "tamper_group"]
-
 _OPTIONS: dict[str, tuple[str, type]] = {
     "nodeGroups": ("node_groups", list),
     "subnets": ("subnets", list),

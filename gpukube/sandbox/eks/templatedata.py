@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from gpukube.sandbox.eks.query import Member
 
-__all__ = ["TAG_SPECIFICATIONS", "TEMPLATE_DATA"]
-
 
 def _texts(names: str) -> tuple[Member, ...]:
     return tuple(Member(name) for name in names.split())

@@ -20,8 +20,6 @@ from gpukube.sandbox.eks.answers import Json, Refusal
 if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
 
-__all__ = ["LaunchTemplate", "TemplateStore", "TemplateVersion"]
-
 _NAME = re.compile(r"[a-zA-Z0-9().\-/_]{3,128}")
 _USER_DATA = 16 * 1024
 _GP3_THROUGHPUT = (125, 2000)

@@ -11,8 +11,6 @@ import json
 from gpukube.sandbox.eks.answers import Json, objects_in, strings_in
 from gpukube.sandbox.eks.keys import labels_of
 
-__all__ = ["apply_config", "config_params"]
-
 _SCALING = {"minSize": "MinSize", "maxSize": "MaxSize", "desiredSize": "DesiredSize"}
 _SETTINGS = {
     "maxUnavailable": "MaxUnavailable",

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["ACCELERATORS", "Accelerator"]
-
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["apply_managed_plugin", "apply_static_plugin"]
-
 _NAMESPACE = "kube-system"
 _LEVEL = "cloud.google.com/gke-cpu-scaling-level"
 _SIZES: dict[str, tuple[tuple[str, str], ...]] = {

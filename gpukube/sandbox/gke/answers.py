@@ -7,8 +7,6 @@ Source: google.rpc.Code (HTTP mapping); the REST body as gcloud and google-api-c
 
 from __future__ import annotations
 
-__all__ = ["HTTP_STATUS", "Json", "Refusal", "bad", "blocked", "code_of_status", "missing"]
-
 Json = dict[str, object]
 
 HTTP_STATUS: dict[str, int] = {

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.gke.service import GkeService
 
-__all__ = ["CALLS", "SERVICE", "Call", "find_call"]
-
 _LOG = logging.getLogger(__name__)
 
 SERVICE = "google.container.v1.ClusterManager"

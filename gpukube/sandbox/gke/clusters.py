@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.pools import Pool
     from gpukube.sandbox.kube.cluster import KubeCluster
 
-__all__ = ["Cluster", "ClusterOptions"]
-
 _CHANNELS = wire.ReleaseChannel.Channel
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.answers import Json
     from gpukube.sandbox.gke.clusters import Cluster
 
-__all__ = ["add_context"]
-
 
 def add_context(document: Json, cluster: Cluster) -> None:
     """Add a cluster, its user with the dummy token, and its context `gke_PROJECT_LOCATION_CLUSTER`."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.service import GkeService
     from gpukube.sandbox.traffic import RequestLog
 
-__all__ = ["GkeDoor"]
-
 _TOKEN_PATH = "/token"  # noqa: S105 - a path
 _LIFETIME_S = 3600
 

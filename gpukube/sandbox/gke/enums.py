@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from google.cloud import container_v1 as wire
 
-__all__ = ["Kind", "OperationStatus", "PoolStatus"]
-
 
 class PoolStatus:
     """NodePool.Status."""

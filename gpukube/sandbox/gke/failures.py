@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.faults import Fault
     from gpukube.sandbox.gke.names import Place
 
-__all__ = ["Failure", "gpu_demand", "over_quota", "planned_failure", "stockout"]
-
 _RESOURCE_EXHAUSTED = 8
 _UNKNOWN = 2
 _CODES = wire.StatusCondition.Code

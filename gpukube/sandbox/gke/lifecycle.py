@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.operations import Operation
     from gpukube.sandbox.gke.pools import Pool
 
-__all__ = ["Job", "Pace", "run_cancel", "run_change", "run_create", "run_delete", "run_note", "seed_pool"]
-
 
 @dataclass(slots=True)
 class Pace:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT_MACHINE", "Machine", "all_machines", "find_machine"]
-
 DEFAULT_MACHINE = "e2-medium"
 
 

@@ -26,8 +26,6 @@ from gpukube.sandbox.kube.cluster import KubeCluster
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["CPU_POOL", "GkeRequest", "make_cluster"]
-
 CPU_POOL = "default-pool"
 _CPU_MACHINE = "e2-standard-4"
 

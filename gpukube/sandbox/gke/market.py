@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.gke.machines import Machine
 
-__all__ = ["REGIONS", "answer_market", "is_market"]
-
 REGIONS = ("us-central1", "europe-west4")
 _ZONES = "abc"
 _AGGREGATED = re.compile(r"/compute/v1/projects/([^/]+)/aggregated/(machineTypes|acceleratorTypes)")

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from gpukube.sandbox.gke.answers import bad
 
-__all__ = ["Place", "is_zone", "parse_name", "region_of"]
-
 _NAME = re.compile(
     r"projects/(?P<project>[^/]+)/(?:locations|zones)/(?P<location>[^/]+)"
     r"(?:/clusters/(?P<cluster>[^/]+)(?:/nodePools/(?P<pool>[^/]+))?|/operations/(?P<operation>[^/]+))?"

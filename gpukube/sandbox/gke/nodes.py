@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.pools import Pool
     from gpukube.sandbox.kube.cluster import KubeCluster
 
-__all__ = ["OPT_OUT", "group_name", "next_name", "node_labels", "node_shape", "node_taints", "retouch_node"]
-
 OPT_OUT = "gke-no-default-nvidia-gpu-device-plugin"
 """Label that keeps GKE's device plugin, and with it the managed driver installation, off a node (NVIDIA/aicr#2047)."""
 _LETTERS = "bcdfghjklmnpqrstvwxz0123456789"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.gke.names import Place
 
-__all__ = ["Operation", "require_room"]
-
 _MOST = 5
 _BESIDE_OTHERS = frozenset({Kind.SET_NODE_POOL_MANAGEMENT})
 """Only metadata: may run beside other operations (the proto's comment on Operation.Type)."""

@@ -15,19 +15,6 @@ from google.cloud import container_v1 as wire
 from gpukube.sandbox.gke.machines import DEFAULT_MACHINE, Machine, find_machine
 from gpukube.sandbox.gke.versions import full_node_version, is_at_least
 
-__all__ = [
-    "GPU_TAINT",
-    "Pool",
-    "accelerator_of",
-    "clone",
-    "count_per_zone",
-    "fill_defaults",
-    "fill_driver",
-    "has_gpu",
-    "machine_of",
-    "new_etag",
-]
-
 GPU_TAINT = ("nvidia.com/gpu", "present", wire.NodeTaint.Effect.NO_SCHEDULE)
 """Key, value and effect of the taint that GKE gives a GPU pool (docs: kubernetes-engine/how-to/gpus)."""
 _DISK_GB = 100

@@ -23,8 +23,6 @@ from gpukube.sandbox.gke.versions import FLOORS, is_at_least
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_provisioning", "check_repair", "check_reservation", "is_queued"]
-
 _AFFINITY = wire.ReservationAffinity.Type
 _STRATEGY = wire.NodePoolUpdateStrategy
 _KEY = "compute.googleapis.com/reservation-name"

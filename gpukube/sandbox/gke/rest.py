@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.gke.service import GkeService
 
-__all__ = ["RestApp", "request_json"]
-
 
 class RestApp:
     """The ASGI application.

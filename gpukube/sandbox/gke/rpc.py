@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.service import GkeService
     from gpukube.sandbox.traffic import LoggedRequest, RequestLog
 
-__all__ = ["RpcServer"]
-
 
 class _Context(Protocol):
     """What is used of grpc.aio.ServicerContext."""

@@ -21,21 +21,6 @@ from gpukube.sandbox.gke.names import region_of
 from gpukube.sandbox.gke.provisioning import check_provisioning
 from gpukube.sandbox.gke.versions import is_at_least, parse_version
 
-__all__ = [
-    "ClusterFacts",
-    "check_accelerators",
-    "check_autoscaling",
-    "check_config",
-    "check_labels",
-    "check_management",
-    "check_pool",
-    "check_size",
-    "check_taints",
-    "check_upgrade_settings",
-    "check_version",
-    "check_zones",
-]
-
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _IMAGES = frozenset({"COS_CONTAINERD", "UBUNTU_CONTAINERD"})
 _DISKS = frozenset(

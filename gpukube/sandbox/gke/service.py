@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.clusters import Cluster
     from gpukube.sandbox.gke.failures import Failure
 
-__all__ = ["BASE", "GkeService", "cluster_key"]
-
 BASE = "https://container.googleapis.com/v1/"
 """Start of the links in resources; nobody connects to it."""
 _GROUPS = "https://www.googleapis.com/compute/v1/"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.answers import Json
     from gpukube.sandbox.gke.clusters import Cluster
 
-__all__ = ["cluster_request", "cluster_status", "tamper_pool"]
-
 _OPTIONS = {
     "cpuPool": ("cpu_pool", bool),
     "releaseChannel": ("release_channel", str),

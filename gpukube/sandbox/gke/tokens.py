@@ -20,8 +20,6 @@ from gpukube.sandbox.tls import write_private
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ACCESS_TOKEN", "check_authorization", "write_credentials"]
-
 ACCESS_TOKEN = "gpukube-sandbox-access-token"  # noqa: S105 - a dummy, good for nothing outside
 _KEY_BITS = 2048
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Tunnel"]
-
 _CHUNK = 65536
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.gke.rules import ClusterFacts
 
-__all__ = ["ROLLING", "apply_update", "changed_group"]
-
 _GROUPS: dict[str, tuple[str, ...]] = {
     "labels": ("labels",),
     "taints": ("taints",),

@@ -12,8 +12,6 @@ import re
 
 from gpukube.sandbox.gke.answers import bad
 
-__all__ = ["DEFAULT_VERSION", "FLOORS", "Version", "full_node_version", "full_version", "is_at_least", "parse_version"]
-
 DEFAULT_VERSION = "1.34.1-gke.1829001"
 _BUILD = DEFAULT_VERSION.partition("-")[2]
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.faults import Fault
 
-__all__ = ["as_google", "fault_refusal"]
-
 
 def fault_refusal(fault: Fault) -> Refusal:
     """The refusal a fault stands for: its `code` if that is a canonical one, else what its HTTP status stands for."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["make_app"]
-
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _APPLY = "application/apply-patch+yaml"
 _WATCH_S = 1800.0

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["apply_config", "record_update"]
-
 FieldPath: TypeAlias = tuple[str, ...]
 """Steps as in fieldsV1: "f:name", 'k:{"name":"x"}', "." for the list item itself."""
 

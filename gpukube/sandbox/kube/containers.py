@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["INSTALLERS", "Role", "arguments_of", "config_maps", "env_of", "mounted_config_map", "role_of"]
-
 Role = Literal[
     "plain",
     "config-manager",

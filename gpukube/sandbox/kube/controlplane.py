@@ -29,8 +29,6 @@ from gpukube.sandbox.tls import make_tls
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ControlPlane", "find_assets"]
-
 _NEEDED = ("etcd", "kube-apiserver")
 _CONTROLLERS = (
     "serviceaccount",

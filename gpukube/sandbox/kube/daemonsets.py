@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objectapi import ObjectApi
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["DaemonSets", "should_run"]
-
 _HASH = "controller-revision-hash"
 _ROLLS_AFTER_S = 2.0
 """Sandbox seconds from a template's change to the first pod that goes for it: pods of the old one still run and serve

@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.kinds import Kind
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = [
-    "CRITICAL",
-    "TEMPLATE_GENERATION",
-    "check_change",
-    "check_values",
-    "count_template",
-    "fill_defaults",
-    "tolerate_extended_resources",
-]
-
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.:]*[a-z0-9])?")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.kinds import Kind
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["AGGREGATED", "aggregated", "core_versions", "group_list", "openapi", "resource_list", "version_info"]
-
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """Content type of aggregated discovery; without it Helm's rate limit turns discovery into seconds."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.containers import Role
     from gpukube.sandbox.kube.programs import Process
 
-__all__ = ["DRIVER_ROLES", "start_driver_part"]
-
 DRIVER_ROLES: frozenset[Role] = frozenset(
     {"driver-manager", "driver", "google-installer", "toolkit", "driver-validation", "toolkit-validation"}
 )

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.pluginconfig import Settings
     from gpukube.sandbox.kube.shapes import GpuShape
 
-__all__ = ["DRIVER", "feature_labels"]
-
 DRIVER = ("580", "159", "04")
 """Driver of AKS's CUDA sizes (Azure/AgentBaker parts/common/components.json, 2026-08)."""
 _CUDA = ("13", "0")

@@ -15,8 +15,6 @@ from gpukube.sandbox.kube.pluginconfig import Crash
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.shapes import GpuShape
 
-__all__ = ["PARTITIONS", "advertise_gke"]
-
 PARTITIONS: dict[str, int] = {
     "1g.5gb": 7, "2g.10gb": 3, "3g.20gb": 2, "7g.40gb": 1,
     "1g.10gb": 7, "1g.20gb": 4, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1,

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BOARDS", "MODELS", "GpuModel", "MigProfile", "find_model", "fits", "resource_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:

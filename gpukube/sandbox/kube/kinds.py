@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BUILT_IN", "CORE", "Kind", "kind_named"]
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:

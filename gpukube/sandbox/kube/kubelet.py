@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
     from gpukube.sandbox.kube.podruns import ContainerRun
 
-__all__ = ["Kubelets"]
-
 PULL_S = 3.0
 """Sandbox seconds from binding to the start of containers."""
 END_S = 1.0

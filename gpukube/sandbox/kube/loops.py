@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.objectapi import Bell
 
-__all__ = ["run_loop"]
-
-
 _AGAIN_S = 30.0
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.podruns import PodRun
     from gpukube.sandbox.kube.shapes import NodeShape
 
-__all__ = ["HOST_SERVICE", "Machine"]
-
 HOST_SERVICE = "host"
 """Owner of what a service of the node itself registers."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.podruns import ContainerRun
     from gpukube.sandbox.kube.shapes import GpuShape
 
-__all__ = ["CONFIG", "STATE", "MigManagers", "custom_layout", "layout_of"]
-
 CONFIG = "nvidia.com/mig.config"
 STATE = "nvidia.com/mig.config.state"
 PAUSED = "paused-for-mig-change"

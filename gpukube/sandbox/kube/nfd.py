@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objectapi import ObjectApi
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["NODE_NAME_LABEL", "node_feature", "publish", "relabel", "strip", "worker_labels"]
-
 NODE_NAME_LABEL = "nfd.node.kubernetes.io/node-name"
 _OWNED = "nfd.node.kubernetes.io/feature-labels"
 _PREFIX = "feature.node.kubernetes.io/"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
     from gpukube.sandbox.kube.shapes import NodeShape
 
-__all__ = ["NOT_READY_TAINT", "become_ready", "become_silent", "node_object", "register"]
-
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _RESERVED_MEMORY = 0.06

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
     from gpukube.sandbox.kube.store import Store
 
-__all__ = ["Bell", "ObjectApi", "StoreApi"]
-
 
 class Bell(Protocol):
     """Rings when something of interest was written."""

@@ -10,19 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "JsonObject",
-    "annotations_of",
-    "conditions",
-    "labels",
-    "meta",
-    "name_of",
-    "namespace_of",
-    "owner_uids",
-    "spec",
-    "status",
-]
-
 JsonObject: TypeAlias = dict[str, Any]
 """One object or a part of it. The shape is the API's and only known at run time, hence the open value type."""
 

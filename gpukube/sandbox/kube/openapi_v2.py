@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.kinds import Kind
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["document", "encoded"]
-
 _ASKS_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 # Go's parser of media types refuses the "@" that the request carries, so current servers answer with a dot.
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

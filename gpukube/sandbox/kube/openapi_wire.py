@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["encode_document"]
-
 _BYTES = 2
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Document": {

@@ -15,8 +15,6 @@ from gpukube.sandbox.kube.replicas import template_hash
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["APPLIED_HASH", "DEPLOY", "MANAGED_BY", "operands"]
-
 DEPLOY = "nvidia.com/gpu.deploy."
 """Prefix of the node labels that say which operands a node gets."""
 MANAGED_BY = "gpu-operator"

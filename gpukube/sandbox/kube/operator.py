@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objectapi import ObjectApi
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["GpuOperator"]
-
 _GPU_LABELS = tuple(f"feature.node.kubernetes.io/pci-{part}10de.present" for part in ("", "0302_", "0300_"))
 _PRESENT = "nvidia.com/gpu.present"
 _CAPABLE = "nvidia.com/mig.capable"

@@ -14,8 +14,6 @@ from gpukube.sandbox.kube.problems import ApiProblem, bad_request, unsupported_b
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["MERGE_KEYS", "json_patch", "merge_key_of", "merge_patch", "patch_object", "strategic_merge"]
-
 MERGE_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),

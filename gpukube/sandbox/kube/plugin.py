@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.pluginconfig import Settings, Sharing
     from gpukube.sandbox.kube.shapes import GpuShape
 
-__all__ = ["GPU", "Advertised", "advertise", "devices_of"]
-
 GPU = "nvidia.com/gpu"
 
 _NO_NVML = "error getting plugins: unable to create plugins: failed to construct resource managers: nvml init failed: "

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["CONFIG_LABEL", "Crash", "Settings", "Sharing", "choose_config", "read_settings"]
-
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 _PREFIX = "nvidia.com/"
 _FEWEST_REPLICAS = 2

@@ -15,8 +15,6 @@ from gpukube.sandbox.kube.objects import name_of, namespace_of, spec
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["ContainerRun", "PodRun", "pod_status", "start_run"]
-
 _FIRST_BACKOFF_S = 10.0
 _LONGEST_BACKOFF_S = 300.0
 

@@ -15,23 +15,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = [
-    "SANDBOX_USER",
-    "ApiProblem",
-    "already_exists",
-    "bad_request",
-    "changed_meanwhile",
-    "field_conflict",
-    "forbidden",
-    "gone",
-    "invalid",
-    "no_such_path",
-    "not_found",
-    "unauthorized",
-    "unsupported_body",
-]
-
-
 SANDBOX_USER = "sandbox-user"
 """Who every bearer of the cluster's token is."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
     from gpukube.sandbox.kube.podruns import ContainerRun, PodRun
 
-__all__ = ["NotFound", "Process", "config_label", "start"]
-
 _RETRY_S = 30.0
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objectapi import ObjectApi
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["RemoteApi"]
-
 _MERGE = {"content-type": "application/merge-patch+json"}
 _NOT_DONE = frozenset({403, 404, 409, 422})
 """Answers that mean "not now": the object is gone, was changed, or may not be made; the next change brings us back."""

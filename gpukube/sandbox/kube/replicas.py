@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objectapi import ObjectApi
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["Deployments", "Jobs", "ReplicaSets", "is_available", "new_pod", "template_hash"]
-
 _POD_HASH = "pod-template-hash"
 _API_VERSIONS = {"DaemonSet": "apps/v1", "Deployment": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1"}
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["CHART", "OPERATOR", "VERSIONS", "archive_name", "chart_archive", "repository_index", "repository_routes"]
-
 CHART = "nvidia-device-plugin"
 VERSIONS = ("0.20.0", "0.19.3")
 """Newest first. The older one is there to upgrade from: its discovery is of another version, whose templates differ."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.kinds import Kind
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["Options", "Target", "parse_target", "read_body", "read_options"]
-
 _YAML_TYPES = frozenset({"application/yaml", "application/apply-patch+yaml", "text/yaml"})
 _NAME_AND_PART = 2
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objectapi import ObjectApi
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["Scheduler", "explain"]
-
 
 class Scheduler:
     """Binds pods to the first node, by name, with room; spreads by taking the node with the fewest pods."""

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = [
-    "allocatable_of",
-    "is_ready",
-    "is_terminal",
-    "matches_node",
-    "parse_quantity",
-    "pod_requests",
-    "untolerated",
-]
-
 _SUFFIXES: dict[str, Decimal] = {
     "Ki": Decimal(1024),
     "Mi": Decimal(1024**2),

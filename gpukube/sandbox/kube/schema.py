@@ -17,8 +17,6 @@ from gpukube.sandbox.kube.problems import ApiProblem, bad_request
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["check_applied", "check_sent", "field_hints", "findings", "model_of"]
-
 _MODULES: dict[str, str] = {
     "": "core_v1",
     "apps": "apps_v1",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["field_test", "label_test", "matches_expressions", "matches_selector"]
-
 _TERM = re.compile(
     r"\s*(?:(?P<no>!)\s*(?P<absent>[\w./-]+)"
     r"|(?P<key>[\w./-]+)\s*(?:(?P<sets>in|notin)\s*\((?P<values>[^)]*)\)|(?P<op>==|=|!=)\s*(?P<value>[\w.-]*))?)\s*(?:,|$)"

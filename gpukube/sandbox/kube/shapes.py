@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.pluginconfig import Sharing
 
-__all__ = ["GpuShape", "NodeShape", "Taint"]
-
 MigStrategy = Literal["none", "single", "mixed"]
 
 

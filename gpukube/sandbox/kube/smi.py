@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
     from gpukube.sandbox.kube.podruns import PodRun
 
-__all__ = ["listing"]
-
 _DOMAIN = "nvidia.com/"
 _MIG = f"{_DOMAIN}mig-"
 _SHARED = ".shared"

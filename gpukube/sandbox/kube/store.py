@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["Change", "Store", "Subscription"]
-
 _REMEMBERED = 4000
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}

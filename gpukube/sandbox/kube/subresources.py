@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.kinds import Kind
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["is_denied", "is_review", "review", "serve"]
-
 
 def is_denied(denied: Collection[tuple[str, str]], verb: str, plural: str, group: str) -> bool:
     """Look a request up in the deny list; resources are named "secrets" or "daemonsets.apps", "*" is any."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.kinds import Kind
     from gpukube.sandbox.kube.objects import JsonObject
 
-__all__ = ["as_table", "event_as_table", "wanted"]
-
 _Cells = list[tuple[str, "Callable[[JsonObject], object]"]]
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.objects import JsonObject
     from gpukube.sandbox.kube.store import Change, Store
 
-__all__ = ["WatchQuery", "watch"]
-
 _BOOKMARK_EVERY_S = 30.0
 
 

@@ -10,8 +10,6 @@ from tests.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["run_client"]
-
 _STOOD_STILL = "TLS handshake timeout"
 """What they say when the machine stood still for the ten seconds that Go gives a handshake; nothing was sent then."""
 

@@ -41,8 +41,6 @@ from tests.unit.doctor.patients import (
 if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence, PodFacts
 
-__all__ = ["CASES", "CONFIG", "HEALTHY", "UNCOUNTED"]
-
 CONFIG = "nvidia.com/device-plugin.config"
 OTHER_TAINT = Taint("sku", "gpu", "NoSchedule")
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Observed
 
-__all__ = ["CLUSTERS", "LABELS", "aks_pool", "eks_pool", "evidence_of", "gke_pool"]
-
 SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
 CLUSTERS = {
     "eks": ClusterRef("train-eks", "eks", "train", {"account": "111122223333", "region": "us-east-1"}),

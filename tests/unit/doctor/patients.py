@@ -22,30 +22,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.views import WorkloadView
 
-__all__ = [
-    "CPU_NODE",
-    "ENTRIES",
-    "FOUR",
-    "GFD",
-    "GPU_NODE",
-    "GPU_TAINT",
-    "MPS_DAEMON",
-    "NFD_MASTER",
-    "NFD_WORKER",
-    "NS",
-    "PLUGIN",
-    "Body",
-    "container",
-    "daemonset",
-    "node",
-    "patient",
-    "pod",
-    "pod_of",
-    "quota",
-    "relabelled",
-    "release",
-]
-
 NS = "nvidia-device-plugin"
 Body = dict[str, Any]  # objects of the Kubernetes API as YAML has them
 TOLERATES = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]

@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["GPUS", "MIXES_OF_SEVEN", "Kind", "best_cover", "holds", "layouts_within", "most"]
-
 
 @dataclass(frozen=True)
 class Kind:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from azure.core.rest import HttpRequest, HttpResponse
     from azure.mgmt.containerservice.models import AgentPool
 
-__all__ = ["FakeAnswer", "FakeSdk", "Headers"]
-
 
 @dataclass
 class FakeAnswer:

@@ -10,8 +10,6 @@ from azure.mgmt.containerservice import models
 if typing.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["PROPERTIES", "inner_model", "leaves", "wire_names"]
-
 PROPERTIES = models.AgentPoolManagedClusterAgentPoolProfileProperties
 
 

@@ -12,8 +12,6 @@ from tests.unit.gpukube_eks.samples import ACCOUNT
 if TYPE_CHECKING:
     from gpukube_eks.sdk import Answer
 
-__all__ = ["FakeAws", "refusal"]
-
 Json = dict[str, object]
 
 

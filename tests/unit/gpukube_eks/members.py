@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SHAPES", "Member"]
-
 
 @dataclass(frozen=True, slots=True)
 class Member:

@@ -11,8 +11,6 @@ from gpukube.gpu.catalogue import require_machine
 from gpukube_eks import EksProvider
 from tests.builders import make_target
 
-__all__ = ["ACCOUNT", "CLUSTER", "REGION", "desired_of", "eks_target"]
-
 ACCOUNT, REGION = "111122223333", "us-east-1"
 CLUSTER = ClusterRef("train-eks", "eks", "train", {"account": ACCOUNT, "region": REGION})
 

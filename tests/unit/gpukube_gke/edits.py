@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, Observed, Target, UpdateKind
 
-__all__ = ["EDITS", "Edit", "changes_of", "live_of", "native_fields"]
-
 A, B = "us-central1-a", "us-central1-b"
 OLD, NEW = "1.34.1-gke.1500000", "1.34.1-gke.1829001"
 BUILDS = {"1.33": "1.33.5-gke.1000000", "1.34": NEW}

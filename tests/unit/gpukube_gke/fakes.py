@@ -13,8 +13,6 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FakeIdentity", "FakeSdk"]
-
 
 @dataclass
 class FakeIdentity:

@@ -14,8 +14,6 @@ from tests.unit.gpukube_gke.targets import CLUSTER
 if TYPE_CHECKING:
     from gpukube.errors import GpukubeError
 
-__all__ = ["NAME", "PLACE", "STANDARD", "Live", "code_of"]
-
 PLACE = "projects/ml-prod/locations/us-central1"
 NAME = f"{PLACE}/clusters/train"
 STANDARD: dict[str, object] = {

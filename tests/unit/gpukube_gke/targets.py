@@ -15,8 +15,6 @@ from tests.builders import make_target
 if TYPE_CHECKING:
     from gpukube.core.values import Desired, Target
 
-__all__ = ["CLUSTER", "PROVIDER", "ZONAL", "desire", "gke_target", "reserved"]
-
 CLUSTER = ClusterRef("train-gke", "gke", "train", {"project": "ml-prod", "location": "us-central1"})
 ZONAL = replace(CLUSTER, identity={"project": "ml-prod", "location": "us-central1-a"})
 PROVIDER = GkeProvider()

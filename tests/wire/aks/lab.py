@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Node = dict[str, Any]
 
-__all__ = ["ADVERTISER", "CONFIG", "PROVIDER", "Lab", "desire", "kube_client", "properties_of"]
-
 PROVIDER = AksProvider()
 CONFIG = "nvidia.com/device-plugin.config"
 ADVERTISER = "gpukube.io/advertiser"

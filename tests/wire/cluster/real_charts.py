@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-__all__ = ["SWITCH", "chart_routes", "missing_charts"]
-
 SWITCH = "GPUKUBE_REAL_CHARTS"
 _DIRECTORY = Path(os.environ[SWITCH]) if os.environ.get(SWITCH) else None
 _ALL = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_gke.client import GkeCloud
 
-__all__ = ["bring_about", "create", "find", "finish", "first_request", "machines", "moved", "planned", "prove"]
-
 CALLS = 16
 UNTOLD = {"etag", "status", "instanceGroupUrls", "autoscaling.enabled"}
 """What the service writes by itself; an autoscaler that comes or goes is told by its bounds."""

@@ -9,23 +9,6 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     GpuModel,
 )
 
-__all__ = [
-    "CatalogFindDocument",
-    "CatalogListDocument",
-    "CatalogRefreshDocument",
-    "CatalogSlicesDocument",
-    "CatalogTypeDocument",
-    "FactPart",
-    "FoundPart",
-    "MachinePart",
-    "OtherPart",
-    "PricePart",
-    "ProfilePart",
-    "RefreshedPart",
-    "SlicePart",
-    "StockPart",
-]
-
 
 class PricePart(TypedDict):
     """A price: for Linux, one node or one device, without tax. It is no offer, and proves no capacity."""

@@ -8,8 +8,6 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     Diagnostic,
 )
 
-__all__ = ["AilmentPart", "DoctorDocument", "PatientPart", "SkippedPart"]
-
 
 class AilmentPart(TypedDict):
     """One thing that is wrong."""

@@ -6,20 +6,6 @@ from typing import Literal, TypedDict
 
 from gpukube.core.values import UpdateKind  # noqa: TC001 - schemas are made of these when that tool runs
 
-__all__ = [
-    "Alternative",
-    "Effect",
-    "Fact",
-    "Faith",
-    "FieldDocument",
-    "FieldPart",
-    "OwnerDocument",
-    "OwnerPart",
-    "Refusal",
-    "Row",
-    "Setting",
-]
-
 
 class Fact(TypedDict):
     """Something the solver went by."""

@@ -9,8 +9,6 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     GpuModel,
 )
 
-__all__ = ["ListDocument", "ListedCluster", "LiveNode", "LivePool", "PoolDetail", "PoolDocument"]
-
 
 class LivePool(TypedDict):
     """A pool as it lives."""

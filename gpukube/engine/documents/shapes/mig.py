@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-__all__ = ["CatalogMigDocument", "CutPart", "FragmentPart", "MigProfilePart", "PackingPart"]
-
 
 class MigProfilePart(TypedDict):
     """One MIG profile of a GPU."""

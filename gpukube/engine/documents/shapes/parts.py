@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-__all__ = [
-    "Change",
-    "Diagnostic",
-    "GpuModel",
-    "NodeRange",
-    "Position",
-    "Request",
-    "SilencedPart",
-    "Toleration",
-]
-
 
 class Position(TypedDict):
     """A place in a file of the user."""

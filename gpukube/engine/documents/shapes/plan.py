@@ -15,26 +15,6 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     Toleration,
 )
 
-__all__ = [
-    "ClusterPart",
-    "Devices",
-    "Drift",
-    "Fidelity",
-    "GpuSum",
-    "Health",
-    "HealthFinding",
-    "LiveState",
-    "Loss",
-    "NodeRepair",
-    "PlanDocument",
-    "PoolPart",
-    "Release",
-    "Summary",
-    "Undeclared",
-    "UnplannedPool",
-    "ValueChange",
-]
-
 
 class Loss(TypedDict):
     """What goes away with a pool that is replaced or deleted, or suffers from a disruptive change."""

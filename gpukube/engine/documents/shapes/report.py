@@ -11,20 +11,6 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     Toleration,
 )
 
-__all__ = [
-    "Check",
-    "ClusterOutcome",
-    "EventDocument",
-    "Finding",
-    "NodeProof",
-    "PoolOutcome",
-    "Probe",
-    "Proof",
-    "ReportDocument",
-    "ReportKind",
-    "ValidationDocument",
-]
-
 ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Wait", "Verify"]
 
 
