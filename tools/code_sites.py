@@ -66,6 +66,7 @@ class Site:
     exit_code: ExitCode
 
 
+@cache
 def find_sites() -> tuple[Site, ...]:
     """Search the whole product."""
     files = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,10 +20,10 @@ from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gpukube.sandbox.daemon import SandboxInfo
 
-COMMANDS = {name: os.environ.get(f"GPUKUBE_TEST_{name.upper()}") or shutil.which(name) or "" for name in ("aws", "az")}
 SPEED = 2000.0
 EKS, AKS, GKE = "clinic-eks", "clinic-aks", "clinic-gke"
 ACCELERATOR = "k8s.amazonaws.com/accelerator"
@@ -544,14 +542,11 @@ HEALED: dict[str, str] = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=getattr(pytest.mark, command)) for name, command in HEALED.items()]
+    "name", [pytest.param(name, marks=pytest.mark.clients(command)) for name, command in HEALED.items()]
 )
 def test_remedy_when_it_is_run_as_it_is_told_then_the_ailment_is_gone(
     name: str, doctor: Gpukube, clinic: SandboxInfo, spec: Path
 ) -> None:
-    command = COMMANDS[HEALED[name]]
-    if not command:
-        pytest.skip(f"no {HEALED[name]} command on PATH, and GPUKUBE_TEST_{HEALED[name].upper()} names none")
     fault = FAULTS[name]
     cluster, pool = fault.at
     check = next(iter(fault.found))
@@ -560,8 +555,7 @@ def test_remedy_when_it_is_run_as_it_is_told_then_the_ailment_is_gone(
     daemon.tamper(clinic, cluster, pool, **change)
     try:
         (ailment,) = [item for item in ailments(doctor, spec, cluster) if item["check"] == check]
-        path = f"{Path(command).parent}{os.pathsep}{os.environ['PATH']}"
-        surroundings = {"PATH": path, "HOME": os.environ["HOME"], **env(clinic)}
+        surroundings = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **env(clinic)}
         words = ["sh", "-c", ailment["remedy"]]
         done = subprocess.run(words, env=surroundings, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr

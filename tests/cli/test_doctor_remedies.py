@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
     from tests.cli.harness import Document
 
+pytestmark = pytest.mark.clients("kubectl")
+"""Remedies are commands of kubectl."""
 SPEED = 2000.0
 COMMANDS = (
     r"kubectl patch .*? --patch '[^']*'",
@@ -77,8 +78,6 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ward(running_sandbox: SandboxInfo, spec: Path) -> SandboxInfo:
-    if not shutil.which("kubectl"):
-        pytest.skip("remedies are commands of kubectl, and there is none on PATH")
     daemon.reset(running_sandbox)
     daemon.configure(running_sandbox, speed=SPEED)
     daemon.add_cluster(running_sandbox, SUBSCRIPTION, "ml", "train")
@@ -197,8 +196,6 @@ OPERATOR_ILLS: dict[str, tuple[str, Callable[[Cluster], object]]] = {
 @pytest.fixture(scope="module")
 def clinic(running_sandbox: SandboxInfo) -> SandboxInfo:
     """Give a cluster of EKS that the GPU Operator serves."""
-    if not shutil.which("kubectl"):
-        pytest.skip("remedies are commands of kubectl, and there is none on PATH")
     daemon.reset(running_sandbox)
     daemon.configure(running_sandbox, speed=SPEED)
     place = yaml.safe_load(OPERATED.read_text())["clusters"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -16,16 +15,7 @@ from tests.cli.harness import EXAMPLES, Document, Gpukube
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
-AWS = os.environ.get("GPUKUBE_TEST_AWS") or shutil.which("aws") or ""
-GCLOUD = shutil.which("gcloud") or ""
 SPEC = EXAMPLES / "three-clouds.yaml"
-
-
-def works(command: str) -> bool:
-    """Say whether a command is there and runs; a shim of a version manager may lead nowhere."""
-    if not command:
-        return False
-    return subprocess.run([command, "--version"], capture_output=True, check=False, timeout=120).returncode == 0
 
 
 def told_by(info: SandboxInfo, *words: str) -> object:
@@ -42,16 +32,14 @@ def document(told: object) -> Document:
     return told
 
 
-@pytest.mark.aws
+@pytest.mark.clients("aws")
 def test_aws_when_it_lists_and_describes_then_the_node_groups_that_gpukube_made(gpukube: Gpukube) -> None:
-    if not works(AWS):
-        pytest.skip("no aws command on PATH, and GPUKUBE_TEST_AWS names none")
     gpukube.made("-f", SPEC, "--cluster", "train-eks")
     cluster = ("--cluster-name", "train")
-    listed = document(told_by(gpukube.info, AWS, "eks", "list-nodegroups", *cluster))
+    listed = document(told_by(gpukube.info, "aws", "eks", "list-nodegroups", *cluster))
     assert {"a100slices", "t4slices"} <= set(listed["nodegroups"])
     words = ("eks", "describe-nodegroup", *cluster, "--nodegroup-name", "a100slices")
-    group = document(told_by(gpukube.info, AWS, *words))["nodegroup"]
+    group = document(told_by(gpukube.info, "aws", *words))["nodegroup"]
     assert (group["status"], group["amiType"]) == ("ACTIVE", "AL2023_x86_64_NVIDIA")
     assert (group["instanceTypes"], group["scalingConfig"]["desiredSize"]) == (["p4d.24xlarge"], 1)
     assert group["launchTemplate"]["name"] == "gpukube/train/a100slices"
@@ -60,12 +48,10 @@ def test_aws_when_it_lists_and_describes_then_the_node_groups_that_gpukube_made(
     assert [(taint["key"], taint["effect"]) for taint in group["taints"]] == [("nvidia.com/gpu", "NO_SCHEDULE")]
 
 
-@pytest.mark.gcloud
+@pytest.mark.clients("gcloud")
 def test_gcloud_when_it_lists_and_describes_then_the_node_pools_that_gpukube_made(gpukube: Gpukube) -> None:
-    if not works(GCLOUD):
-        pytest.skip("no gcloud command on PATH")
     gpukube.made("-f", SPEC, "--cluster", "train-gke")
-    pools = (GCLOUD, "container", "node-pools")
+    pools = ("gcloud", "container", "node-pools")
     place = ("--cluster=train", "--location=us-central1", "--format=json")
     listed = told_by(gpukube.info, *pools, "list", *place)
     assert isinstance(listed, list)
@@ -79,15 +65,13 @@ def test_gcloud_when_it_lists_and_describes_then_the_node_pools_that_gpukube_mad
     assert [taint["key"] for taint in pool["config"]["taints"]] == ["nvidia.com/gpu"]
 
 
-@pytest.mark.gcloud
+@pytest.mark.clients("gcloud")
 def test_gcloud_when_it_replaces_the_labels_of_a_pool_then_diff_shows_it_and_apply_restores_them(
     gpukube: Gpukube,
 ) -> None:
-    if not works(GCLOUD):
-        pytest.skip("no gcloud command on PATH")
     spec = ("-f", SPEC, "--cluster", "train-gke")
     gpukube.made(*spec)
-    pool = (GCLOUD, "container", "node-pools", "{}", "t4slices", "--cluster=train", "--location=us-central1")
+    pool = ("gcloud", "container", "node-pools", "{}", "t4slices", "--cluster=train", "--location=us-central1")
     told_by(gpukube.info, *(word.format("update") for word in pool), "--node-labels=team=audio", "--format=json")
     diff = gpukube("pool", "plan", "diff", *spec)
     assert (diff.code, gpukube.writes()) == (2, []), diff.out + diff.err

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 from lightkube.types import PatchType
@@ -20,6 +21,7 @@ from gpukube import api
 from gpukube.sandbox import daemon
 from tests.changes.world import World, differences, prepare
 from tests.cli.harness import NAMESPACE, Cluster
+from tests.clients import client
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -31,10 +33,9 @@ if TYPE_CHECKING:
 SPEED = 4000.0
 PROBING_SPEED = 20.0
 """The cluster ends a probe's Job after half an hour, which must not pass while the machine stalls."""
-HELM = os.environ.get("GPUKUBE_TEST_HELM", "")
 KNOWN: Mapping[str, tuple[str, ...]] = {"embedded": (), "helm": ("helm-old",)}
 """What the doctor says of a Helm that is old."""
-ENGINES = ("embedded", "helm") if HELM else ("embedded",)
+ENGINES = ("embedded", pytest.param("helm", marks=[pytest.mark.clients("helm"), pytest.mark.slow]))
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Stage(World):
     """One sandbox, and the Helm that runs use in it.
 
     Attributes:
-        engine: "embedded", or "helm" for the command that GPUKUBE_TEST_HELM names.
+        engine: "embedded", or "helm" for the command on PATH.
         chart: An archive to use; "" for the sandbox's repository.
     """
 
@@ -52,7 +53,7 @@ class Stage(World):
     def run(self, *, no_wait: bool = False) -> api.Run:
         """Make the circumstances of one run: PATH holds the wanted Helm or none."""
         run = super().run(no_wait=no_wait)
-        places = [str(Path(HELM).parent)] if self.engine == "helm" else []
+        places = [str(Path(client("helm")).parent)] if self.engine == "helm" else []
         environ = {**run.environ, "PATH": os.pathsep.join([*places, *_without_helm()])}
         return replace(run, environ=environ, chart=api.chart_source(self.chart) if self.chart else run.chart)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import configparser
 import json
 import os
-import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -75,11 +74,9 @@ def test_names_to_unset_when_real_credentials_are_set_then_named_but_not_ours(va
     assert names_to_unset(given, variables) == ["AWS_PROFILE", "AZURE_CLIENT_SECRET"]
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_installed_then_lists_the_nodes(variables: dict[str, str]) -> None:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl is not on PATH")
-    command = [kubectl, "get", "nodes", "--context", "other-serve", "-o", "name"]
+    command = ["kubectl", "get", "nodes", "--context", "other-serve", "-o", "name"]
     environment = {**os.environ, **variables}
     done = run_client(command, environment)
     assert (done.stderr, done.stdout.startswith("node/aks-nodepool1-")) == ("", True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -19,19 +18,16 @@ if TYPE_CHECKING:
 
     from tests.sandbox.aks.arm import Arm
 
-pytestmark = pytest.mark.az
+pytestmark = pytest.mark.clients("az")
 
 
 @pytest.fixture
 def az(arm: Arm) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Call `az aks nodepool ...` on the cluster."""
-    command = os.environ.get("GPUKUBE_TEST_AZ") or shutil.which("az")
-    if not command:
-        pytest.skip("the az command is not on PATH and GPUKUBE_TEST_AZ names none")
     environment = {**os.environ, **env(arm.info)}
 
     def call(verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        whole = [command, "aks", "nodepool", verb, "-g", GROUP, "--cluster-name", NAME, "-o", "json", *arguments]
+        whole = ["az", "aks", "nodepool", verb, "-g", GROUP, "--cluster-name", NAME, "-o", "json", *arguments]
         return subprocess.run(whole, capture_output=True, text=True, check=False, env=environment, timeout=120)
 
     return call

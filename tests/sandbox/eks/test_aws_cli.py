@@ -16,14 +16,13 @@ from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
-AWS = os.environ.get("GPUKUBE_TEST_AWS", "")
-pytestmark = [pytest.mark.aws, pytest.mark.skipif(not AWS, reason="GPUKUBE_TEST_AWS names no aws command")]
+pytestmark = pytest.mark.clients("aws")
 
 
 def run(info: SandboxInfo, *words: str) -> Any:  # noqa: ANN401 - what the command prints
     """Run the command; gives its JSON."""
     given = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")} | env(info)
-    done = subprocess.run([AWS, *words], env=given, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["aws", *words], env=given, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +17,6 @@ from tests.sandbox.gke.clients import CLUSTER, NAME, PROJECT, ZONE, add_cluster
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
-
-GCLOUD = shutil.which("gcloud")
-needs_gcloud = pytest.mark.skipif(GCLOUD is None, reason="gcloud is not installed")
 
 
 def _clean(info: SandboxInfo) -> dict[str, str]:
@@ -90,14 +86,13 @@ def test_control_when_the_cluster_is_there_then_it_stays(sandbox: SandboxInfo) -
 
 
 def _gcloud(info: SandboxInfo, *words: str) -> object:
-    command = [str(GCLOUD), "container", *words, "--format=json"]
+    command = ["gcloud", "container", *words, "--format=json"]
     run = subprocess.run(command, env=_clean(info), capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout or "null")
 
 
-@needs_gcloud
-@pytest.mark.slow
+@pytest.mark.clients("gcloud")
 def test_gcloud_when_it_creates_reads_and_deletes_then_as_on_gke(sandbox: SandboxInfo) -> None:
     add_cluster(sandbox)
     place = (f"--cluster={NAME}", f"--zone={ZONE}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import ssl
 import sys
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
 from gpukube.sandbox.kube.repository import CHART, VERSIONS, archive_name, chart_archive, repository_routes
+from tests.clients import client
 from tests.waiting import wait_for
 
 from .clients import run_client
@@ -77,8 +77,7 @@ def install(kubeconfig: Path, chart: Path, values: dict[str, object], **more: ob
 
 
 def kubectl(kubeconfig: Path, *args: str, stdin: str = "") -> str:
-    if not shutil.which("kubectl"):
-        pytest.skip("kubectl is not installed")
+    client("kubectl")
     env = {**os.environ, "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
     done = run_client(["kubectl", *args], env, stdin)
     assert done.returncode == 0, done.stderr
@@ -123,6 +122,7 @@ def fleet(served: Served) -> Served:
     return served
 
 
+@pytest.mark.clients("kubectl")
 def test_helm_when_chart_is_installed_then_nodes_advertise_and_after_uninstall_nothing_is_left(
     fleet: Served, kubeconfig: Path, chart: Path
 ) -> None:
@@ -173,6 +173,7 @@ def test_helm_when_values_are_wrong_then_release_error_names_it(
     assert text in str(found["text"])
 
 
+@pytest.mark.clients("kubectl")
 def test_helm_when_kubectl_has_set_the_image_then_upgrade_conflicts(
     served: Served, kubeconfig: Path, chart: Path
 ) -> None:
@@ -187,6 +188,7 @@ def test_helm_when_kubectl_has_set_the_image_then_upgrade_conflicts(
     assert 'conflict with "kubectl-set"' in str(found["text"])
 
 
+@pytest.mark.clients("kubectl")
 def test_helm_when_daemonset_was_deleted_by_hand_then_upgrade_makes_it_again(
     served: Served, kubeconfig: Path, chart: Path
 ) -> None:
@@ -217,6 +219,7 @@ def test_repository_when_asked_then_index_and_archives_are_the_same_bytes(with_r
     assert missing == 404
 
 
+@pytest.mark.clients("kubectl")
 def test_app_when_mounted_below_a_path_then_helm_and_kubectl_work(
     with_repository: Served, tmp_path: Path, chart: Path
 ) -> None:
@@ -234,6 +237,7 @@ def charts_url(tmp_path: Path) -> Iterator[str]:
         yield f"{running.url}/charts"
 
 
+@pytest.mark.clients("kubectl")
 def test_repository_when_helm_upgrades_from_the_older_version_then_newer_runs(
     charts_url: str, kubeconfig: Path
 ) -> None:
@@ -256,6 +260,7 @@ def test_repository_when_helm_upgrades_from_the_older_version_then_newer_runs(
 # kubectl
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_getting_then_tables_are_shown(fleet: Served, kubeconfig: Path) -> None:
     shown(kubeconfig, "single", "get", "nodes")
     lines = kubectl(kubeconfig, "get", "nodes").splitlines()
@@ -265,6 +270,7 @@ def test_kubectl_when_getting_then_tables_are_shown(fleet: Served, kubeconfig: P
     assert "Active" in kubectl(kubeconfig, "get", "ns")
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_labelling_tainting_and_cordoning_then_node_changes(fleet: Served, kubeconfig: Path) -> None:
     shown(kubeconfig, "system", "get", "nodes", "-o", "name")
     kubectl(kubeconfig, "label", "node", "system", "team=vision")
@@ -281,6 +287,7 @@ def test_kubectl_when_labelling_tainting_and_cordoning_then_node_changes(fleet: 
     assert "dedicated" not in [taint["key"] for taint in after["spec"].get("taints", [])]
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_applying_twice_then_changes_are_merged(served: Served, kubeconfig: Path) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {a: b}\n"
     kubectl(kubeconfig, "apply", "-f", "-", stdin=text)
@@ -292,6 +299,7 @@ def test_kubectl_when_applying_twice_then_changes_are_merged(served: Served, kub
     assert "cm" in kubectl(kubeconfig, "get", "cm", "-o", "name")
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_pod_runs_then_logs_wait_exec_free_delete(fleet: Served, kubeconfig: Path) -> None:
     shown(kubeconfig, "Ready", "get", "node", "single", "--ignore-not-found")
     text = """
@@ -311,6 +319,7 @@ spec:
     assert not kubectl(kubeconfig, "get", "pods", "-o", "name")
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_asking_what_is_allowed_then_deny_list_decides(
     served: Served, kubeconfig: Path, chart: Path
 ) -> None:
@@ -322,6 +331,7 @@ def test_kubectl_when_asking_what_is_allowed_then_deny_list_decides(
     assert "is forbidden" in str(found["text"])
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_scaling_and_draining_then_pods_move(fleet: Served, kubeconfig: Path) -> None:
     shown(kubeconfig, " Ready", "get", "node", "system", "--ignore-not-found")
     kubectl(kubeconfig, "create", "deployment", "web", "--image=web:1")

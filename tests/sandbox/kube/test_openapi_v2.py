@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import ssl
+import subprocess
 from typing import TYPE_CHECKING
 
 import httpx
@@ -23,12 +23,12 @@ from gpukube.sandbox.kube.openapi_v2 import document, encoded
 from gpukube.sandbox.kube.openapi_wire import encode_document
 from gpukube.sandbox.kube.patches import MERGE_KEYS
 from gpukube.sandbox.kube.schema import findings
+from tests.clients import client
 
 from .clients import run_client
 from .conftest import TOKEN, Served, serve
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -283,12 +283,14 @@ def run(program: str, access: Path, *args: str, stdin: str = "") -> subprocess.C
 
 @pytest.fixture
 def kubectl() -> str:
-    return shutil.which("kubectl") or pytest.skip("kubectl is not installed")
+    return client("kubectl")
 
 
 @pytest.fixture
 def helm() -> str:
-    return os.environ.get("GPUKUBE_TEST_HELM") or pytest.skip("GPUKUBE_TEST_HELM names no helm 3")
+    path = client("helm")
+    told = subprocess.run([path, "version", "--short"], capture_output=True, text=True, check=True, timeout=60).stdout
+    return path if told.startswith("v3.") else pytest.skip(f"helm 3 checks by version 2, and this is {told.strip()}")
 
 
 def define_custom_type(served: Served) -> None:
@@ -325,6 +327,7 @@ def test_request_when_json_is_asked_for_then_custom_types_are_in_it(before_v3: S
     assert answer.json() == document(KINDS)
 
 
+@pytest.mark.clients("helm")
 def test_helm_when_chart_has_every_type_then_all_pass(
     before_v3: Served, access: Path, tmp_path: Path, helm: str
 ) -> None:
@@ -335,6 +338,7 @@ def test_helm_when_chart_has_every_type_then_all_pass(
     assert done.stdout.count("\nkind: ") >= len(KINDS) - 4
 
 
+@pytest.mark.clients("helm")
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -357,6 +361,7 @@ def test_helm_when_a_field_is_wrong_then_refused_before_anything_is_sent(  # noq
     assert text in done.stderr
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_it_checks_by_version_2_then_every_type_passes(
     before_v3: Served, access: Path, kubectl: str
 ) -> None:
@@ -366,6 +371,7 @@ def test_kubectl_when_it_checks_by_version_2_then_every_type_passes(
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_it_checks_by_version_2_then_unknown_field_is_refused(access: Path, kubectl: str) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndatum: {a: b}\n"
     done = run(kubectl, access, "apply", "--validate=true", "-f", "-", stdin=text)
@@ -374,6 +380,7 @@ def test_kubectl_when_it_checks_by_version_2_then_unknown_field_is_refused(acces
     assert 'unknown field "datum" in io.k8s.api.core.v1.ConfigMap' in done.stderr
 
 
+@pytest.mark.clients("kubectl")
 def test_kubectl_when_a_container_is_taken_out_then_apply_takes_it_out(access: Path, kubectl: str) -> None:
     def deployment(*names: str) -> str:
         pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": n, "image": n} for n in names]}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import tempfile
 import time
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.kube.kinds import CORE
 from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.tls import make_tls
+from tests.clients import client
 from tests.serving import serving
 from tests.waiting import PATIENCE_S, wait_for
 from tests.wire.cluster.real_charts import chart_routes
@@ -140,16 +140,13 @@ def environ(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.fixture(params=["cli", "embedded"])
+@pytest.fixture(params=[pytest.param("cli", marks=pytest.mark.clients("helm")), "embedded"])
 def engine(request: pytest.FixtureRequest, environ: dict[str, str]) -> Engine:
     """Give one way of running Helm after the other; the same tests hold for both."""
     if request.param == "embedded":
         pytest.importorskip("helm_python", reason="the embedded Helm is not installed (gpukube[helm])")
         return HelmSdk(environ, deadline_s=60)
-    program = os.environ.get("GPUKUBE_TEST_HELM") or shutil.which("helm")
-    if not program:
-        pytest.skip("no helm on PATH, and GPUKUBE_TEST_HELM names none")
-    return HelmCli(program, "v3.6.2", environ, deadline_s=60)
+    return HelmCli(client("helm"), "v3.6.2", environ, deadline_s=60)
 
 
 @pytest.fixture

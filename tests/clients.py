@@ -1,0 +1,50 @@
+"""The official commands that tests use where they are on PATH: those of the clouds, kubectl and helm.
+
+Lives here: finding them, and how each is had where it is missing. Must not live here: what is asked of them.
+A test that uses one says so, `@pytest.mark.clients("aws")`, and is skipped where there is none (conftest).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["client"]
+
+ASKED_FOR_VERSION: Final[Mapping[str, tuple[str, ...]]] = {
+    "aws": ("--version",),
+    "az": ("version",),
+    "gcloud": ("--version",),
+    "helm": ("version",),
+    "kubectl": ("version", "--client"),
+}
+INSTALLED_BY: Final[Mapping[str, str]] = {
+    "aws": "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
+    "az": "pip install azure-cli",
+    "gcloud": "https://cloud.google.com/sdk/docs/install",
+    "helm": "https://helm.sh/docs/intro/install",
+    "kubectl": "https://kubernetes.io/docs/tasks/tools",
+}
+LONGEST_S: Final = 120.0
+
+
+@cache
+def _works(path: str, name: str) -> bool:
+    """Start it: what a version manager puts on PATH may lead nowhere."""
+    command = [path, *ASKED_FOR_VERSION[name]]
+    return subprocess.run(command, capture_output=True, check=False, timeout=LONGEST_S).returncode == 0
+
+
+def client(name: str) -> str:
+    """Give the path of a command; skips the test where there is none that works."""
+    path = shutil.which(name)
+    if path is None or not _works(path, name):
+        pytest.skip(f"no {name} on PATH that works; to install it: {INSTALLED_BY[name]}")
+    return path
