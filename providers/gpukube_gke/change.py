@@ -106,10 +106,9 @@ def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change])
 
 
 def _plain_updates(edit: _Edit) -> Iterator[Request]:
-    """A field that no group has is a member of UpdateNodePool by its own name on the wire."""
-    grouped = [group for groups, _ in _CALLS for group in groups]
+    """A plain field is a member of UpdateNodePool by its own name on the wire."""
     for row in BINDINGS:
-        if row.wire and row.path in edit.changes and not any(row.path.is_below(*group) for group in grouped):
+        if row.is_plain and row.path in edit.changes:
             yield edit.update(**{str(row.wire[-1]): edit.new(row.path)})
 
 
