@@ -39,6 +39,7 @@ RAISED_WITH: Final = {
     "gpukube/core/plan.py": ExitCode.ERROR,  # engine.create: Conflict
     "gpukube/cluster/": ExitCode.ERROR,  # engine.create: Conflict
     "gpukube/engine/proving.py": ExitCode.ERROR,  # ClusterError
+    "gpukube/engine/saved/making.py": ExitCode.ERROR,  # GpukubeError
     "gpukube/cli/app.py": ExitCode.ERROR,
 }
 """Where diagnostics become another error than SpecError: file or folder -> exit code."""
