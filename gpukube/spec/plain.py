@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.spec.base import SpecModel
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gpukube.spec.base import SpecModel
 
 PLAIN: Final = "plain"
 
@@ -23,5 +23,5 @@ def plain_values(model: SpecModel, above: tuple[str, ...] = ()) -> Iterator[tupl
         if PLAIN in info.metadata:
             if value is not None:
                 yield path, value
-        elif isinstance(value, SpecModel):
+        elif hasattr(type(value), "model_fields"):  # a model: told without pydantic, which the catalogue does not load
             yield from plain_values(value, path)
