@@ -17,30 +17,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core import fields as paths
 from gpukube.core.binding import Binding, Draft, Effect, abilities
-from gpukube.core.fields import (
-    CAPACITY_TYPE,
-    COUNT,
-    DISK_SIZE,
-    DISK_TYPE,
-    DRIVER,
-    IMAGE,
-    INSTANCE_TYPE,
-    KUBERNETES_VERSION,
-    LEAST,
-    MAX_PODS,
-    MAX_SURGE,
-    MAX_UNAVAILABLE,
-    MIG_PROFILE,
-    MOST,
-    PLUGIN,
-    PROTECTION,
-    TAINTS,
-    ZONES,
-    FieldPath,
-    label,
-    tag,
-)  # fmt: skip
+from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import at, strings, text, texts, tree
 from gpukube.core.values import PROTECT_LABEL, Ability
 from gpukube.gpu.catalogue import machines
@@ -205,7 +184,7 @@ _NO_FIELD: Final = "AKS has no field for it"
 
 BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
-        path=COUNT,
+        path=paths.COUNT,
         wire=("count",),
         get=lambda made: None if made.target.nodes.autoscaled else made.target.nodes.count,
         write=lambda made: made.target.nodes.count,
@@ -215,7 +194,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_count,
     ),
     Binding(
-        path=INSTANCE_TYPE,
+        path=paths.INSTANCE_TYPE,
         wire=("vmSize",),
         get=lambda made: made.target.machine.name,
         read=_size,
@@ -226,21 +205,21 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ),
     ),
     Binding(
-        path=LEAST,
+        path=paths.LEAST,
         wire=("minCount",),
         get=lambda made: made.target.nodes.minimum if made.target.nodes.autoscaled else None,
         read=lambda live: live.get("minCount") if live.get("enableAutoScaling") else None,
         effect=_BOUND,
     ),
     Binding(
-        path=MOST,
+        path=paths.MOST,
         wire=("maxCount",),
         get=lambda made: made.target.nodes.maximum if made.target.nodes.autoscaled else None,
         read=lambda live: live.get("maxCount") if live.get("enableAutoScaling") else None,
         effect=_BOUND,
     ),
     Binding(
-        path=CAPACITY_TYPE,
+        path=paths.CAPACITY_TYPE,
         wire=("scaleSetPriority",),
         get=lambda made: made.target.capacity.type,
         write=lambda made: "Spot" if made.target.capacity.type == "spot" else None,
@@ -273,7 +252,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         feature="capacity.reserved",
     ),
     Binding(
-        path=MIG_PROFILE,
+        path=paths.MIG_PROFILE,
         wire=("gpuInstanceProfile",),
         get=_cut_of,
         write=_cut_on_wire,
@@ -285,7 +264,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ),
     ),
     Binding(
-        path=PLUGIN,
+        path=paths.PLUGIN,
         wire=("gpuProfile", "nvidia", "managementMode"),
         spec="devicePlugin.owner",
         get=lambda made: "cloud" if made.target.plugin_owner == "cloud" else None,
@@ -298,7 +277,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ),
     ),
     Binding(
-        path=DRIVER,
+        path=paths.DRIVER,
         wire=("gpuProfile", "driver"),
         spec="driver.owner",
         get=lambda made: "none" if leaves_driver_out(made.target) else "cloud",
@@ -311,7 +290,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ),
     ),
     Binding(
-        path=ZONES,
+        path=paths.ZONES,
         wire=("availabilityZones",),
         get=lambda made: tuple(sorted(made.target.zones)) or None,
         write=lambda made: sorted(made.target.zones) or None,
@@ -320,7 +299,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ability=_EXACT,
     ),
     Binding(
-        path=DISK_SIZE,
+        path=paths.DISK_SIZE,
         wire=("osDiskSizeGB",),
         get=lambda made: made.target.disk.size_gib,
         effect=_NODE_DISK,
@@ -328,14 +307,14 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         feature="disk.size",
     ),
     Binding(
-        path=DISK_TYPE,
+        path=paths.DISK_TYPE,
         wire=("osDiskType",),
         get=lambda made: made.target.disk.type,
         effect=_NODE_DISK,
         ability=_EXACT,
     ),
     Binding(
-        path=IMAGE,
+        path=paths.IMAGE,
         wire=("osSKU",),
         get=lambda made: made.target.image or None,
         effect=Effect(
@@ -348,7 +327,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_os,
     ),
     Binding(
-        path=KUBERNETES_VERSION,
+        path=paths.KUBERNETES_VERSION,
         wire=("orchestratorVersion",),
         get=lambda made: made.target.kubernetes_version or None,
         read=lambda live: live.get("currentOrchestratorVersion") or live.get("orchestratorVersion"),
@@ -362,21 +341,21 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_version,
     ),
     Binding(
-        path=MAX_PODS,
+        path=paths.MAX_PODS,
         wire=("maxPods",),
         get=lambda made: made.target.max_pods,
         effect=Effect("replace", "the number of pods of a node is set at creation only", "docs: aks/create-node-pools"),
         ability=_EXACT,
     ),
     Binding(
-        path=MAX_SURGE,
+        path=paths.MAX_SURGE,
         wire=("upgradeSettings", "maxSurge"),
         get=lambda made: made.target.upgrade.max_surge,
         effect=_NEXT_UPGRADE,
         ability=_EXACT,
     ),
     Binding(
-        path=MAX_UNAVAILABLE,
+        path=paths.MAX_UNAVAILABLE,
         wire=("upgradeSettings", "maxUnavailable"),
         get=lambda made: made.target.upgrade.max_unavailable,
         effect=_NEXT_UPGRADE,
@@ -421,7 +400,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_advertiser,
     ),
     Binding(
-        path=TAINTS,
+        path=paths.TAINTS,
         wire=("nodeTaints",),
         get=lambda made: tuple(sorted(map(str, made.target.taints))),
         write=lambda made: sorted(map(str, made.target.taints)) or None,
@@ -441,7 +420,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         feature="tags",
     ),
     Binding(
-        path=PROTECTION,
+        path=paths.PROTECTION,
         get=lambda made: made.target.protect,
         read=lambda live: text(live, "nodeLabels", PROTECT_LABEL) == "true",
         effect=Effect("in-place", "a label of the pool", "docs: aks/use-labels", PUT),

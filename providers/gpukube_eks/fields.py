@@ -16,27 +16,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
+from gpukube.core import fields as paths
 from gpukube.core.binding import Binding, Draft, Effect, abilities
-from gpukube.core.fields import (
-    CAPACITY_TYPE,
-    COUNT,
-    DISK_SIZE,
-    DISK_TYPE,
-    IMAGE,
-    INSTANCE_TYPE,
-    KUBERNETES_VERSION,
-    LEAST,
-    MAX_PODS,
-    MAX_SURGE,
-    MAX_UNAVAILABLE,
-    MOST,
-    PROTECTION,
-    TAINTS,
-    ZONES,
-    FieldPath,
-    label,
-    tag,
-)  # fmt: skip
+from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import integer, strings, text, texts, tree, trees
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.values import PROTECT_LABEL, Ability, Taint
@@ -130,8 +112,8 @@ def _size(sizes: Mapping[str, object], path: FieldPath) -> int | None:
     if least is None or most is None:
         return None
     if least == most:
-        return least if path == COUNT else None
-    return {LEAST: least, MOST: most}.get(path)
+        return least if path == paths.COUNT else None
+    return {paths.LEAST: least, paths.MOST: most}.get(path)
 
 
 def _sizes(target: Target) -> dict[str, object]:
@@ -186,7 +168,7 @@ def _bought(live: Live, path: FieldPath) -> object:
 
 def _disk_size(live: Live) -> object:
     """With a launch template EKS does not repeat the disk."""
-    size = live.template.get(DISK_SIZE)
+    size = live.template.get(paths.DISK_SIZE)
     return live.group.get("diskSize") if size is None else size
 
 
@@ -258,26 +240,26 @@ _BY_TEMPLATE: Final = "the disk of the pool's launch template"
 
 BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     Binding(
-        path=COUNT,
+        path=paths.COUNT,
         wire=("scalingConfig",),
         spec="nodes",
-        get=lambda made: _size(_sizes(made.target), COUNT),
+        get=lambda made: _size(_sizes(made.target), paths.COUNT),
         write=lambda made: _sizes(made.target),
-        read=lambda live: _size(tree(live.group, "scalingConfig"), COUNT),
+        read=lambda live: _size(tree(live.group, "scalingConfig"), paths.COUNT),
         effect=Effect("in-place", "EKS adds nodes", _SDK, UPDATE_CONFIG),
         ability=_EXACT,
         adjust=_count,
     ),
     Binding(
-        path=LEAST,
-        get=lambda made: _size(_sizes(made.target), LEAST),
-        read=lambda live: _size(tree(live.group, "scalingConfig"), LEAST),
+        path=paths.LEAST,
+        get=lambda made: _size(_sizes(made.target), paths.LEAST),
+        read=lambda live: _size(tree(live.group, "scalingConfig"), paths.LEAST),
         effect=_BOUND,
     ),
     Binding(
-        path=MOST,
-        get=lambda made: _size(_sizes(made.target), MOST),
-        read=lambda live: _size(tree(live.group, "scalingConfig"), MOST),
+        path=paths.MOST,
+        get=lambda made: _size(_sizes(made.target), paths.MOST),
+        read=lambda live: _size(tree(live.group, "scalingConfig"), paths.MOST),
         effect=_BOUND,
         adjust=_most,
     ),
@@ -293,7 +275,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         ),
     ),
     Binding(
-        path=INSTANCE_TYPE,
+        path=paths.INSTANCE_TYPE,
         wire=("instanceTypes",),
         get=lambda made: made.target.machine.name,
         # Of a block EKS takes it in the launch template only (docs: eks/capacity-blocks-mng).
@@ -302,7 +284,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         effect=Effect("replace", "the instance type is set at creation only", _TERRAFORM),
     ),
     Binding(
-        path=IMAGE,
+        path=paths.IMAGE,
         wire=("amiType",),
         get=lambda made: made.ami_type,
         read=lambda live: text(live.group, "amiType") or None,
@@ -310,11 +292,11 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         ability=_EXACT,
     ),
     Binding(
-        path=CAPACITY_TYPE,
+        path=paths.CAPACITY_TYPE,
         wire=("capacityType",),
         get=lambda made: made.target.capacity.type,
         write=lambda made: capacity_type(made.target.capacity),
-        read=partial(_bought, path=CAPACITY_TYPE),
+        read=partial(_bought, path=paths.CAPACITY_TYPE),
         effect=Effect("replace", "Spot, on-demand or a Capacity Block is set at creation only", _TERRAFORM),
         ability=Ability("emulated", "Spot without maxPrice", "EKS takes no highest price"),
         feature="capacity.spot",
@@ -338,14 +320,14 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         feature="capacity.reserved",
     ),
     Binding(
-        path=ZONES,
+        path=paths.ZONES,
         get=lambda made: tuple(sorted(made.target.zones)) or None,
         read=_live_zones,
         effect=Effect("replace", "the subnets are set at creation only", _TERRAFORM),
         ability=Ability("emulated", "the cluster's subnets in these zones", _NO_FIELD),
     ),
     Binding(
-        path=DISK_SIZE,
+        path=paths.DISK_SIZE,
         members=("diskSize",),
         get=lambda made: made.target.disk.size_gib,
         read=_disk_size,
@@ -354,9 +336,9 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         feature="disk.size",
     ),
     Binding(
-        path=DISK_TYPE,
+        path=paths.DISK_TYPE,
         get=lambda made: made.target.disk.type,
-        read=lambda live: live.template.get(DISK_TYPE),
+        read=lambda live: live.template.get(paths.DISK_TYPE),
         effect=_NEW_DISK,
         ability=Ability("emulated", _BY_TEMPLATE, _NO_FIELD),
     ),
@@ -365,9 +347,9 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         effect=Effect("disruptive", _ROLL, f"{_TEMPLATES} (Bottlerocket user data)", UPDATE_VERSION),
     ),
     Binding(
-        path=MAX_PODS,
+        path=paths.MAX_PODS,
         get=lambda made: made.target.max_pods,
-        read=lambda live: live.template.get(MAX_PODS),
+        read=lambda live: live.template.get(paths.MAX_PODS),
         effect=Effect("disruptive", _ROLL, f"{_TEMPLATES} (user data)", UPDATE_VERSION),
         ability=Ability("emulated", "the kubelet's limit, by the launch template's user data", _NO_FIELD),
     ),
@@ -412,26 +394,26 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         adjust=_advertiser,
     ),
     Binding(
-        path=MAX_SURGE,
+        path=paths.MAX_SURGE,
         wire=("updateConfig",),
         members=(),
-        get=lambda made: upgrade_fields(upgrade_members(made.target)).get(MAX_SURGE),
+        get=lambda made: upgrade_fields(upgrade_members(made.target)).get(paths.MAX_SURGE),
         write=lambda made: update_config(made.target),
-        read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(MAX_SURGE),
+        read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(paths.MAX_SURGE),
         effect=_NEXT_UPDATE,
         ability=Ability(
             "emulated", "updateStrategy: MINIMAL for 0, else DEFAULT with as many nodes more as EKS likes", _NO_FIELD
         ),
     ),
     Binding(
-        path=MAX_UNAVAILABLE,
-        get=lambda made: upgrade_fields(upgrade_members(made.target)).get(MAX_UNAVAILABLE),
-        read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(MAX_UNAVAILABLE),
+        path=paths.MAX_UNAVAILABLE,
+        get=lambda made: upgrade_fields(upgrade_members(made.target)).get(paths.MAX_UNAVAILABLE),
+        read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(paths.MAX_UNAVAILABLE),
         effect=_NEXT_UPDATE,
         ability=_EXACT,
     ),
     Binding(
-        path=KUBERNETES_VERSION,
+        path=paths.KUBERNETES_VERSION,
         wire=("version",),
         get=lambda made: made.target.kubernetes_version or None,
         effect=Effect(
@@ -444,7 +426,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         adjust=_version,
     ),
     Binding(
-        path=TAINTS,
+        path=paths.TAINTS,
         wire=("taints",),
         get=lambda made: tuple(sorted(map(str, made.target.taints))),
         write=lambda made: [native_taint(taint) for taint in sorted(made.target.taints)] or None,
@@ -469,7 +451,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         feature="tags",
     ),
     Binding(
-        path=PROTECTION,
+        path=paths.PROTECTION,
         get=lambda made: made.target.protect,
         read=lambda live: text(live.group, "labels", PROTECT_LABEL) == "true",
         effect=Effect("in-place", "a label of the node group", _SDK, UPDATE_CONFIG),
@@ -492,7 +474,9 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
             "the driver is the one of the image",
         ),
         "sharing.mig.single": Ability(
-            "emulated", "the GPU Operator's MIG manager cuts; on Bottlerocket the node's own settings do", _NO_FIELD
+            "emulated",
+            "the GPU Operator's MIG manager cuts; on Bottlerocket the node's own settings do",
+            _NO_FIELD,
         ),
         "sharing.mig.mixed": Ability("emulated", "the GPU Operator's MIG manager cuts", _NO_FIELD),
         "sharing.mig.layout": Ability(

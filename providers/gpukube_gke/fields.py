@@ -18,33 +18,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
+from gpukube.core import fields as paths
 from gpukube.core.binding import Binding, Draft, Effect, abilities
-from gpukube.core.fields import (
-    CAPACITY_TYPE,
-    COUNT,
-    DISK_SIZE,
-    DISK_TYPE,
-    DRIVER,
-    DRIVER_VERSION,
-    GPU,
-    IMAGE,
-    INSTANCE_TYPE,
-    KUBERNETES_VERSION,
-    LEAST,
-    MAX_PODS,
-    MAX_SURGE,
-    MAX_UNAVAILABLE,
-    MIG_PROFILE,
-    MOST,
-    PLUGIN,
-    PROTECTION,
-    SCOPE,
-    TAINTS,
-    ZONES,
-    FieldPath,
-    label,
-    tag,
-)  # fmt: skip
+from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import PROTECT_LABEL, Ability, Taint
@@ -57,7 +33,7 @@ from gpukube_gke.buying import (
     is_short_lived,
     observe_buying,
     translate_buying,
-)  # fmt: skip
+)
 from gpukube_gke.counts import autoscaling_bounds, initial_per_zone
 from gpukube_gke.marks import FORM, copy_tags
 from gpukube_gke.places import is_zone
@@ -146,7 +122,7 @@ def accelerator_of(target: Target) -> str:
 
 def upgrade_fields(target: Target) -> dict[FieldPath, int]:
     """Return how many nodes an upgrade may add and take away, as far as the spec says; shares of nodes are refused."""
-    asked = {MAX_SURGE: target.upgrade.max_surge, MAX_UNAVAILABLE: target.upgrade.max_unavailable}
+    asked = {paths.MAX_SURGE: target.upgrade.max_surge, paths.MAX_UNAVAILABLE: target.upgrade.max_unavailable}
     return {path: int(limit) for path, limit in asked.items() if limit and limit.isdecimal()}
 
 
@@ -333,7 +309,7 @@ _OWN_PLUGIN: Final = "GKE runs its own plugin"
 
 BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
-        path=COUNT,
+        path=paths.COUNT,
         wire=("initialNodeCount",),
         get=lambda made: None if made.target.nodes.autoscaled else made.target.nodes.count,
         write=lambda made: initial_per_zone(made.target.nodes, _parts(made.target)),
@@ -343,7 +319,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_count,
     ),
     Binding(
-        path=ZONES,
+        path=paths.ZONES,
         wire=("locations",),
         get=lambda made: tuple(sorted(made.target.zones)) or None,
         write=lambda made: _zones(made.target) or None,
@@ -353,21 +329,21 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_moved,
     ),
     Binding(
-        path=KUBERNETES_VERSION,
+        path=paths.KUBERNETES_VERSION,
         wire=("version",),
         get=lambda made: made.target.kubernetes_version or None,
         effect=Effect("disruptive", _RECREATED, f"{_PROTO}node_version", UPDATE),
         ability=_EXACT,
     ),
     Binding(
-        path=INSTANCE_TYPE,
+        path=paths.INSTANCE_TYPE,
         wire=("config", "machineType"),
         get=lambda made: made.target.machine.name,
         effect=Effect("replace", "another machine type has other GPUs, whose type and number a pool keeps", _TRIED),
         adjust=_type,
     ),
     Binding(
-        path=GPU,
+        path=paths.GPU,
         wire=_ACCELERATOR,
         members=(),
         get=lambda made: accelerator_of(made.target),
@@ -381,7 +357,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         effect=Effect("replace", "GKE answers: Accelerator count should not be updated", _TRIED),
     ),
     Binding(
-        path=DRIVER,
+        path=paths.DRIVER,
         get=lambda made: _driver(made.target),
         read=lambda live: "none" if _driver_word(live) == NO_DRIVER else "cloud",
         effect=Effect(
@@ -392,7 +368,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ),
     ),
     Binding(
-        path=DRIVER_VERSION,
+        path=paths.DRIVER_VERSION,
         wire=(*_ACCELERATOR, "gpuDriverInstallationConfig", "gpuDriverVersion"),
         get=lambda made: LATEST if _driver_version(made.target) == "LATEST" else None,
         write=lambda made: _driver_version(made.target),
@@ -401,7 +377,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ability=_EXACT,
     ),
     Binding(
-        path=MIG_PROFILE,
+        path=paths.MIG_PROFILE,
         wire=(*_ACCELERATOR, "gpuPartitionSize"),
         get=lambda made: cut.profile if (cut := _sharing(made.target).mig) else None,
         read=lambda live: live.accelerator.get("gpuPartitionSize") or None,
@@ -455,7 +431,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ),
     ),
     Binding(
-        path=TAINTS,
+        path=paths.TAINTS,
         wire=("config", "taints"),
         get=lambda made: tuple(sorted(map(str, own_taints(made.target)))),
         write=lambda made: [wire_taint(taint) for taint in sorted(own_taints(made.target))] or None,
@@ -465,7 +441,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_taints,
     ),
     Binding(
-        path=DISK_SIZE,
+        path=paths.DISK_SIZE,
         wire=("config", "diskSizeGb"),
         get=lambda made: made.target.disk.size_gib,
         effect=Effect("disruptive", _RECREATED, f"{_PROTO}disk_size_gb", UPDATE),
@@ -473,14 +449,14 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         feature="disk.size",
     ),
     Binding(
-        path=DISK_TYPE,
+        path=paths.DISK_TYPE,
         wire=("config", "diskType"),
         get=lambda made: made.target.disk.type,
         effect=Effect("disruptive", _RECREATED, f"{_PROTO}disk_type", UPDATE),
         ability=_EXACT,
     ),
     Binding(
-        path=IMAGE,
+        path=paths.IMAGE,
         wire=("config", "imageType"),
         get=lambda made: image_of(made.target) or None,
         read=lambda live: text(live.config, "imageType").upper() or None,
@@ -502,25 +478,25 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         feature="tags",
     ),
     Binding(
-        path=MAX_SURGE,
+        path=paths.MAX_SURGE,
         wire=("upgradeSettings",),
         members=("upgradeSettings.maxSurge",),
-        get=lambda made: upgrade_fields(made.target).get(MAX_SURGE),
+        get=lambda made: upgrade_fields(made.target).get(paths.MAX_SURGE),
         write=_pace,
         read=lambda live: number(live.pool, "upgradeSettings", "maxSurge"),
         effect=Effect("in-place", _NEXT_UPGRADE, f"{_PROTO}upgrade_settings", UPDATE),
         ability=_EXACT,
     ),
     Binding(
-        path=MAX_UNAVAILABLE,
+        path=paths.MAX_UNAVAILABLE,
         members=("upgradeSettings.maxUnavailable",),
-        get=lambda made: upgrade_fields(made.target).get(MAX_UNAVAILABLE),
+        get=lambda made: upgrade_fields(made.target).get(paths.MAX_UNAVAILABLE),
         read=lambda live: number(live.pool, "upgradeSettings", "maxUnavailable"),
         effect=Effect("in-place", _NEXT_UPGRADE, f"{_PROTO}upgrade_settings", UPDATE),
         ability=_EXACT,
     ),
     Binding(
-        path=MAX_PODS,
+        path=paths.MAX_PODS,
         wire=("maxPodsConstraint", "maxPodsPerNode"),
         get=lambda made: made.target.max_pods,
         write=lambda made: None if made.target.max_pods is None else str(made.target.max_pods),
@@ -529,7 +505,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ability=_EXACT,
     ),
     Binding(
-        path=LEAST,
+        path=paths.LEAST,
         wire=("autoscaling",),
         members=("autoscaling.totalMinNodeCount",),
         get=lambda made: made.target.nodes.minimum if made.target.nodes.autoscaled else None,
@@ -541,7 +517,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_bounds,
     ),
     Binding(
-        path=MOST,
+        path=paths.MOST,
         members=("autoscaling.totalMaxNodeCount",),
         get=lambda made: made.target.nodes.maximum if made.target.nodes.autoscaled else None,
         read=partial(_bound, end="Max"),
@@ -549,7 +525,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_bounds,
     ),
     Binding(
-        path=SCOPE,
+        path=paths.SCOPE,
         get=lambda made: made.target.nodes.scope if made.target.nodes.autoscaled else None,
         read=lambda live: ("pool" if _has_totals(live) else "zone") if _is_scaled(live) else None,
         effect=Effect(
@@ -561,11 +537,11 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         adjust=_bounds,
     ),
     Binding(
-        path=CAPACITY_TYPE,
+        path=paths.CAPACITY_TYPE,
         members=("config.spot",),
-        get=lambda made: buying_fields(made.target).get(CAPACITY_TYPE),
+        get=lambda made: buying_fields(made.target).get(paths.CAPACITY_TYPE),
         write=lambda made: translate_buying(made.target),
-        read=lambda live: observe_buying(live.pool, live.config).get(CAPACITY_TYPE),
+        read=lambda live: observe_buying(live.pool, live.config).get(paths.CAPACITY_TYPE),
         effect=Effect("replace", _BOUGHT, _TERRAFORM),
         ability=_EXACT,
         feature="capacity.spot",
@@ -585,14 +561,14 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         effect=Effect("replace", _RUN_DURATION, _TERRAFORM),
     ),
     Binding(
-        path=PROTECTION,
+        path=paths.PROTECTION,
         get=lambda made: made.target.protect,
         read=lambda live: text(live.config, "labels", PROTECT_LABEL) == "true",
         effect=Effect("in-place", "a label of the pool", f"{_PROTO}labels", UPDATE),
         ability=Ability("emulated", "the node label gpukube.io/protect", "GKE has no field for it"),
     ),
     Binding(
-        path=PLUGIN,
+        path=paths.PLUGIN,
         get=lambda made: "none" if runs_own_plugin(made.target) else "cloud",
         read=lambda live: "none" if text(live.config, "labels", OPT_OUT_LABEL) == "true" else "cloud",
         effect=Effect(
