@@ -1,6 +1,6 @@
 """Everything that can go wrong, as values and as exceptions, and the exit codes.
 
-Lives here: `ExitCode`, `Where`, `Diagnostic` and the exception tree. Must not live here: anything that
+Lives here: `ExitCode`, `Where`, `Finding` and the exception tree. Must not live here: anything that
 knows a cloud, a file format or a terminal.
 
 The tree::
@@ -52,7 +52,6 @@ __all__ = [
     "ClusterError",
     "ClusterSlow",
     "Conflict",
-    "Diagnostic",
     "ExitCode",
     "FieldConflict",
     "Finding",
@@ -80,7 +79,7 @@ Severity = Literal["error", "warning", "hint"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 SHOWN_AT_MOST = 50
-"""Diagnostics printed in one run; the rest is counted."""
+"""Findings printed in one run; the rest is counted."""
 
 
 class ExitCode(IntEnum):
@@ -150,15 +149,12 @@ class Finding:
         return "\n".join(lines)
 
 
-Diagnostic = Finding
-
-
-def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def in_order(diagnostics: Iterable[Finding]) -> list[Finding]:
     """Order diagnostics as they are shown everywhere: by position, the gravest first at one place."""
     return sorted(diagnostics, key=lambda d: (d.where, SEVERITIES.index(d.severity), d.code, d.seen))
 
 
-def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
+def render_diagnostics(diagnostics: Iterable[Finding]) -> str:
     """Render at most 50 diagnostics in order of position, whatever their severity, then the count of the rest."""
     ordered = in_order(diagnostics)
     lines = [d.render() for d in ordered[:SHOWN_AT_MOST]]
@@ -191,13 +187,11 @@ class GpukubeError(Exception):
         code: str = "",
     ) -> None:
         place = Where(where) if isinstance(where, str) else where
-        self._diagnostics: tuple[Diagnostic, ...] = (
-            Diagnostic(code or self.default_code, place, message, fix=fix, why=why),
-        )
+        self._diagnostics: tuple[Finding, ...] = (Finding(code or self.default_code, place, message, fix=fix, why=why),)
         super().__init__(message)
 
     @classmethod
-    def of(cls, diagnostics: Iterable[Diagnostic], message: str = "") -> Self:
+    def of(cls, diagnostics: Iterable[Finding], message: str = "") -> Self:
         """Make one error of several diagnostics.
 
         Args:
@@ -210,7 +204,7 @@ class GpukubeError(Exception):
         return error
 
     @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
+    def diagnostics(self) -> tuple[Finding, ...]:
         """What the user is told, at least one."""
         return self._diagnostics
 

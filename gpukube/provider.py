@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         Target,
         UpdateRow,
     )
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
     from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.spec.cloud import CloudSpec
 
@@ -130,7 +130,7 @@ class Provider(Protocol):
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature of the spec ("sharing.mig", "capacity.spot", ...) how faithful this cloud is."""
 
-    def check(self, target: Target) -> list[Diagnostic]:
+    def check(self, target: Target) -> list[Finding]:
         """Find what this cloud would refuse, before any call: names, limits, combinations. Empty when all is well."""
 
     def stack(self, target: Target) -> NodeStack:

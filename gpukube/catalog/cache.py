@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 from platformdirs import user_cache_path
 
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from gpukube.gpu.refreshed import Stock  # noqa: TC001 - the file is read into these
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Cached:
     """
 
     stocks: tuple[Stock, ...] = ()
-    findings: tuple[Diagnostic, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def cache_file(environ: Mapping[str, str], *, sandbox: bool) -> Path:
@@ -100,7 +100,7 @@ def _without_outdated(path: Path, stocks: tuple[Stock, ...]) -> Cached:
     """Pass over what is older than the embedded table of a gpukube that came later."""
     outdated = [stock for stock in stocks if stock.is_outdated]
     findings = tuple(
-        Diagnostic(
+        Finding(
             "catalogue-outdated",
             Where(str(path)),
             f"the data of {stock.provider} {stock.region} is of {stock.day}; the embedded data is newer and used",
@@ -113,7 +113,7 @@ def _without_outdated(path: Path, stocks: tuple[Stock, ...]) -> Cached:
 
 
 def _unusable(path: Path, why: str) -> Cached:
-    found = Diagnostic(
+    found = Finding(
         "catalogue-cache",
         Where(str(path)),
         f"the file of refreshed data {why}; the embedded data is used",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.explanation import OwnerDocument
     from gpukube.engine.owners import Explained
     from gpukube.engine.planning import ClusterPlan
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
 
 
 class _Fields(TyperGroup):
@@ -133,7 +133,7 @@ def _is_meant(item: Explained, choices: Choices) -> bool:
     return Filters(tuple(choices.clusters)).takes_cluster(item.decision.target.cluster.key)
 
 
-def _look(choices: Choices, pool: str) -> tuple[dict[str, Sighting], dict[str, list[Diagnostic]]]:
+def _look(choices: Choices, pool: str) -> tuple[dict[str, Sighting], dict[str, list[Finding]]]:
     """Plan the pool's clusters; what they hold, and what the plan has against the pool, by cluster key."""
     from dataclasses import replace
 
@@ -151,7 +151,7 @@ def _look(choices: Choices, pool: str) -> tuple[dict[str, Sighting], dict[str, l
     )
 
 
-def _against(plan: ClusterPlan, pool: str) -> list[Diagnostic]:
+def _against(plan: ClusterPlan, pool: str) -> list[Finding]:
     """Take what stops this pool or its cluster; the solver's own refusals are told by the explanation."""
     places = {plan.cluster.key, f"{plan.cluster.key}/{pool}"}
     errors = [found for found in plan.diagnostics if found.severity == "error" and found.code != "owner"]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from gpukube.cli.rendering.lines import Line
     from gpukube.engine.documents import Document
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
 
 PIPE_WIDTH: Final = 200
 LEAST_WIDTH: Final = 16
@@ -161,7 +161,7 @@ def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
     sys.stderr.flush()
 
 
-def warn(diagnostics: Iterable[Diagnostic], *, silenced: int = 0) -> None:
+def warn(diagnostics: Iterable[Finding], *, silenced: int = 0) -> None:
     """Print findings on stderr, and how many others the spec accepts."""
     text = render_diagnostics(diagnostics)
     if text:

@@ -17,7 +17,7 @@ from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, N
 from gpukube.cluster.reach import FEATURE_LABELS, coming_place, may_appear
 from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
@@ -178,11 +178,11 @@ def find_advertisers(seen: Sighting, pools: Sequence[Desired]) -> tuple[ForeignA
     return tuple(sorted(found, key=lambda item: (item.kind, item.namespace, item.name)))
 
 
-def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desired]) -> list[Diagnostic]:
+def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desired]) -> list[Finding]:
     """Refuse, pool by pool, foreign advertisers that could run on the pool's nodes; the others pass."""
     by_name = {pool.target.where.source: pool for pool in pools}
     return [
-        Diagnostic(
+        Finding(
             "foreign-advertiser",
             by_name[name].target.where,
             f"{item.title} could advertise GPUs on these nodes too ({item.evidence})",

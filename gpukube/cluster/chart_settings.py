@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import DEVICE_PLUGIN
 from gpukube.core.jsontree import at, leaves
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,10 +46,10 @@ def lay_over(values: dict[str, object], over: Mapping[str, object]) -> None:
             values[key] = copy.deepcopy(value)
 
 
-def check_served(pools: Sequence[Desired]) -> list[Diagnostic]:
+def check_served(pools: Sequence[Desired]) -> list[Finding]:
     """Refuse settings of a chart that does not serve the pool."""
     return [
-        Diagnostic(
+        Finding(
             "chart-not-ours",
             pool.target.locator.at(f"devicePlugin.{field}"),
             f"{pool.target.where}: devicePlugin.{field} is given, but no chart of gpukube's serves the pool",
@@ -70,7 +70,7 @@ _LEAP: Final = 10
 """Minor versions beyond the chart that gpukube installs by itself: what is newer is a slip of the hand."""
 
 
-def check_age(pools: Sequence[Desired]) -> list[Diagnostic]:
+def check_age(pools: Sequence[Desired]) -> list[Finding]:
     """Warn of versions of the plugin's chart that are too old for what gpukube sets, or that there cannot be yet."""
     known = _chart_version(DEVICE_PLUGIN.version)
     found = []
@@ -82,7 +82,7 @@ def check_age(pools: Sequence[Desired]) -> list[Diagnostic]:
         if is_old or asked > (known[0], known[1] + _LEAP, known[2]):
             oldest = ".".join(map(str, _OLDEST_CHART))
             found.append(
-                Diagnostic(
+                Finding(
                     "chart-version",
                     pool.target.locator.at("devicePlugin.version"),
                     f"{pool.target.where}: devicePlugin.version is {pool.target.chart_version}, "
@@ -100,7 +100,7 @@ def _chart_version(text: str) -> tuple[int, ...]:
     return tuple(map(int, found.groups())) if found else ()
 
 
-def check_agreement(pools: Sequence[Desired]) -> list[Diagnostic]:
+def check_agreement(pools: Sequence[Desired]) -> list[Finding]:
     """Refuse pools of one cluster that ask for different versions, or for different values at one place."""
     first: dict[str, tuple[object, Desired]] = {}
     found = []
@@ -109,7 +109,7 @@ def check_agreement(pools: Sequence[Desired]) -> list[Diagnostic]:
             known, other = first.setdefault(path, (value, pool))
             if known != value:
                 found.append(
-                    Diagnostic(
+                    Finding(
                         "chart-twice",
                         pool.target.locator.at(path),
                         f"{pool.target.where}: {path} is {value}, and pool {other.target.pool} asks for {known}",
@@ -127,7 +127,7 @@ def _asked(pool: Desired) -> Iterator[tuple[str, object]]:
         yield f"devicePlugin.values.{'.'.join(path)}", value
 
 
-def check_own_values(pools: Sequence[Desired], values: Mapping[str, object]) -> list[Diagnostic]:
+def check_own_values(pools: Sequence[Desired], values: Mapping[str, object]) -> list[Finding]:
     """Refuse values that gpukube sets itself, to something else.
 
     Args:
@@ -136,7 +136,7 @@ def check_own_values(pools: Sequence[Desired], values: Mapping[str, object]) -> 
     """
     asked = asked_values(pools)
     return [
-        Diagnostic(
+        Finding(
             "chart-value-ours",
             pool.target.locator.at(f"devicePlugin.values.{'.'.join(path)}"),
             f"{pool.target.where}: devicePlugin.values.{'.'.join(path)} is not yours to set",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, RELEASE_KINDS
 from gpukube.cluster.scheduling import daemon_misfits
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -69,7 +69,7 @@ def _release(item: WorkloadView) -> tuple[str, str]:
     return item.namespace, item.labels.get("app.kubernetes.io/instance", "")
 
 
-def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Diagnostic]:
+def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Finding]:
     """Tell of pools that the workers of a foreign NFD do not reach: no features, so no labels of GFD there.
 
     The plugin's chart does not depend on it: our nodes carry the label its affinity asks for from birth. The GPU
@@ -86,11 +86,11 @@ def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Diagn
     return found
 
 
-def _out_of_reach(worker: WorkloadView, pool: Desired, taints: str) -> Diagnostic:
+def _out_of_reach(worker: WorkloadView, pool: Desired, taints: str) -> Finding:
     where, said = pool.target.where, f"{worker} does not tolerate {taints}"
     fix = f"add tolerations for {taints} to that DaemonSet's release"
     if pool.ownership.advertiser == GPU_OPERATOR.advertiser:
         why = "the GPU Operator takes up only nodes that NFD has labelled: these would show no GPU"
-        return Diagnostic("operator-nfd", where, said, why=why, fix=fix)
+        return Finding("operator-nfd", where, said, why=why, fix=fix)
     why = "feature labels come from that NFD, so these nodes get none (GPUs are advertised all the same)"
-    return Diagnostic("nfd-taint", where, said, why=why, fix=fix, severity="warning")
+    return Finding("nfd-taint", where, said, why=why, fix=fix, severity="warning")

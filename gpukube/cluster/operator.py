@@ -31,7 +31,7 @@ from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.core.jsontree import at, text, texts, tree
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,7 +158,7 @@ def _strategy(strategies: frozenset[str]) -> str:
     return min(strategies, default="single")
 
 
-def check_declared_strategies(pools: Sequence[Desired]) -> list[Diagnostic]:
+def check_declared_strategies(pools: Sequence[Desired]) -> list[Finding]:
     """Refuse declared pools that one MIG strategy cannot serve, each at its place in the spec.
 
     Args:
@@ -181,7 +181,7 @@ def check_declared_strategies(pools: Sequence[Desired]) -> list[Diagnostic]:
     return found
 
 
-def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Where) -> list[Diagnostic]:
+def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Where) -> list[Finding]:
     """Refuse pools that one MIG strategy for the whole cluster cannot serve.
 
     Args:
@@ -203,7 +203,7 @@ def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Wher
 
 def check_drivers(
     pools: Sequence[Desired], seen: Sighting, live_pools: Sequence[Observed], where: Where
-) -> list[Diagnostic]:
+) -> list[Finding]:
     """Refuse to let a live operator begin or end to bring the driver while it serves nodes, and systems it cannot mix.
 
     Args:
@@ -220,7 +220,7 @@ def check_drivers(
     if release and served and (at(release.values, "driver", "enabled") is True) != brings:
         does = "does not bring the driver" if brings else "brings the driver"
         found.append(
-            Diagnostic(
+            Finding(
                 "operator-driver",
                 where,
                 f"the GPU Operator of the cluster {does}, and serves {_some(served)}",
@@ -232,8 +232,8 @@ def check_drivers(
     return found
 
 
-def _one_system(where: Where, images: Sequence[str]) -> Diagnostic:
-    return Diagnostic(
+def _one_system(where: Where, images: Sequence[str]) -> Finding:
+    return Finding(
         "operator-driver",
         where,
         f"the GPU Operator is to bring the driver to pools of {' and of '.join(images)}",
@@ -254,9 +254,9 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def _one_strategy(where: Where, said: str, fix: str) -> Diagnostic:
+def _one_strategy(where: Where, said: str, fix: str) -> Finding:
     why = "the GPU Operator's chart sets one MIG strategy for the plugin on all nodes, and MPS does not go with mixed"
-    return Diagnostic("operator-strategy", where, said, why=why, fix=f"{fix}, or put them on another cluster")
+    return Finding("operator-strategy", where, said, why=why, fix=f"{fix}, or put them on another cluster")
 
 
 def _with_reboot(around: Surroundings) -> list[object]:
@@ -266,7 +266,7 @@ def _with_reboot(around: Surroundings) -> list[object]:
     return [dict(REBOOT), *(others[name] for name in sorted(others))]
 
 
-def operator_strays(seen: Sighting, where: Where, served: Sequence[Desired] = ()) -> list[Diagnostic]:
+def operator_strays(seen: Sighting, where: Where, served: Sequence[Desired] = ()) -> list[Finding]:
     """Refuse when the operator's operands would go to nodes that are not ours to serve.
 
     Args:
@@ -281,7 +281,7 @@ def operator_strays(seen: Sighting, where: Where, served: Sequence[Desired] = ()
     names = [node.name for node in strays]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return [
-        Diagnostic(
+        Finding(
             "operator-strays",
             where,
             f"the GPU Operator would also take over {', '.join(names[:_MOST_NAMED])}{more}, which no pool of it holds",

@@ -14,7 +14,7 @@ from gpukube.cluster.reach import coming_place, needed_roles, unreached
 from gpukube.cluster.stack import Role, daemonsets_of, title_of
 from gpukube.cluster.views import WorkloadView, placement_of
 from gpukube.core.jsontree import at, tree
-from gpukube.errors import Diagnostic, HelmError
+from gpukube.errors import Finding, HelmError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,7 +66,7 @@ def _workload(role: Role, values: Tree, selector: Mapping[str, str]) -> Workload
     return WorkloadView("DaemonSet", _APPS[role], NAMESPACE, labels, labels, placement, (), 0, 0)
 
 
-def check_reach(plan: ReleasePlan, pools: Iterable[Desired]) -> list[Diagnostic]:
+def check_reach(plan: ReleasePlan, pools: Iterable[Desired]) -> list[Finding]:
     """Find pools that a planned release would not reach; one that is refused or unknown is not judged.
 
     An NFD of others, on which ours then relies, is judged for itself (nfd).
@@ -76,7 +76,7 @@ def check_reach(plan: ReleasePlan, pools: Iterable[Desired]) -> list[Diagnostic]
     return _diagnostics(pools, planned_daemonsets(plan), plan)
 
 
-def check_rendered_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[Desired]) -> list[Diagnostic]:
+def check_rendered_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[Desired]) -> list[Finding]:
     """As check_reach, for the DaemonSets of the manifest that a dry run rendered.
 
     The GPU Operator makes its own DaemonSets later; for those the values speak.
@@ -97,7 +97,7 @@ def require_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[De
         raise HelmError.of(stuck)
 
 
-def _diagnostics(pools: Iterable[Desired], daemonsets: Sequence[WorkloadView], plan: ReleasePlan) -> list[Diagnostic]:
+def _diagnostics(pools: Iterable[Desired], daemonsets: Sequence[WorkloadView], plan: ReleasePlan) -> list[Finding]:
     features = _features_are_bundled(plan)
     return [
         _told(pool, found, plan)
@@ -117,14 +117,14 @@ def _place(pool: Desired, *, bundled: bool) -> Place:
     return place if bundled else replace(place, labels={**place.written["nfd-worker"], **place.labels})
 
 
-def _told(pool: Desired, found: Reach, plan: ReleasePlan) -> Diagnostic:
+def _told(pool: Desired, found: Reach, plan: ReleasePlan) -> Finding:
     said = f"{title_of(found.role)} would not land on these nodes: {found.why_not}"
     where = pool.target.where
     if needed_roles(pool)[found.role]:
         why = "the promised devices depend on it"
-        return Diagnostic("reach", where, said, why=why, fix=_fix(plan))
+        return Finding("reach", where, said, why=why, fix=_fix(plan))
     why = "these nodes would get no feature labels (GPUs are advertised all the same)"
-    return Diagnostic("reach-features", where, said, why=why, fix=_fix(plan), severity="warning")
+    return Finding("reach-features", where, said, why=why, fix=_fix(plan), severity="warning")
 
 
 def _fix(plan: ReleasePlan) -> str:

@@ -20,7 +20,7 @@ from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.core.jsontree import items, text
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,7 +74,7 @@ def _plugin_of(release: Release) -> str:
 
 def refuse_adoption(
     adopted: Sequence[Release], kind: ReleaseKind, served: Sequence[Desired], seen: Sighting
-) -> list[Diagnostic]:
+) -> list[Finding]:
     """Say what stands against taking these over, each with its way out.
 
     Args:
@@ -102,7 +102,7 @@ def refuse_adoption(
     return _refuse_strays(first, served, seen, where)
 
 
-def _refuse_strays(release: Release, served: Sequence[Desired], seen: Sighting, where: Where) -> list[Diagnostic]:
+def _refuse_strays(release: Release, served: Sequence[Desired], seen: Sighting, where: Where) -> list[Finding]:
     """Refuse when nodes that only their plugin serves would be left without one."""
     marks = {(pool.target.owner, pool.target.pool) for pool in served}
     names = sorted(node.name for node in seen.nodes if _is_served(node, release, seen) and not _is_ours(node, marks))
@@ -133,9 +133,9 @@ def _is_ours(node: NodeView, marks: set[tuple[str, str]]) -> bool:
     return labelled or (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) in marks
 
 
-def _refusal(where: Where, said: str, fix: str) -> Diagnostic:
+def _refusal(where: Where, said: str, fix: str) -> Finding:
     why = "a takeover must leave one plugin on every GPU node, not two or none"
-    return Diagnostic("foreign-advertiser", where, said, why=why, fix=fix)
+    return Finding("foreign-advertiser", where, said, why=why, fix=fix)
 
 
 def still_foreign(found: Iterable[ForeignAdvertiser], leaves: Iterable[Leaving]) -> tuple[ForeignAdvertiser, ...]:

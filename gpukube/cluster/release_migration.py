@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, RELEASE_KINDS
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ def find_leaving(kind: ReleaseKind, seen: Sighting) -> tuple[Leaving, ...]:
     return tuple(found)
 
 
-def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desired]) -> Diagnostic:
+def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desired]) -> Finding:
     """Refuse to go from one release to the other unasked, naming both ways out."""
     names = ", ".join(pool.target.pool for pool in served)
     stays = (
@@ -83,7 +83,7 @@ def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desire
         else "to keep the operator, give these pools in one run with the pool that is cut (-f both files), so that it "
         "serves them all"
     )
-    return Diagnostic(
+    return Finding(
         "release-migration",
         _where(served),
         f"{kind.title} shall advertise for {names}, and release {other.address} ({other.title}) is there",
@@ -94,7 +94,7 @@ def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desire
 
 def refuse_stranding(
     leaving: Sequence[Leaving], served: Sequence[Desired], seen: Sighting, live_pools: Sequence[Observed]
-) -> list[Diagnostic]:
+) -> list[Finding]:
     """Refuse a migration that would leave pools or nodes of others without a plugin.
 
     Args:
@@ -118,8 +118,8 @@ def refuse_stranding(
     return found
 
 
-def _stranding(item: Leaving, where: Where, names: Sequence[str]) -> Diagnostic:
-    return Diagnostic(
+def _stranding(item: Leaving, where: Where, names: Sequence[str]) -> Finding:
+    return Finding(
         "release-migration",
         where,
         f"release {item.address} ({item.title}) also serves {', '.join(names)}, which would be left without a plugin",

@@ -31,7 +31,7 @@ from gpukube.cluster.release_migration import find_leaving, is_there, refuse_cha
 from gpukube.core.jsontree import texts, tree
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ class ReleasePlan:
     pending: str = ""
     version: str = DEVICE_PLUGIN.version
     kind: ReleaseKind = DEVICE_PLUGIN
-    diagnostics: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[Finding, ...] = ()
     drift: tuple[Drift, ...] = ()
     leaves: tuple[Leaving, ...] = ()
     adopted: tuple[Release, ...] = ()
@@ -117,7 +117,7 @@ _VALUES: Final[Mapping[ReleaseKind, Callable[[Sequence[Desired], Surroundings], 
 }
 
 
-def check_settings(pools: Sequence[Desired]) -> list[Diagnostic]:
+def check_settings(pools: Sequence[Desired]) -> list[Finding]:
     """Find what pools of one cluster may not ask of its release, as far as can be told without the cluster."""
     found = [*check_served(pools), *check_age(pools), *check_agreement(pools)]
     for kind in RELEASE_KINDS:
@@ -271,7 +271,7 @@ def _other_kind(
     leaves: Sequence[Leaving],
     *,
     migrate: bool,
-) -> list[Diagnostic]:
+) -> list[Finding]:
     """Refuse two kinds in one cluster: asked for both (which no consent helps), or one there that may not go."""
     others = [other for other in RELEASE_KINDS if other is not kind]
     asked = [other for other in others if any(pool.ownership.advertiser == other.advertiser for pool in pools)]
@@ -279,7 +279,7 @@ def _other_kind(
     return [refuse_change(kind, other, served) for other in dict.fromkeys([*asked, *there])]
 
 
-def _operators(kind: ReleaseKind, served: Sequence[Desired], seen: Sighting, around: Surroundings) -> list[Diagnostic]:
+def _operators(kind: ReleaseKind, served: Sequence[Desired], seen: Sighting, around: Surroundings) -> list[Finding]:
     if kind is not GPU_OPERATOR:
         return []
     where = _cluster_of(served)

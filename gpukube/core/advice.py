@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.gpu.mig import instances_per_gpu, place_layout
 from gpukube.gpu.mig_room import room_left
 
@@ -21,12 +21,12 @@ _COSTLY_USD_H: Final = 200.0
 """From here on a pool that never becomes empty is worth a word: three machines of 8 x H100."""
 
 
-def advise(target: Target, ownership: Ownership) -> list[Diagnostic]:
+def advise(target: Target, ownership: Ownership) -> list[Finding]:
     """Remark on a pool; empty when there is nothing to say."""
     return [found for rule in _RULES for found in rule(target, ownership)]
 
 
-def _leftover(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
+def _leftover(target: Target, _ownership: Ownership) -> Iterator[Finding]:
     """A profile that does not divide the GPU leaves a part of it that nobody can use (NVIDIA MIG User Guide)."""
     cut = target.sharing.mig
     if cut is None or not cut.profile:
@@ -37,7 +37,7 @@ def _leftover(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
     if not plain:
         return
     name, count = max(plain.items(), key=lambda item: item[1])
-    yield Diagnostic(
+    yield Finding(
         "mig-leftover",
         target.locator.at("sharing.mig.profile"),
         f"{target.where}: {len(placed)} x {cut.profile} leave room on each {model} that nobody gets: {count} x {name}",
@@ -46,13 +46,13 @@ def _leftover(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
     )
 
 
-def _shares_add(target: Target, ownership: Ownership) -> Iterator[Diagnostic]:
+def _shares_add(target: Target, ownership: Ownership) -> Iterator[Finding]:
     """Two shares may be of one GPU (NVIDIA/gpu-operator#386); Google's own plugin gives no pod more than one."""
     slicing = target.sharing.slicing
     if slicing is None or slicing.mode != "time-slicing" or slicing.fail_requests_greater_than_one:
         return
     if target.machine.devices > 1 and ownership.advertiser in ("chart", "operator"):
-        yield Diagnostic(
+        yield Finding(
             "shares-add",
             target.locator.at("sharing.timeSlicing"),
             f"{target.where}: a pod that asks for 2 may get two shares of one of the {target.machine.devices} GPUs",
@@ -61,7 +61,7 @@ def _shares_add(target: Target, ownership: Ownership) -> Iterator[Diagnostic]:
         )
 
 
-def _isolation(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
+def _isolation(target: Target, _ownership: Ownership) -> Iterator[Finding]:
     """Name what the way of sharing does not keep apart (NVIDIA/k8s-device-plugin README; NVIDIA MIG User Guide)."""
     slicing = target.sharing.slicing
     if slicing is None:
@@ -69,7 +69,7 @@ def _isolation(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
     sliced = slicing.mode == "time-slicing"
     what = "GPU instance" if target.sharing.mig else "GPU"
     memory = f"each may use all memory of the {what}, and a" if sliced else "memory is capped for each, but a"
-    yield Diagnostic(
+    yield Finding(
         "sharing-isolation",
         target.locator.at("sharing.timeSlicing" if sliced else "sharing.mps"),
         f"{target.where}: pods that share a {what} are not isolated: {memory} fault of one can end all",
@@ -81,12 +81,12 @@ def _isolation(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
     )
 
 
-def _costly(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
+def _costly(target: Target, _ownership: Ownership) -> Iterator[Finding]:
     """Name the price of what always runs, with its day and place."""
     machine, nodes = target.machine, target.nodes.minimum
     price = (machine.price_usd_h or 0.0) * nodes
     if target.capacity.type == "on-demand" and price >= _COSTLY_USD_H:
-        yield Diagnostic(
+        yield Finding(
             "costly",
             target.locator.at("nodes"),
             f"{target.where}: {nodes} x {machine.name} always run: about {price:,.0f} USD an hour on demand "
@@ -96,7 +96,7 @@ def _costly(target: Target, _ownership: Ownership) -> Iterator[Diagnostic]:
         )
 
 
-_RULES: Final[tuple[Callable[[Target, Ownership], Iterator[Diagnostic]], ...]] = (
+_RULES: Final[tuple[Callable[[Target, Ownership], Iterator[Finding]], ...]] = (
     _leftover,
     _shares_add,
     _isolation,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube.core.values import Observed
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.gpu.capacity import GPU_RESOURCE
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def believed(desired: Desired, scaler: Autoscaler | None) -> Belief | None:
     return None if foreseen is None else compare(desired.promise.per_node, foreseen)
 
 
-def check_belief(desired: Desired, scaler: Autoscaler | None) -> list[Diagnostic]:
+def check_belief(desired: Desired, scaler: Autoscaler | None) -> list[Finding]:
     """Warn of a pool that its autoscaler will misjudge; nothing where the provider's own rules speak of it."""
     if scaler is None or scaler.judged_by_rules or not desired.target.nodes.autoscaled:
         return []
@@ -87,12 +87,12 @@ def devices_text(devices: Mapping[str, int]) -> str:
     return ", ".join(f"{name}: {count}" for name, count in sorted(devices.items())) or "no devices"
 
 
-def _misled(desired: Desired, scaler: Autoscaler) -> Iterator[Diagnostic]:
+def _misled(desired: Desired, scaler: Autoscaler) -> Iterator[Finding]:
     belief = believed(desired, scaler)
     if belief is None:
         return
     most = desired.target.nodes.maximum
-    yield Diagnostic(
+    yield Finding(
         "autoscaler-misled",
         desired.target.locator.at("nodes.autoscaling.min"),
         f"{desired.target.where}: a node shows {devices_text(belief.real)}, and while the pool is empty the autoscaler "
@@ -105,14 +105,14 @@ def _misled(desired: Desired, scaler: Autoscaler) -> Iterator[Diagnostic]:
     )
 
 
-def _unready(desired: Desired, scaler: Autoscaler) -> Iterator[Diagnostic]:
+def _unready(desired: Desired, scaler: Autoscaler) -> Iterator[Finding]:
     if GPU_RESOURCE in desired.promise.per_node or scaler.accelerator_label not in desired.labels:
         return
     sharing = desired.target.sharing
     ways = ["strategy: single"] if sharing.mig and sharing.mig.strategy == "mixed" else []
     ways += ["renameByDefault: false"] if sharing.slicing and sharing.slicing.rename else []
     alike = [] if sharing.mig and len(sharing.mig.profiles) > 1 else [" and ".join(ways)]
-    yield Diagnostic(
+    yield Finding(
         "autoscaler-unready",
         desired.target.locator.at("nodes.autoscaling"),
         f"{desired.target.where}: its nodes show {devices_text(desired.promise.per_node)} and no {GPU_RESOURCE}: the "

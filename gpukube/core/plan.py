@@ -13,7 +13,7 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.fields import PROTECTION, label
 from gpukube.core.marks import has_lost_marks, names_another
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, ClassifiedChange, PoolPlan
-from gpukube.errors import Diagnostic, SpecError, Where
+from gpukube.errors import Finding, SpecError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -107,7 +107,7 @@ def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
     if observed.state == "deleting":
         return _ours(provider, desired, observed, changes)
     if observed.state == "failed":
-        problem = Diagnostic(
+        problem = Finding(
             "lost-marks",
             target.where,
             f'the pool "{observed.name}" is {observed.status}, and its labels lost the marks of gpukube',
@@ -125,9 +125,9 @@ def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
     return replace(plan, why=why, diagnostics=(*plan.diagnostics, *rest))
 
 
-def _for_later(where: Where, later: Sequence[ClassifiedChange]) -> Diagnostic:
+def _for_later(where: Where, later: Sequence[ClassifiedChange]) -> Finding:
     fields = ", ".join(str(c.change.field) for c in later)
-    return Diagnostic(
+    return Finding(
         "lost-marks",
         where,
         f"the pool also differs in {fields}, which cannot change before its labels have the marks again",
@@ -137,13 +137,13 @@ def _for_later(where: Where, later: Sequence[ClassifiedChange]) -> Diagnostic:
     )
 
 
-def _ails(desired: Desired, observed: Observed) -> list[Diagnostic]:
+def _ails(desired: Desired, observed: Observed) -> list[Finding]:
     """Pass on what the cloud says is wrong with a pool that it calls usable: an update that failed half-way."""
     if not observed.failure:
         return []
     message = f"the cloud says that something is wrong with it: {observed.failure}"
     fix = "look at it with the cloud's own tool; gpukube pool verify says whether its GPUs are there"
-    return [Diagnostic("pool-ails", desired.target.where, message, fix=fix, severity="warning")]
+    return [Finding("pool-ails", desired.target.where, message, fix=fix, severity="warning")]
 
 
 def plan_removal(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -> PoolPlan:
@@ -169,7 +169,7 @@ def spare_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
         return plan
     if plan.changes:
         return _changed(provider, desired, observed, plan.changes)
-    problem = Diagnostic(
+    problem = Finding(
         "failed-with-nodes",
         plan.where,
         f"the pool is {observed.status} and has live nodes: {observed.failure or 'the cloud gives no reason'}",
@@ -187,7 +187,7 @@ def _plan(  # noqa: PLR0913 - the parts of a plan
     *,
     changes: tuple[ClassifiedChange, ...] = (),
     requests: tuple[Request, ...] = (),
-    diagnostics: tuple[Diagnostic, ...] = (),
+    diagnostics: tuple[Finding, ...] = (),
 ) -> PoolPlan:
     target = desired.target
     name = observed.name if observed else target.name
@@ -251,8 +251,8 @@ def _updates(
     return provider.update_requests(desired, observed, tuple(c.change for c in changes))
 
 
-def _refused(where: Where, classified: ClassifiedChange) -> Diagnostic:
-    return Diagnostic(
+def _refused(where: Where, classified: ClassifiedChange) -> Finding:
+    return Finding(
         "refused-change",
         where,
         f"{classified.change.field} cannot change: {classified.row.sentence}",
@@ -260,8 +260,8 @@ def _refused(where: Where, classified: ClassifiedChange) -> Diagnostic:
     )
 
 
-def _protected(where: Where, what: str) -> Diagnostic:
-    return Diagnostic(
+def _protected(where: Where, what: str) -> Finding:
+    return Finding(
         "protected",
         where,
         f"it would be {what}, and it is protected against that",
@@ -296,7 +296,7 @@ def _adopted(
         why = "nobody owns it and it matches; it gets our marks"
         return _plan(desired, observed, "adopt", why, changes=changes, requests=requests)
     fields = ", ".join(str(c.change.field) for c in later)
-    problem = Diagnostic(
+    problem = Finding(
         "adopt-differs",
         target.where,
         f"it also differs in {fields}, which stays as it is in this run",
@@ -327,7 +327,7 @@ def _not_adoptable(desired: Desired, observed: Observed) -> PoolPlan:
     """Leave a pool alone that nobody owns while its cloud is not done with it."""
     passing = observed.state in ("busy", "deleting")
     another = f"choose another name for the pool (names: {{{desired.target.cluster.provider}: ...}})"
-    problem = Diagnostic(
+    problem = Finding(
         "adopt-not-ready",
         desired.target.where,
         f'a pool named "{observed.name}" exists, nobody owns it, and it is {observed.status}: it cannot be adopted now',
@@ -346,7 +346,7 @@ def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
     adopt = "take it over with --adopt" + (
         "" if observed.state == "ready" else f" once it is no longer {observed.status}"
     )
-    problem = Diagnostic(
+    problem = Finding(
         "foreign-pool",
         target.where,
         f'a pool named "{observed.name}" exists on {target.cluster.key} and {owner}',
@@ -365,7 +365,7 @@ def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
         fix += f"restore the labels {OWNER_LABEL} and {POOL_LABEL} of that pool, or delete it"
     else:
         fix += f"take it over with --adopt-from {owner}"
-    problem = Diagnostic(
+    problem = Finding(
         "foreign-copy",
         target.where,
         f'a pool named "{observed.name}" exists on {target.cluster.key}; its labels have no marks, and their copy in '
@@ -382,7 +382,7 @@ def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> 
     target = desired.target
     names = " and ".join(o.name for o in matches)
     if has_lost_marks(desired, matches[0]):
-        problem = Diagnostic(
+        problem = Finding(
             "lost-marks",
             target.where,
             f"the labels of {names} lost the marks, and the copy in the tags of each says that it is this pool",
@@ -390,7 +390,7 @@ def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> 
             "cloud's own tool",
         )
         return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
-    problem = Diagnostic(
+    problem = Finding(
         "two-pools",
         target.where,
         f"{names} both carry the mark of this pool: an unfinished replacement",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.fields import FieldPath
 from gpukube.core.unknown import example_machines, vary
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Reservation, Taint, Target, Upgrade
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.gpu.capacity import node_capacity
 from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, require_machine, resolve_machine, warn_reason
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
@@ -68,7 +68,7 @@ class Guess:
     targets: tuple[Target, ...]
 
 
-def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Diagnostic, ...]]:
+def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Finding, ...]]:
     """Resolve every pool on every cluster it names.
 
     Returns:
@@ -77,7 +77,7 @@ def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Diagn
     """
     clusters = cluster_refs(loaded)
     targets: list[Target] = []
-    found: list[Diagnostic] = []
+    found: list[Finding] = []
     for index in range(len(loaded.spec.pools)):
         resolved, problems = resolve_pool(loaded, index, clusters)
         targets += (target for target in resolved if isinstance(target, Target))
@@ -87,7 +87,7 @@ def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Diagn
 
 def resolve_pool(
     loaded: LoadedSpec, index: int, clusters: Mapping[str, ClusterRef]
-) -> tuple[list[Target | Guess], list[Diagnostic]]:
+) -> tuple[list[Target | Guess], list[Finding]]:
     """Resolve one pool on every cluster it names.
 
     Args:
@@ -100,7 +100,7 @@ def resolve_pool(
     if index in loaded.unknown and (pool.nodes is None or not (pool.nodes.autoscaling or pool.nodes.count is not None)):
         unknown |= {("nodes",)}
     resolved: list[Target | Guess] = []
-    found: list[Diagnostic] = []
+    found: list[Finding] = []
     sharing = _sharing(pool)
     for key in pool.clusters:
         cluster = clusters[key]
@@ -119,9 +119,9 @@ def resolve_pool(
 
 def _machines(
     loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, unknown: frozenset[Path]
-) -> tuple[list[Machine], list[Diagnostic]]:
+) -> tuple[list[Machine], list[Finding]]:
     """Give the machine of a pool; where a mistake leaves it unknown, several that it could be, and the mistake."""
-    found: list[Diagnostic] = []
+    found: list[Finding] = []
     wrong = is_unknown(("instanceType",), unknown) or is_unknown(("gpu",), unknown)
     if not wrong and _names_machine(pool, cluster):
         try:
@@ -142,7 +142,7 @@ def _names_machine(pool: Pool, cluster: ClusterRef) -> bool:
 
 def _check_sharing(
     machine: Machine, sharing: Sharing, pool: Pool, cluster: ClusterRef, locator: Locator
-) -> list[Diagnostic]:
+) -> list[Finding]:
     if sharing.mig and len(set(sharing.mig.layout)) > 1:  # with strategy single: refused by spec.rules, mig-choice
         sharing = replace(sharing, mig=replace(sharing.mig, strategy="mixed"))
     return [_diagnostic(e, _sharing_path(pool, e.code), cluster, locator) for e in check_sharing(machine, sharing)]
@@ -154,7 +154,7 @@ def promise_of(target: Target) -> Promise:
 
 
 class _Refused(Exception):
-    def __init__(self, diagnostic: Diagnostic) -> None:
+    def __init__(self, diagnostic: Finding) -> None:
         super().__init__(diagnostic.seen)
         self.diagnostic = diagnostic
 
@@ -163,7 +163,7 @@ def _provider(loaded: LoadedSpec, cluster: ClusterRef) -> ProviderName:
     return loaded.spec.clusters[cluster.key].provider
 
 
-def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Diagnostic]) -> Machine:
+def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Finding]) -> Machine:
     written = pool.instance_type_on(_provider(loaded, cluster))
     model = _model(pool.gpu, locator, _sold(loaded, pool)) if pool.gpu else None
     try:
@@ -199,15 +199,13 @@ def _model(gpu: Gpu, locator: Locator, sold: frozenset[GpuModel]) -> GpuModel:
         return parse_model(gpu.model, sold)
     except CatalogueError as error:
         where = locator.at("gpu.model")
-        raise _Refused(
-            Diagnostic(error.code, where, told_apart(error.message), fix=error.fix, why=error.why)
-        ) from error
+        raise _Refused(Finding(error.code, where, told_apart(error.message), fix=error.fix, why=error.why)) from error
 
 
 def _check_gpu_agrees(gpu: Gpu, model: GpuModel, machine: Machine, locator: Locator) -> None:
     if model != machine.model or not machine.has_gpus(gpu.count):
         raise _Refused(
-            Diagnostic(
+            Finding(
                 "gpu-and-type",
                 locator.at("instanceType"),
                 f"{machine.name} has {machine.gpus:g} x {machine.model}, but gpu asks for {gpu.count} x {model}",
@@ -216,8 +214,8 @@ def _check_gpu_agrees(gpu: Gpu, model: GpuModel, machine: Machine, locator: Loca
         )
 
 
-def _status_warning(reason: str, path: str, locator: Locator) -> Diagnostic:
-    return Diagnostic(
+def _status_warning(reason: str, path: str, locator: Locator) -> Finding:
+    return Finding(
         "instance-status",
         locator.at(path),
         reason,
@@ -226,8 +224,8 @@ def _status_warning(reason: str, path: str, locator: Locator) -> Diagnostic:
     )
 
 
-def _diagnostic(error: CatalogueError, path: str, cluster: ClusterRef, locator: Locator) -> Diagnostic:
-    return Diagnostic(
+def _diagnostic(error: CatalogueError, path: str, cluster: ClusterRef, locator: Locator) -> Finding:
+    return Finding(
         error.code, locator.at(path), f"{told_apart(error.message)} (on {cluster.key})", fix=error.fix, why=error.why
     )
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.fields import FieldPath
-    from gpukube.errors import Diagnostic, GpukubeError
+    from gpukube.errors import Finding, GpukubeError
     from gpukube.gpu.catalogue import Machine
     from gpukube.gpu.sharing import Sharing
 
@@ -484,7 +484,7 @@ class PoolPlan:
     observed: Observed | None
     changes: tuple[ClassifiedChange, ...]
     requests: tuple[Request, ...]
-    diagnostics: tuple[Diagnostic, ...]
+    diagnostics: tuple[Finding, ...]
     loss: Loss | None = None
     capacity: Mapping[str, int] | None = None
 

@@ -27,7 +27,7 @@ from gpukube.engine.pools import attempt, make_pool, remove_pool, require_adopta
 from gpukube.engine.proving import prove
 from gpukube.engine.release import STOPPED_TIDYING, restore_entry, retire_entries
 from gpukube.engine.report import ClusterReport, PoolReport
-from gpukube.errors import Conflict, Diagnostic, GpukubeError, Where
+from gpukube.errors import Conflict, Finding, GpukubeError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,13 +70,13 @@ def require_consent(plans: Sequence[ClusterPlan], consent: Consent) -> None:
         raise Conflict.of(found)
 
 
-def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Diagnostic]:
+def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
     if plan.action == "conflict":
         return  # this pool fails by itself, the others go on
     yield from (d for d in plan.diagnostics if d.severity == "error")
     if plan.action == "replace" and not consent.replace:
         fields = ", ".join(str(c.change.field) for c in plan.changes if c.row.kind == "replace")
-        yield Diagnostic(
+        yield Finding(
             "needs-replace",
             plan.where,
             f"{fields} cannot change on a live pool; to replace it costs {_cost(plan)}",
@@ -85,7 +85,7 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Diagnostic]:
         )
     if plan.action == "update" and plan.disruptive and not consent.allow_disruption:
         fields = ", ".join(str(c.change.field) for c in plan.disruptive)
-        yield Diagnostic(
+        yield Finding(
             "needs-disruption",
             plan.where,
             f"to change {fields} disturbs {_cost(plan)}",
@@ -94,8 +94,8 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Diagnostic]:
         )
 
 
-def _disturbing(plan: ClusterPlan, repair: NodeRepair) -> Diagnostic:
-    return Diagnostic(
+def _disturbing(plan: ClusterPlan, repair: NodeRepair) -> Finding:
+    return Finding(
         "needs-disruption",
         Where(f"{plan.cluster.key}/{repair.pool}"),
         f"to put back {repair.field} on node {repair.node} disturbs the pods there",

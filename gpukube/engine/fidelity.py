@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.provider import Ability
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ def inexact(target: Target, abilities: Mapping[str, Ability]) -> dict[str, Abili
     return {feature: ability for feature, ability in found.items() if ability.fidelity != "exact"}
 
 
-def check_fidelity(target: Target, abilities: Mapping[str, Ability]) -> list[Diagnostic]:
+def check_fidelity(target: Target, abilities: Mapping[str, Ability]) -> list[Finding]:
     """Refuse what is missing and matters; warn of what is missing and does not."""
     fields = {feature: field for feature, field, _ in _USES}
     return [
-        Diagnostic(
+        Finding(
             "missing-feature",
             target.locator.at(fields.get(feature, feature)),
             f"{target.where}: {target.cluster.provider} has no {feature}",

@@ -24,7 +24,7 @@ from gpukube.core.owners import (
 from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Desired, Ownership, Request
 from gpukube.engine.fidelity import abilities_for, check_fidelity
-from gpukube.errors import Diagnostic, MissingExtra, SpecError, Where
+from gpukube.errors import Finding, MissingExtra, SpecError, Where
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Settled:
     """
 
     desired: tuple[Desired, ...]
-    refusals: tuple[Diagnostic, ...]
+    refusals: tuple[Finding, ...]
     choice: ReleaseChoice
 
 
@@ -68,8 +68,8 @@ class Explained:
     """
 
     decision: Decision
-    problems: tuple[Diagnostic, ...]
-    others: tuple[tuple[Decision, tuple[Diagnostic, ...]], ...]
+    problems: tuple[Finding, ...]
+    others: tuple[tuple[Decision, tuple[Finding, ...]], ...]
     desired: Desired | None
 
 
@@ -83,7 +83,7 @@ def choose_releases(targets: Sequence[Target]) -> dict[str, ReleaseChoice]:
     return {key: choose_release(pools) for key, pools in facts.items()}
 
 
-def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) -> Desired | None:
+def desire_pool(target: Target, found: list[Finding], choice: ReleaseChoice) -> Desired | None:
     """Check and translate one target; None when it has errors, which are added to `found`."""
     provider = _provider(target, found)
     if provider is None:
@@ -91,7 +91,7 @@ def desire_pool(target: Target, found: list[Diagnostic], choice: ReleaseChoice) 
     problems = _check(target, provider)
     found += problems
     ownership = decide_owner(target, provider.stack(target), choice).outcome
-    if isinstance(ownership, Diagnostic):
+    if isinstance(ownership, Finding):
         # What a cloud says of the same field is nearer to the matter.
         found += [] if any(p.where == ownership.where for p in _errors(problems)) else [ownership]
         return None
@@ -117,15 +117,15 @@ def sketch_pool(target: Target, choice: ReleaseChoice) -> Desired | None:
     )
 
 
-def judge_guess(guess: Guess, choice: ReleaseChoice) -> list[Diagnostic]:
+def judge_guess(guess: Guess, choice: ReleaseChoice) -> list[Finding]:
     """Find what is wrong with a pool whatever its mistakes leave unknown."""
     judged = []
     for target in guess.targets:
-        found: list[Diagnostic] = []
+        found: list[Finding] = []
         if provider := _provider(target, found):
             found += _check(target, provider)
             ownership = solve_ownership(target, provider.stack(target), operator=choice.operator)
-            if isinstance(ownership, Diagnostic) and all(p.where != ownership.where for p in _errors(found)):
+            if isinstance(ownership, Finding) and all(p.where != ownership.where for p in _errors(found)):
                 found.append(ownership)
         judged.append(found)
     common = [problem for problem in judged[0] if all(problem in others for others in judged)]
@@ -146,7 +146,7 @@ def settle_owners(
     choice = with_live(asked, operator_live=operator_live)
     if choice == asked:
         return Settled(tuple(desired), (), choice)
-    refusals: list[Diagnostic] = []
+    refusals: list[Finding] = []
     return Settled(tuple([_settle(pool, choice, provider, refusals) for pool in desired]), tuple(refusals), choice)
 
 
@@ -177,7 +177,7 @@ def explain_owners(specs: Sequence[LoadedSpec], pool: str, *, operator_live: Seq
         MissingExtra: A provider is not installed.
     """
     targets: list[Target] = []
-    problems: list[Diagnostic] = []
+    problems: list[Finding] = []
     for spec in specs:
         resolved, found = resolve_targets(spec)
         targets += resolved
@@ -193,20 +193,20 @@ def explain_owners(specs: Sequence[LoadedSpec], pool: str, *, operator_live: Seq
     ]
 
 
-def _check(target: Target, provider: Provider) -> list[Diagnostic]:
+def _check(target: Target, provider: Provider) -> list[Finding]:
     problems = provider.check(target)
     wrong = {problem.where for problem in _errors(problems)}  # what a cloud's rule says of a place is nearer to it
     found = check_fidelity(target, abilities_for(target, provider))
     return problems + [one for one in found if one.where not in wrong]
 
 
-def _errors(problems: Iterable[Diagnostic]) -> list[Diagnostic]:
+def _errors(problems: Iterable[Finding]) -> list[Finding]:
     return [problem for problem in problems if problem.severity == "error"]
 
 
-def _settle(pool: Desired, choice: ReleaseChoice, provider: Provider, refusals: list[Diagnostic]) -> Desired:
+def _settle(pool: Desired, choice: ReleaseChoice, provider: Provider, refusals: list[Finding]) -> Desired:
     ownership = decide_owner(pool.target, provider.stack(pool.target), choice).outcome
-    if isinstance(ownership, Diagnostic):
+    if isinstance(ownership, Finding):
         refusals.append(ownership)
         return replace(pool, ownership=Ownership(pool.ownership.driver, "none", "", {}, ownership.seen))
     if ownership == pool.ownership:
@@ -218,7 +218,7 @@ def _explain(target: Target, pools: Sequence[Target], choice: ReleaseChoice) -> 
     provider = load_provider(target.cluster.provider)
     decision = decide_owner(target, provider.stack(target), choice)
     problems = tuple(_errors(_check(target, provider)))
-    answered = not problems and not isinstance(decision.outcome, Diagnostic)
+    answered = not problems and not isinstance(decision.outcome, Finding)
     desired = desire_pool(target, [], choice) if answered else None
     return Explained(decision, problems, tuple(_others(target, pools, choice, provider)), desired)
 
@@ -230,7 +230,7 @@ _OWNERS: Final[tuple[Literal["auto", "helm", "operator", "cloud", "dra", "none"]
 
 def _others(
     target: Target, pools: Sequence[Target], choice: ReleaseChoice, provider: Provider
-) -> Iterator[tuple[Decision, tuple[Diagnostic, ...]]]:
+) -> Iterator[tuple[Decision, tuple[Finding, ...]]]:
     """Ask what would be if only this pool asked for another owner of the plugin."""
     known = _errors(_check(target, provider))
     neighbours = [pool for pool in pools if pool.cluster.key == target.cluster.key and pool is not target]
@@ -244,7 +244,7 @@ def _others(
         yield decide_owner(other, provider.stack(other), chosen), tuple(problems)
 
 
-def _no_such_pool(pool: str, specs: Sequence[LoadedSpec], problems: Sequence[Diagnostic]) -> SpecError:
+def _no_such_pool(pool: str, specs: Sequence[LoadedSpec], problems: Sequence[Finding]) -> SpecError:
     """Say that there is no such pool; or what is wrong with the spec where it is written and could not be resolved."""
     names = sorted({written.name for spec in specs for written in spec.spec.pools})
     if pool in names and _errors(problems):
@@ -257,10 +257,10 @@ def _no_such_pool(pool: str, specs: Sequence[LoadedSpec], problems: Sequence[Dia
     )
 
 
-def _provider(target: Target, found: list[Diagnostic]) -> Provider | None:
+def _provider(target: Target, found: list[Finding]) -> Provider | None:
     try:
         return load_provider(target.cluster.provider)
     except MissingExtra as error:
         problem = error.diagnostics[0]
-        found.append(Diagnostic(problem.code, target.cluster.where, problem.seen, fix=problem.fix))
+        found.append(Finding(problem.code, target.cluster.where, problem.seen, fix=problem.fix))
         return None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gpukube.engine.prepare import Prepared
     from gpukube.engine.run import Run
     from gpukube.engine.session import Session
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ClusterPlan:
     repairs: tuple[NodeRepair, ...] = ()
     unknown: str = ""
     unreachable: GpukubeError | None = None
-    diagnostics: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[Finding, ...] = ()
     error: GpukubeError | None = None
     desired: tuple[Desired, ...] = ()
 
@@ -174,7 +174,7 @@ def _with_pools(
     return replace(outside, pools=pools, undeclared=undeclared, desired=desired, diagnostics=found)
 
 
-def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Diagnostic]:
+def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Finding]:
     """Judge the cluster's version where the operator serves a pool."""
     operated = any(wanted.ownership.advertiser == GPU_OPERATOR.advertiser for wanted in desired)
     return check_kubernetes(outside.cluster, outside.facts.kubernetes_version) if operated and outside.facts else []
@@ -222,7 +222,7 @@ def _plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run
     )
 
 
-def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Diagnostic, ...]]:
+def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Finding, ...]]:
     """Hold the plan to the digest of its chart; where it cannot be fetched from here, warn: apply fetches it anyway.
 
     Raises:
@@ -254,11 +254,11 @@ def _leaves(pool: PoolPlan, observed: Observed) -> bool:
     return pool.action == "replace" or observed.state == "deleting"
 
 
-def _foreign(seen: Sighting, desired: Sequence[Desired], release: ReleasePlan) -> list[Diagnostic]:
+def _foreign(seen: Sighting, desired: Sequence[Desired], release: ReleasePlan) -> list[Finding]:
     return check_advertisers(still_foreign(find_advertisers(seen, desired), release.leaves), desired)
 
 
-def _features(seen: Sighting, desired: Sequence[Desired]) -> list[Diagnostic]:
+def _features(seen: Sighting, desired: Sequence[Desired]) -> list[Finding]:
     """Judge an NFD that is there already: whether its workers reach our nodes."""
     served = [wanted for wanted in desired if kind_of(wanted.ownership.advertiser)]
     nfd = find_nfd(seen)

@@ -14,7 +14,7 @@ from gpukube.core.owners import ReleaseChoice
 from gpukube.core.resolve import Guess, cluster_ref, cluster_refs, resolve_pool
 from gpukube.engine.owners import choose_releases, desire_pool, judge_guess, settle_owners, sketch_pool
 from gpukube.engine.silence import OfPool, judge
-from gpukube.errors import Diagnostic, SpecError, Where, in_order
+from gpukube.errors import Finding, SpecError, Where, in_order
 from gpukube.provider import load_provider
 from gpukube.spec.address import address_of, parse_addresses
 from gpukube.spec.positions import is_unknown
@@ -69,7 +69,7 @@ class Prepared:
     owners: tuple[str, ...]
     clusters: Mapping[str, ClusterRef]
     desired: Mapping[str, tuple[Desired, ...]]
-    warnings: tuple[Diagnostic, ...]
+    warnings: tuple[Finding, ...]
     filters: Filters
     choices: Mapping[str, ReleaseChoice] = field(default_factory=dict)
     silenced: tuple[Silenced, ...] = ()
@@ -116,7 +116,7 @@ class Validation:
 
     clusters: int
     pools: int
-    findings: tuple[Diagnostic, ...]
+    findings: tuple[Finding, ...]
     silenced: tuple[Silenced, ...]
     fields: Mapping[Where, str] = field(default_factory=dict)
 
@@ -153,7 +153,7 @@ def _unused(wanted: _Wanted) -> Iterable[OfPool]:
         if not wanted.desired[key]:
             fix = "add it to the clusters of a pool, or take it out"
             message = f'no pool is on cluster "{key}"'
-            yield OfPool(None, Diagnostic("cluster-unused", cluster.where, message, fix=fix, severity="hint"))
+            yield OfPool(None, Finding("cluster-unused", cluster.where, message, fix=fix, severity="hint"))
 
 
 def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict: bool = False) -> Prepared:
@@ -191,7 +191,7 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
     )
 
 
-def _strictly(found: Diagnostic) -> Diagnostic:
+def _strictly(found: Finding) -> Finding:
     return replace(found, severity="error") if found.severity == "warning" else found
 
 
@@ -202,7 +202,7 @@ def _want(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -> _Wanted
         specs: As far as they are known.
         wrong: Places that have an error already: what is found there follows from it.
     """
-    apart: list[Diagnostic] = []
+    apart: list[Finding] = []
     clusters = _clusters(specs, apart)
     findings: list[OfPool] = []
     owners: dict[int, PoolKey] = {}
@@ -274,7 +274,7 @@ def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> P
     return Prepared(tuple(owners), clusters, dict.fromkeys(clusters, ()), (), Filters(), addressed=True)
 
 
-def _clusters(specs: Sequence[LoadedSpec], found: list[Diagnostic]) -> dict[str, ClusterRef]:
+def _clusters(specs: Sequence[LoadedSpec], found: list[Finding]) -> dict[str, ClusterRef]:
     clusters: dict[str, ClusterRef] = {}
     for spec in specs:
         for key, cluster in cluster_refs(spec).items():
@@ -282,12 +282,12 @@ def _clusters(specs: Sequence[LoadedSpec], found: list[Diagnostic]) -> dict[str,
             if known != cluster:
                 message = f'cluster "{key}" is defined differently at {known.where}'
                 fix = "give one of them another key, or make them the same"
-                found.append(Diagnostic("cluster-twice", cluster.where, message, fix=fix))
+                found.append(Finding("cluster-twice", cluster.where, message, fix=fix))
     found += _keys_of_one(specs, clusters)
     return clusters
 
 
-def _keys_of_one(specs: Sequence[LoadedSpec], clusters: Mapping[str, ClusterRef]) -> Iterable[Diagnostic]:
+def _keys_of_one(specs: Sequence[LoadedSpec], clusters: Mapping[str, ClusterRef]) -> Iterable[Finding]:
     """Find clusters that have two keys: each key would be a queue and a release of its own, beside the other."""
     models = {key: cluster for spec in reversed(specs) for key, cluster in spec.spec.clusters.items()}
     first: dict[str, str] = {}
@@ -296,10 +296,10 @@ def _keys_of_one(specs: Sequence[LoadedSpec], clusters: Mapping[str, ClusterRef]
         if known != key:
             message = f'clusters "{known}" (at {clusters[known].where}) and "{key}" are one cluster'
             why = "changes to a cluster go one after the other, and its pools share one release"
-            yield Diagnostic("cluster-keys", cluster.where, message, why=why, fix=f'use the key "{known}" for both')
+            yield Finding("cluster-keys", cluster.where, message, why=why, fix=f'use the key "{known}" for both')
 
 
-def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Diagnostic]:
+def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Finding]:
     """Find two pools (of two specs, or by `names`) that would be one in the cloud."""
     found = []
     for pools in desired.values():
@@ -315,7 +315,7 @@ def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Diagnostic]:
                 if wanted.target.where == first.target.where:
                     message = f"{wanted.target.where} is declared twice, here and at {there}"
                 where = wanted.target.locator.at("name")
-                found.append(Diagnostic("name-twice", where, message, fix="give one of them another name"))
+                found.append(Finding("name-twice", where, message, fix="give one of them another name"))
     return found
 
 

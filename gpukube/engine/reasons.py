@@ -16,7 +16,7 @@ from gpukube.core.jsontree import at
 from gpukube.core.owners import DRIVER_ROWS, PLUGIN_ROWS, RELEASE_ROWS
 from gpukube.core.owners.labels import LABEL_REASONS
 from gpukube.core.owners.solver import cut_of
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def owner_document(
-    found: Sequence[Explained], seen: Mapping[str, Sighting], against: Mapping[str, Sequence[Diagnostic]]
+    found: Sequence[Explained], seen: Mapping[str, Sighting], against: Mapping[str, Sequence[Finding]]
 ) -> OwnerDocument:
     """Tell why, per cluster.
 
@@ -53,9 +53,9 @@ def owner_document(
     return {"schemaVersion": 1, "kind": "OwnerExplanation", "pools": parts}
 
 
-def _part(explained: Explained, seen: Sighting | None, against: Sequence[Diagnostic]) -> OwnerPart:
+def _part(explained: Explained, seen: Sighting | None, against: Sequence[Finding]) -> OwnerPart:
     decision, desired = explained.decision, explained.desired
-    own = [decision.outcome] if isinstance(decision.outcome, Diagnostic) else []
+    own = [decision.outcome] if isinstance(decision.outcome, Finding) else []
     near = {problem.where for problem in explained.problems}
     refusals = [*explained.problems, *(d for d in own if d.where not in near), *against]
     owner = desired.ownership if desired else None
@@ -166,14 +166,14 @@ def _field(params: Mapping[str, object], path: str) -> object:
     return at(params, *(int(word) if word.isdecimal() else word for word in path.split(".")))
 
 
-def _message(found: Diagnostic, decision: Decision) -> str:
+def _message(found: Finding, decision: Decision) -> str:
     """Leave out the pool's name, under which it is told."""
     return found.seen.removeprefix(f"{decision.target.where}: ")
 
 
-def _alternative(other: Decision, problems: Sequence[Diagnostic]) -> Alternative:
+def _alternative(other: Decision, problems: Sequence[Finding]) -> Alternative:
     asked, row = other.target.plugin_owner, other.plugin.name
-    against = [*problems, *([other.outcome] if isinstance(other.outcome, Diagnostic) else [])]
+    against = [*problems, *([other.outcome] if isinstance(other.outcome, Finding) else [])]
     if against:
         said = _message(against[0], other)
         return {"asked": asked, "devicePlugin": None, "row": row, "says": said, "fix": against[0].fix}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.provider import load_provider, provider_names
 from gpukube.rule_ids import RULE_IDS, code_of, rule_label
 from gpukube.spec.wording import nearest, quoted
@@ -30,13 +30,13 @@ class OfPool(NamedTuple):
     """A finding and the pool it is about; None where it is about no single one."""
 
     pool: PoolKey | None
-    finding: Diagnostic
+    finding: Finding
 
 
 class Silenced(NamedTuple):
     """A finding that is accepted, and why."""
 
-    finding: Diagnostic
+    finding: Finding
     reason: str
 
 
@@ -49,7 +49,7 @@ class Judged:
         silenced: The rest, each once per reason.
     """
 
-    told: tuple[Diagnostic, ...]
+    told: tuple[Finding, ...]
     silenced: tuple[Silenced, ...]
 
 
@@ -71,7 +71,7 @@ def judge(findings: Sequence[OfPool], specs: Sequence[LoadedSpec]) -> Judged:
         specs: The specs that they are about, in the order that their keys count.
     """
     entries = list(_entries(specs))
-    told: list[Diagnostic] = []
+    told: list[Finding] = []
     silenced: list[Silenced] = []
     met: set[Where] = set()
     by_rule = {(entry.pool, code_of(entry.rule) or entry.rule): entry for entry in reversed(entries)}
@@ -101,7 +101,7 @@ def _entries(specs: Sequence[LoadedSpec]) -> Iterator[_Entry]:
 
 def _wrong(
     entries: Sequence[_Entry], met: set[Where], findings: Sequence[OfPool], mistaken: set[PoolKey]
-) -> Iterator[Diagnostic]:
+) -> Iterator[Finding]:
     """Find silences that name no rule or meet nothing, each place once.
 
     What meets nothing is not reported of a pool that errors keep from being judged to the end.
@@ -115,7 +115,7 @@ def _wrong(
         elif entry.where not in excused:
             message = f"{entry.path} is {quoted(entry.rule)}, and nothing of that kind is found"
             why = "a silence accepts a warning or a hint of its pool; errors cannot be accepted"
-            yield Diagnostic("silence-unused", entry.where, message, fix="remove it", why=why, severity="hint")
+            yield Finding("silence-unused", entry.where, message, fix="remove it", why=why, severity="hint")
 
 
 def _is_of_cloud(code: str) -> bool:
@@ -124,8 +124,8 @@ def _is_of_cloud(code: str) -> bool:
     return name in provider_names() and code in load_provider(name).codes
 
 
-def _hides_error(entry: _Entry, found: Diagnostic) -> Diagnostic:
-    return Diagnostic(
+def _hides_error(entry: _Entry, found: Finding) -> Finding:
+    return Finding(
         "silence-error",
         entry.where,
         f"{entry.path} is {quoted(entry.rule)}, which is an error here ({found.where})",
@@ -134,9 +134,9 @@ def _hides_error(entry: _Entry, found: Diagnostic) -> Diagnostic:
     )
 
 
-def _unknown(entry: _Entry) -> Diagnostic:
+def _unknown(entry: _Entry) -> Finding:
     near = nearest(entry.rule, [*RULE_IDS, *RULE_IDS.values()])
-    return Diagnostic(
+    return Finding(
         "silence-rule",
         entry.where,
         f"{entry.path} is {quoted(entry.rule)}; no rule has this number or name",

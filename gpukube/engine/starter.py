@@ -24,7 +24,7 @@ from gpukube.spec.model import PROVIDERS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
     from gpukube.spec.fieldguide import FieldPage
 
 _FROM: Final = "-"
@@ -121,7 +121,7 @@ def offered_profiles(gpu: str) -> tuple[str, ...]:
         return ()
 
 
-def check_answers(answers: Answers, environ: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+def check_answers(answers: Answers, environ: Mapping[str, str]) -> tuple[Finding, ...]:
     """Find what the loader, the catalogue and the clouds have against the answers so far.
 
     What is not answered is filled with what the format gives as examples. Errors only; each is placed at the flag
@@ -141,7 +141,7 @@ def render_starter(answers: Answers) -> str:
     return "".join(f"{line}\n" for line, _ in _lines(_counted(answers)))
 
 
-def _at_flag(found: Diagnostic, lines: Sequence[tuple[str, str]]) -> Diagnostic:
+def _at_flag(found: Finding, lines: Sequence[tuple[str, str]]) -> Finding:
     """Place a finding at the flag whose line it stands in, or whose field it names."""
     line = found.where.line if found.where.source == _FROM else 0
     flag = lines[line - 1][1] if 0 < line <= len(lines) else ""

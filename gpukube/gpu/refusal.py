@@ -1,7 +1,7 @@
 """The refusal of this room: what is wrong without a file position, and the nearest known word.
 
 Lives here: `CatalogueError` and `nearest`. Must not live here: positions and diagnostics; whoever knows
-where the value was written turns the error into a Diagnostic.
+where the value was written turns the error into a Finding.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from gpukube.errors import Diagnostic, SpecError, Where
+from gpukube.errors import Finding, SpecError, Where
 from gpukube.spec.clusters import CLOUDS
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def parse_addresses(texts: Sequence[str]) -> dict[str, Cluster]:
     Raises:
         SpecError: Holds one diagnostic per address that is not one.
     """
-    problems: list[Diagnostic] = []
+    problems: list[Finding] = []
     clusters: dict[str, tuple[str, Cluster]] = {}  # by address: one cluster is one, however it is written
     for text in dict.fromkeys(texts):
         if cluster := _parse(text, problems):
@@ -62,13 +62,13 @@ def parse_addresses(texts: Sequence[str]) -> dict[str, Cluster]:
     return keys
 
 
-def _parse(text: str, problems: list[Diagnostic]) -> Cluster | None:
+def _parse(text: str, problems: list[Finding]) -> Cluster | None:
     provider, _, rest = text.partition(":")
     cloud = CLOUDS.get(provider)
     parts = rest.split("/")
     if cloud is None or len(parts) != len(cloud.address):
         fix = f"write {', or '.join(ADDRESS_FORMS)}"
-        problems.append(Diagnostic("address", Where("--cluster"), f'"{text}" is not the address of a cluster', fix=fix))
+        problems.append(Finding("address", Where("--cluster"), f'"{text}" is not the address of a cluster', fix=fix))
         return None
     values = {"provider": provider, **dict(zip(cloud.address, parts, strict=True))}
     try:
@@ -77,5 +77,5 @@ def _parse(text: str, problems: list[Diagnostic]) -> Cluster | None:
         field = str(error.errors()[0]["loc"][-1])
         message = f'"{text}": {values.get(field, "")!r} is no {field}'
         fix = f"write {_FORMS[provider]}, as a spec would have it"
-        problems.append(Diagnostic("address", Where("--cluster"), message, fix=fix))
+        problems.append(Finding("address", Where("--cluster"), message, fix=fix))
         return None

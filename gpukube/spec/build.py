@@ -34,7 +34,7 @@ from gpukube.spec.salvage import salvage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gpukube.errors import Diagnostic, Where
+    from gpukube.errors import Finding, Where
     from gpukube.spec.model import ProviderName
     from gpukube.spec.yamldoc import Document
 
@@ -81,7 +81,7 @@ class Built:
     """
 
     def __init__(self, document: Document) -> None:
-        self.problems: list[Diagnostic] = []
+        self.problems: list[Finding] = []
         self.frame: _Frame | None = None
         self.clusters: dict[str, SpecModel] = {}
         self.pools: list[tuple[Pool, Positions, frozenset[Path]]] = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.spec.positions import Data, PositionedDict, PositionedList
 from gpukube.spec.wording import nearest, quoted
 
@@ -28,12 +28,12 @@ _WRITTEN: Final = re.compile(
 )
 
 
-def substitute(root: Data, environ: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+def substitute(root: Data, environ: Mapping[str, str]) -> tuple[Finding, ...]:
     """Replace every ${NAME} below root, in place, and return what could not be replaced.
 
     A list or mapping that several aliases share is visited once: replacing twice would undo the escape.
     """
-    problems: list[Diagnostic] = []
+    problems: list[Finding] = []
     waiting: list[Data] = [root]
     visited: set[int] = set()
     while waiting:
@@ -62,7 +62,7 @@ def _put(node: PositionedDict | PositionedList, step: str | int, text: str) -> N
         node[int(step)] = text
 
 
-def _expand(text: str, mark: int, origin: Origin, environ: Mapping[str, str], problems: list[Diagnostic]) -> str:
+def _expand(text: str, mark: int, origin: Origin, environ: Mapping[str, str], problems: list[Finding]) -> str:
     """Expand one text; what is missing or broken is reported and left as written."""
 
     def replace(found: re.Match[str]) -> str:
@@ -80,10 +80,10 @@ def _expand(text: str, mark: int, origin: Origin, environ: Mapping[str, str], pr
     return _WRITTEN.sub(replace, text)
 
 
-def _explain(found: re.Match[str], environ: Mapping[str, str], mark: int, origin: Origin) -> Diagnostic:
+def _explain(found: re.Match[str], environ: Mapping[str, str], mark: int, origin: Origin) -> Finding:
     where = origin.where(mark)
     if found["broken"]:
-        return Diagnostic(
+        return Finding(
             "env-syntax",
             where,
             f"{quoted(found.group())} is no variable",
@@ -92,7 +92,7 @@ def _explain(found: re.Match[str], environ: Mapping[str, str], mark: int, origin
     name = found["name"]
     near = nearest(name, environ)
     hint = f"; {near} is set" if near else ""
-    return Diagnostic(
+    return Finding(
         "env-missing",
         where,
         f"variable {name} is not set{hint}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.spec.kubesyntax import MOST_NAME, MOST_PREFIX, explain_key, explain_value
 from gpukube.spec.positions import is_unknown
 from gpukube.spec.wording import quoted
@@ -40,14 +40,14 @@ _WRITTEN: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
 internal/lm; NVIDIA/gpu-operator controllers/state_manager.go; #603; NVIDIA/k8s-device-plugin#1213)."""
 
 
-def check_labels(s: Subject) -> Iterator[Diagnostic]:
+def check_labels(s: Subject) -> Iterator[Finding]:
     """Judge keys and values of labels, and whether somebody else writes them."""
     for key, value in s.pool.labels.items():
         yield from _check_key(s, ("labels", key), key, s.at.key_at(("labels", key)), "label-syntax")
         if wanted := explain_value(value):
             yield _bad_value(s, "label-syntax", ("labels", key), value, wanted)
         if writer := next((who for pattern, who in _WRITTEN if pattern.fullmatch(key)), ""):
-            yield Diagnostic(
+            yield Finding(
                 "written-label",
                 s.at.key_at(("labels", key)),
                 f"{s.at.path('labels')} has {quoted(key)}, which {writer} writes on the nodes",
@@ -57,7 +57,7 @@ def check_labels(s: Subject) -> Iterator[Diagnostic]:
             )
 
 
-def check_taints(s: Subject) -> Iterator[Diagnostic]:
+def check_taints(s: Subject) -> Iterator[Finding]:
     """Judge keys and values of taints, and that none is there twice."""
     first: dict[tuple[str, str], str] = {}
     if s.pool.gpu_taint:
@@ -77,7 +77,7 @@ def check_taints(s: Subject) -> Iterator[Diagnostic]:
         first.setdefault(identity, f"taints[{index}]")
 
 
-def _bad_value(s: Subject, code: str, path: Path, value: str, wanted: str) -> Diagnostic:
+def _bad_value(s: Subject, code: str, path: Path, value: str, wanted: str) -> Finding:
     """Refuse a label or taint value and offer the nearest that fits, unless that would show a variable's content."""
     near = re.sub("[^A-Za-z0-9_.-]+", "-", value)[:MOST_NAME].strip("-_.")
     fix = (
@@ -88,15 +88,15 @@ def _bad_value(s: Subject, code: str, path: Path, value: str, wanted: str) -> Di
     return s.say(code, path, f"is {s.seen(path, value)}; {wanted}", fix)
 
 
-def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Diagnostic]:
+def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Finding]:
     """Judge a label or taint key: its syntax, and that it is not ours."""
     in_list = code == "taint-syntax"
     seen = f"{s.at.path(path)} is {s.seen(path, key)}" if in_list else f"{s.at.path(path[:-1])} has {quoted(key)}"
     if wanted := explain_key(key):
-        yield Diagnostic(code, where, f"{seen}; {wanted}", fix=_key_fix(key))
+        yield Finding(code, where, f"{seen}; {wanted}", fix=_key_fix(key))
     elif key.startswith(RESERVED_PREFIX):
         why = f"keys that begin with {RESERVED_PREFIX} mark whose pool it is"
-        yield Diagnostic("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)
+        yield Finding("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)
 
 
 def _key_fix(key: str) -> str:

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gpukube.errors import Diagnostic, SpecError, Where
+from gpukube.errors import Finding, SpecError, Where
 from gpukube.spec.build import build_spec
 from gpukube.spec.environment import substitute
 from gpukube.spec.overrides import apply_sets
@@ -49,7 +49,7 @@ class LoadedSpec:
     source: str
     positions: Positions
     places: tuple[Positions, ...]
-    remarks: tuple[tuple[int | None, Diagnostic], ...] = ()
+    remarks: tuple[tuple[int | None, Finding], ...] = ()
     unknown: Mapping[int, frozenset[Path]] = field(default_factory=dict)
     guessed: Mapping[str, frozenset[Path]] = field(default_factory=dict)
 
@@ -65,7 +65,7 @@ class Reading:
     """
 
     specs: tuple[LoadedSpec, ...]
-    problems: tuple[Diagnostic, ...]
+    problems: tuple[Finding, ...]
     documents: tuple[Positions, ...] = ()
 
     @property
@@ -150,21 +150,21 @@ def check_documents(documents: Sequence[Document]) -> tuple[LoadedSpec, ...]:
     return _read(documents, []).require()
 
 
-def _parse(source: Source, environ: Mapping[str, str], problems: list[Diagnostic]) -> list[Document]:
+def _parse(source: Source, environ: Mapping[str, str], problems: list[Finding]) -> list[Document]:
     """Read the documents of one text that have content, variables substituted."""
     documents, found = load_documents(source.text, source.name)
     problems += found
     filled = [document for document in documents if document.root is not None]
     if not filled and not found:
         problems.append(
-            Diagnostic("document-empty", Where(source.name), "holds no YAML with content", fix="write a spec into it")
+            Finding("document-empty", Where(source.name), "holds no YAML with content", fix="write a spec into it")
         )
     for document in filled:
         problems += substitute(document.root, environ)
     return filled
 
 
-def _read(documents: Sequence[Document], problems: list[Diagnostic]) -> Reading:
+def _read(documents: Sequence[Document], problems: list[Finding]) -> Reading:
     """Build and check the specs of documents; `problems` are those found on the way here."""
     built = [build_spec(document) for document in documents]
     damaged = {found.where for found in _errors(problems)}
@@ -180,11 +180,11 @@ def _read(documents: Sequence[Document], problems: list[Diagnostic]) -> Reading:
     return replace(reading, documents=tuple(one.positions for one in built))
 
 
-def _errors(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def _errors(found: Iterable[Finding]) -> list[Finding]:
     return [one for one in found if one.severity == "error"]
 
 
-def _known_part(built: Built, errors: Sequence[Diagnostic]) -> LoadedSpec | None:
+def _known_part(built: Built, errors: Sequence[Finding]) -> LoadedSpec | None:
     """Make a spec of the pools and clusters of which something is known; None where there are none."""
     pools: list[Pool] = []
     places: list[Positions] = []
@@ -206,7 +206,7 @@ def _known_part(built: Built, errors: Sequence[Diagnostic]) -> LoadedSpec | None
     )
 
 
-def _wrong_fields(built: Built, errors: Sequence[Diagnostic]) -> dict[int, frozenset[Path]]:
+def _wrong_fields(built: Built, errors: Sequence[Finding]) -> dict[int, frozenset[Path]]:
     """Find the fields of pools that errors are about; none where an error is about the pool as a whole."""
     places = [at for _, at, _ in built.pools]
     marks: dict[int, set[int]] = {}
@@ -231,7 +231,7 @@ def _named_part(part: LoadedSpec) -> tuple[GPUNodePools, tuple[Positions, ...]]:
 
 
 def _owners(
-    document: Built | LoadedSpec, places: Sequence[Positions], found: Sequence[Diagnostic]
+    document: Built | LoadedSpec, places: Sequence[Positions], found: Sequence[Finding]
 ) -> dict[int, list[int]]:
     """Find the pools that diagnostics are about: by a key or value that is theirs, else by lying between two pools.
 
@@ -263,7 +263,7 @@ def _owners(
     return owners
 
 
-def _joined(errors: Sequence[Diagnostic], remarks: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:
+def _joined(errors: Sequence[Finding], remarks: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
     """Leave out remarks at places that have an error: what they say explains it, unless it has a reason of its own."""
     said = {found.where: found for found in remarks}
     joined = [
@@ -274,13 +274,13 @@ def _joined(errors: Sequence[Diagnostic], remarks: Sequence[Diagnostic]) -> tupl
     return joined, [found for found in remarks if found.where not in wrong]
 
 
-def _with_remarks(specs: Sequence[LoadedSpec], errors: Sequence[Diagnostic], remarks: Sequence[Diagnostic]) -> Reading:
+def _with_remarks(specs: Sequence[LoadedSpec], errors: Sequence[Finding], remarks: Sequence[Finding]) -> Reading:
     """Give each remark to the pools it is about, else to a spec of its file, else to nobody."""
     left = list(remarks)
     given = []
     for spec in specs:
         owners = _owners(spec, spec.places, left)
-        mine: list[tuple[int | None, Diagnostic]] = []
+        mine: list[tuple[int | None, Finding]] = []
         rest = []
         for remark in left:
             indices = [index for mark in spec.positions.origin.marks_of(remark.where) for index in owners[mark]]

@@ -12,7 +12,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from gpukube.spec.base import DURATION
 from gpukube.spec.clusters import CLOUDS
 from gpukube.spec.fields import Field, keys_of, lookup, places_in_pool
@@ -48,7 +48,7 @@ _OF_POOLS: Final = frozenset({Pool, PoolSettings})
 class AtPath(NamedTuple):
     """A finding, and the path it is about relative to the validated part (to recognise repetitions)."""
 
-    finding: Diagnostic
+    finding: Finding
     path: Path
 
 
@@ -98,8 +98,8 @@ class _Context(NamedTuple):
             return f"--set {shlex.quote(argument)}" if re.search(r"""[\s"'{}\[\]$]""", value) else f"--set {argument}"
         return f"{self.key}: {value}" if self.path and isinstance(self.path[-1], str) else value
 
-    def say(self, code: str, message: str, fix: str, why: str = "") -> Diagnostic:
-        return Diagnostic(code, self.positions.at(self.path), f"{self.name} {message}", fix=fix, why=why)
+    def say(self, code: str, message: str, fix: str, why: str = "") -> Finding:
+        return Finding(code, self.positions.at(self.path), f"{self.name} {message}", fix=fix, why=why)
 
 
 def explain(error: ValidationError, model: type[SpecModel], positions: Positions) -> tuple[AtPath, ...]:
@@ -141,7 +141,7 @@ def _context(detail: ErrorDetails, model: type[SpecModel], positions: Positions)
     return _Context(kind, path, cast("object", detail["input"]), detail.get("ctx", {}), model, positions)
 
 
-def _explain(context: _Context) -> Diagnostic:
+def _explain(context: _Context) -> Finding:
     if context.value is None and context.kind not in {"missing", "extra_forbidden"}:
         return empty_value(context.positions, context.path)
     return _ROWS.get(context.kind, _other)(context)
@@ -164,14 +164,14 @@ def _written(path: Path, positions: Positions) -> Path:
     return written
 
 
-def _missing(c: _Context) -> Diagnostic:
+def _missing(c: _Context) -> Finding:
     example = c.example
     if example is None and c.field is not None:
         example = _shape(c.field) or next(iter(c.field.choices), None)
     return c.say("missing-key", "is missing", f"add {c.assign(example or '...')}")
 
 
-def _too_short(c: _Context) -> Diagnostic:
+def _too_short(c: _Context) -> Finding:
     example = c.example or (_shape(c.field) if c.field else "")
     return c.say("empty-value", "is empty", f"write {c.assign(example)}" if example else "write a value, or remove it")
 
@@ -211,14 +211,14 @@ def _other_word(c: _Context) -> str | None:
     return field_for(c.key, within) if c.model in _OF_POOLS else None
 
 
-def _unknown_key(c: _Context) -> Diagnostic:
+def _unknown_key(c: _Context) -> Finding:
     holder, _ = lookup(c.model, c.path)
     parent = c.positions.path(c.path[:-1]) or "the spec"
     where, message = c.positions.key_at(c.path), f"{parent} has no {quoted(c.key)}"
     known = keys_of(holder) if holder else ()
     meant = _other_word(c) or _suggested(c)
     fix = f"write {meant}" if meant else _elsewhere(c, holder) or _list_keys(c.key, known)
-    return Diagnostic("unknown-key", where, message, fix=fix)
+    return Finding("unknown-key", where, message, fix=fix)
 
 
 def _elsewhere(c: _Context, holder: type[SpecModel] | None) -> str:
@@ -239,10 +239,10 @@ def _list_keys(written: str, known: tuple[str, ...]) -> str:
     return f"remove it; known here: {', '.join(listed)}{more}"
 
 
-def _unknown_provider(c: _Context) -> Diagnostic:
+def _unknown_provider(c: _Context) -> Finding:
     parent = c.positions.path(c.path[:-1])
     message = f"{parent} has no {quoted(c.key)}; its keys are providers"
-    return Diagnostic("unknown-key", c.positions.key_at(c.path), message, fix=_write_provider(c.key))
+    return Finding("unknown-key", c.positions.key_at(c.path), message, fix=_write_provider(c.key))
 
 
 _ALSO_CALLED: Final = {word: name for name, cloud in CLOUDS.items() for word in cloud.also_called}
@@ -253,9 +253,9 @@ def _write_provider(written: str) -> str:
     return f"write {_ALSO_CALLED.get(written.casefold()) or nearest(written, PROVIDERS) or choices(PROVIDERS)}"
 
 
-def _key_format(c: _Context) -> Diagnostic:
+def _key_format(c: _Context) -> Finding:
     message = f"{c.positions.path(c.path[:-1])} has the key {quoted(c.key)}; {FORMATS[str(c.limits['pattern'])]}"
-    return Diagnostic("format", c.positions.key_at(c.path), message, fix="write for example train-aks")
+    return Finding("format", c.positions.key_at(c.path), message, fix="write for example train-aks")
 
 
 # (part of the path, value) -> fix, where a choice is missing on purpose.
@@ -265,14 +265,14 @@ _CHOICE_FIXES: Final[dict[tuple[str, str], str]] = {
 }
 
 
-def _choice(c: _Context) -> Diagnostic:
+def _choice(c: _Context) -> Finding:
     written = c.value if isinstance(c.value, str) else str(c.value)
     known = nearest_first(written, c.field.choices if c.field else ())
     fix = _CHOICE_FIXES.get((c.key, written)) or f"write {nearest(written, known) or choices(known)}"
     return c.say("choice", f"is {c.seen}; it can be {choices(known)}", fix)
 
 
-def _range(c: _Context) -> Diagnostic:
+def _range(c: _Context) -> Finding:
     if c.key == "maxPrice":
         return c.say("range", f"is {c.value}; it must be more than 0", "leave it out to pay up to the on-demand price")
     limit, words, fix = next((c.limits[key], *texts) for key, texts in _LIMITS.items() if key in c.limits)
@@ -289,14 +289,14 @@ _LIMITS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-def _format(c: _Context) -> Diagnostic:
+def _format(c: _Context) -> Finding:
     if not c.value:
         return _too_short(c)
     wanted = FORMATS[str(c.limits["pattern"])]
     return c.say("format", f"is {c.seen}; {wanted}", f"write for example {c.assign(c.example or '...')}")
 
 
-def _text(c: _Context) -> Diagnostic:
+def _text(c: _Context) -> Finding:
     if isinstance(c.value, bool | int | float):
         written = c.spelling or str(c.value).lower()
         what = "boolean" if isinstance(c.value, bool) else "number"
@@ -317,12 +317,12 @@ def _text(c: _Context) -> Diagnostic:
     return c.say("type", f"is {c.seen}; a string is needed", f"write {c.assign(c.example or '...')}")
 
 
-def _from_variable(c: _Context, wanted: str) -> Diagnostic:
+def _from_variable(c: _Context, wanted: str) -> Finding:
     fix = f"remove it here and pass --set {c.positions.path(c.path)}=VALUE"
     return c.say("type", f"is {c.seen}; {wanted} is needed", fix, why="${...} always gives a string")
 
 
-def _number(c: _Context) -> Diagnostic:
+def _number(c: _Context) -> Finding:
     wanted = "a number" if c.kind.startswith("float") else "a whole number"
     message = f"is {c.seen}; {wanted} is needed"
     if c.is_variable:
@@ -334,7 +334,7 @@ def _number(c: _Context) -> Diagnostic:
     return c.say("type", message, f"write for example {c.assign(c.example or '1')}")
 
 
-def _boolean(c: _Context) -> Diagnostic:
+def _boolean(c: _Context) -> Finding:
     if c.is_variable:
         return _from_variable(c, "true or false")
     why = "in YAML 1.2 only true and false are booleans" if isinstance(c.value, str) else ""
@@ -343,13 +343,13 @@ def _boolean(c: _Context) -> Diagnostic:
     )
 
 
-def _mapping(c: _Context) -> Diagnostic:
+def _mapping(c: _Context) -> Finding:
     field = c.field
     sketch = _shape(field) if field else ""
     return c.say("type", f"is {c.seen}; a mapping is needed", f"write {c.assign(sketch or '{key: value}')}")
 
 
-def _list(c: _Context) -> Diagnostic:
+def _list(c: _Context) -> Finding:
     if isinstance(c.value, int | float) and not isinstance(c.value, bool):
         return c.say(
             "type", f"is {c.seen}; a list is needed", f"write {c.assign(f'[{quoted(c.spelling or str(c.value))}]')}"
@@ -358,15 +358,15 @@ def _list(c: _Context) -> Diagnostic:
     return c.say("type", f"is {c.seen}; a list is needed", f"write {c.assign(f'[{one}]')}")
 
 
-def _finite(c: _Context) -> Diagnostic:
+def _finite(c: _Context) -> Finding:
     return c.say("type", f"is {c.seen}; a finite number is needed", "write a number with digits")
 
 
-def _other(c: _Context) -> Diagnostic:
+def _other(c: _Context) -> Finding:
     return c.say("type", f"is {c.seen}, which cannot be used here", "see the description of the field: gpukube schema")
 
 
-_ROWS: Final[dict[str, Callable[[_Context], Diagnostic]]] = {
+_ROWS: Final[dict[str, Callable[[_Context], Finding]]] = {
     f"{_KEY_MARK} literal_error": _unknown_provider,
     f"{_KEY_MARK} string_pattern_mismatch": _key_format,
     "missing": _missing,
@@ -389,9 +389,9 @@ _ROWS: Final[dict[str, Callable[[_Context], Diagnostic]]] = {
 }
 
 
-def empty_value(positions: Positions, path: Path) -> Diagnostic:
+def empty_value(positions: Positions, path: Path) -> Finding:
     """Say that a key has no value."""
-    return Diagnostic(
+    return Finding(
         "empty-value",
         positions.at(path),
         f"{positions.path(path)} is empty",
@@ -399,9 +399,9 @@ def empty_value(positions: Positions, path: Path) -> Diagnostic:
     )
 
 
-def not_a_mapping(value: object, where: Where) -> Diagnostic:
+def not_a_mapping(value: object, where: Where) -> Finding:
     """Refuse a document whose root is no mapping."""
-    return Diagnostic(
+    return Finding(
         "type",
         where,
         f"the document is {shown(value, '...')}; a mapping is needed",
@@ -409,12 +409,12 @@ def not_a_mapping(value: object, where: Where) -> Diagnostic:
     )
 
 
-def unnamed_provider(written: object, positions: Positions) -> Diagnostic:
+def unnamed_provider(written: object, positions: Positions) -> Finding:
     """Say that a cluster does not name a known cloud."""
     name = positions.path("provider")
     if not positions.has("provider"):
         fix = f"add provider: {choices(PROVIDERS)}"
-        return Diagnostic("missing-key", positions.at(), f"{name} is missing", fix=fix)
+        return Finding("missing-key", positions.at(), f"{name} is missing", fix=fix)
     seen = shown(written, positions.origin.spellings.get(positions.mark_at("provider")))
     message = f"{name} is {seen}; it can be {choices(PROVIDERS)}"
-    return Diagnostic("choice", positions.at("provider"), message, fix=_write_provider(str(written)))
+    return Finding("choice", positions.at("provider"), message, fix=_write_provider(str(written)))

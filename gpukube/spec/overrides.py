@@ -16,7 +16,7 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from gpukube.spec.fields import is_text
 from gpukube.spec.positions import Data, Path, PositionedDict, PositionedList, parse_path, render_path
 from gpukube.spec.scalars import TooManyDigitsError, parse_plain
@@ -48,25 +48,23 @@ class _PathError(Exception):
         self.message, self.fix = message, fix
 
 
-def apply_sets(
-    documents: Sequence[Document], sets: Sequence[str]
-) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:
+def apply_sets(documents: Sequence[Document], sets: Sequence[str]) -> tuple[tuple[Document, ...], tuple[Finding, ...]]:
     """Apply the arguments in their order; what cannot be applied is reported and skipped."""
-    changed, problems = list(documents), list[Diagnostic]()
+    changed, problems = list(documents), list[Finding]()
     for text in sets:
         override = _parse(text)
-        if isinstance(override, Diagnostic):
+        if isinstance(override, Finding):
             problems.append(override)
             continue
         try:
             for index in _targets(changed, override.path):
                 changed[index] = _apply(changed[index], override)
         except _PathError as error:
-            problems.append(Diagnostic("set-path", Where(override.name), error.message, fix=error.fix))
+            problems.append(Finding("set-path", Where(override.name), error.message, fix=error.fix))
     return tuple(changed), tuple(problems)
 
 
-def _parse(text: str) -> _Override | Diagnostic:
+def _parse(text: str) -> _Override | Finding:
     """Parse path=value; the value does not appear in messages."""
     left, equals, right = text.partition("=")
     name = f"--set {left.strip()}"
@@ -76,7 +74,7 @@ def _parse(text: str) -> _Override | Diagnostic:
     except ValueError:
         path, value = (), None
     if not equals or not path or isinstance(path[0], int) or len(path) > MOST_DEPTH:
-        return Diagnostic(
+        return Finding(
             "set-syntax",
             Where("--set"),
             f"{quoted(left)} is no path=value",
@@ -86,7 +84,7 @@ def _parse(text: str) -> _Override | Diagnostic:
     if path[0] in ("pools", "defaults") and path[end - 1 : end] in (("labels",), ("tags",)) and len(path) > end + 1:
         whole = render_path((*path[:end], ".".join(map(str, path[end:]))))
         message = f"{render_path(path[:end])} has texts alone, and a dot begins a part of the path"
-        return Diagnostic("set-path", Where(name), message, fix=f"write --set {shlex.quote(f'{whole}=VALUE')}")
+        return Finding("set-path", Where(name), message, fix=f"write --set {shlex.quote(f'{whole}=VALUE')}")
     return _Override(path, value, name, right)
 
 

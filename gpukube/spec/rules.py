@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.spec.address import address_of
 from gpukube.spec.clusters import CLOUDS
 from gpukube.spec.label_rules import check_labels, check_taints
@@ -32,7 +32,7 @@ def check_pool(
     unknown: frozenset[Path] = frozenset(),
     *,
     own: Positions | None = None,
-) -> tuple[Diagnostic, ...]:
+) -> tuple[Finding, ...]:
     """Judge one pool by every rule; nothing is concluded from what is `unknown`.
 
     Args:
@@ -46,7 +46,7 @@ def check_pool(
     return tuple(found for rule in POOL_RULES for found in rule(subject))
 
 
-def _check_clusters(s: Subject) -> Iterator[Diagnostic]:
+def _check_clusters(s: Subject) -> Iterator[Finding]:
     if not s.pool.clusters and s.knows("clusters"):
         known = ", ".join(s.clusters) or "KEY"
         yield s.say("missing-key", "clusters", "is missing: the pool is on no cluster", f"add clusters: [{known}]")
@@ -58,7 +58,7 @@ def _check_clusters(s: Subject) -> Iterator[Diagnostic]:
             yield s.say("unknown-cluster", path, f"is {s.seen(path, key)}, which is not under clusters", fix)
 
 
-def _check_repetitions(s: Subject) -> Iterator[Diagnostic]:
+def _check_repetitions(s: Subject) -> Iterator[Finding]:
     for name, items in (("clusters", s.pool.clusters), ("zones", s.pool.zones)):
         for index, item in enumerate(items):
             if item in items[:index]:
@@ -66,7 +66,7 @@ def _check_repetitions(s: Subject) -> Iterator[Diagnostic]:
                 yield s.say("duplicate-item", (name, index), f"names {seen} a second time", "keep one of them")
 
 
-def _check_machine(s: Subject) -> Iterator[Diagnostic]:
+def _check_machine(s: Subject) -> Iterator[Finding]:
     if s.pool.gpu is not None or not s.knows("gpu", "instanceType"):
         return
     example = "gpu: {model: A100-40GB, count: 8}"
@@ -80,7 +80,7 @@ def _check_machine(s: Subject) -> Iterator[Diagnostic]:
             yield s.say("no-instance-type", "instanceType", message, f"add {provider}: TYPE, or {example}")
 
 
-def _check_nodes(s: Subject) -> Iterator[Diagnostic]:
+def _check_nodes(s: Subject) -> Iterator[Finding]:
     nodes = s.pool.nodes
     if not s.knows("nodes"):
         return
@@ -92,7 +92,7 @@ def _check_nodes(s: Subject) -> Iterator[Diagnostic]:
         yield s.say_key("nodes-choice", ("nodes", "count"), "is given besides nodes.autoscaling", "keep one of them")
 
 
-def _check_autoscaling(s: Subject) -> Iterator[Diagnostic]:
+def _check_autoscaling(s: Subject) -> Iterator[Finding]:
     bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
     if bounds is None:
         return
@@ -105,7 +105,7 @@ def _check_autoscaling(s: Subject) -> Iterator[Diagnostic]:
         yield s.say("autoscaling-range", "nodes.autoscaling.initial", message, fix)
 
 
-def _check_scope(s: Subject) -> Iterator[Diagnostic]:
+def _check_scope(s: Subject) -> Iterator[Finding]:
     bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
     if bounds is not None and bounds.scope == "zone" and not s.pool.zones and s.knows("zones"):
         fix = "add zones: [ZONE, ...], or write totals and scope: pool"
@@ -113,7 +113,7 @@ def _check_scope(s: Subject) -> Iterator[Diagnostic]:
         yield s.say("zone-scope", "nodes.autoscaling.scope", "is zone, but the pool names no zones", fix, why)
 
 
-def _check_reserved(s: Subject) -> Iterator[Diagnostic]:
+def _check_reserved(s: Subject) -> Iterator[Finding]:
     capacity, reserved = s.pool.capacity, s.pool.capacity.reserved
     if not s.knows("capacity.type", "capacity.reserved"):
         return
@@ -145,7 +145,7 @@ def _forms_of(reserved: Reserved | None, provider: ProviderName) -> list[str]:
     return [form for form in RESERVED_FORMS[provider] if form in written]
 
 
-def _check_mig(s: Subject) -> Iterator[Diagnostic]:
+def _check_mig(s: Subject) -> Iterator[Finding]:
     mig = s.pool.sharing.mig
     if mig is None or not s.knows("sharing.mig"):
         return
@@ -161,7 +161,7 @@ def _check_mig(s: Subject) -> Iterator[Diagnostic]:
         yield s.say("mig-choice", "sharing.mig.strategy", "is single, but the layout has several profiles", fix, why)
 
 
-def _check_upgrade(s: Subject) -> Iterator[Diagnostic]:
+def _check_upgrade(s: Subject) -> Iterator[Finding]:
     upgrade = s.pool.upgrade
     if upgrade and {str(upgrade.max_surge), str(upgrade.max_unavailable)} <= {"0", "0%"}:
         why = "a node is replaced by making one beyond the size or by taking one away first"
@@ -169,7 +169,7 @@ def _check_upgrade(s: Subject) -> Iterator[Diagnostic]:
         yield s.say("upgrade-range", "upgrade", "has maxSurge and maxUnavailable both 0: no node could go", fix, why)
 
 
-def _check_price(s: Subject) -> Iterator[Diagnostic]:
+def _check_price(s: Subject) -> Iterator[Finding]:
     if s.pool.capacity.max_price is not None and s.pool.capacity.type != "spot" and s.knows("capacity.type"):
         message = f"is given, but capacity.type is {s.pool.capacity.type}"
         fix = "write capacity.type: spot, or remove maxPrice"
@@ -182,14 +182,14 @@ _USUAL_MOST: Final = 48
 """Shares of one device that Google takes (docs: kubernetes-engine/concepts/timesharing-gpus); NVIDIA names no limit."""
 
 
-def _check_slices(s: Subject) -> Iterator[Diagnostic]:
+def _check_slices(s: Subject) -> Iterator[Finding]:
     slices = s.pool.sharing.time_slicing
     here = {s.clusters.get(key) for key in s.pool.clusters}
     if here and all(provider is not None and CLOUDS[provider].judges_shares for provider in here):
         return  # there it is an error of the cloud's own rules
     if slices is not None and slices.replicas > _USUAL_MOST:
         path = "sharing.timeSlicing.replicas"
-        yield Diagnostic(
+        yield Finding(
             "replicas-many",
             s.at.at(path),
             f"{s.at.path(path)} is {slices.replicas}: more containers than one GPU is known to serve",
@@ -207,7 +207,7 @@ _NEWEST: Final = 40
 """Four minor versions, more than a year, after the newest of that day (1.36): what is newer is a slip of the hand."""
 
 
-def _check_version(s: Subject) -> Iterator[Diagnostic]:
+def _check_version(s: Subject) -> Iterator[Finding]:
     version = s.pool.kubernetes_version
     if version is None or not s.knows("kubernetesVersion"):
         return
@@ -215,7 +215,7 @@ def _check_version(s: Subject) -> Iterator[Diagnostic]:
     if major == 1 and _OLDEST <= minor <= _NEWEST:
         return
     is_old = (major, minor) < (1, _OLDEST)
-    yield Diagnostic(
+    yield Finding(
         "version-unlikely",
         s.at.at("kubernetesVersion"),
         f"{s.at.path('kubernetesVersion')} is {s.seen(('kubernetesVersion',), version)}, which "
@@ -226,7 +226,7 @@ def _check_version(s: Subject) -> Iterator[Diagnostic]:
     )
 
 
-def _check_other_clouds(s: Subject) -> Iterator[Diagnostic]:
+def _check_other_clouds(s: Subject) -> Iterator[Finding]:
     """What the defaults say for another cloud is meant for other pools; what the pool itself says is a slip."""
     here = {s.clusters.get(key) for key in s.pool.clusters}
     if None in here or not s.knows("clusters"):
@@ -240,7 +240,7 @@ def _check_other_clouds(s: Subject) -> Iterator[Diagnostic]:
         written += [("instanceType", provider)] if provider in types else []
         for path in written:
             if s.own.has(path):
-                yield Diagnostic(
+                yield Finding(
                     "other-cloud",
                     s.at.key_at(path),
                     f"{s.at.path(path)} is for {provider}, and the pool is on {' and '.join(sorted(map(str, here)))}",
@@ -249,7 +249,7 @@ def _check_other_clouds(s: Subject) -> Iterator[Diagnostic]:
                 )
 
 
-def _check_sharing(s: Subject) -> Iterator[Diagnostic]:
+def _check_sharing(s: Subject) -> Iterator[Finding]:
     sharing = s.pool.sharing
     if sharing.mps is None:
         return
@@ -290,7 +290,7 @@ _OWNER_ROWS: Final = (
 )  # fmt: skip
 
 
-def _check_owners(s: Subject) -> Iterator[Diagnostic]:
+def _check_owners(s: Subject) -> Iterator[Finding]:
     sharing = s.pool.sharing
     replicas = "sharing.timeSlicing" if sharing.time_slicing else "sharing.mps" if sharing.mps else ""
     for row in _OWNER_ROWS:
@@ -303,7 +303,7 @@ def _check_owners(s: Subject) -> Iterator[Diagnostic]:
         yield s.say("owner-conflict", "devicePlugin.owner", message, row.fix.format(sharing=replicas), row.why)
 
 
-POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Diagnostic]], ...]] = (
+POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Finding]], ...]] = (
     _check_clusters,
     _check_repetitions,
     _check_machine,
@@ -326,9 +326,9 @@ POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Diagnostic]], ...]] = (
 
 def check_together(
     pools: Iterable[tuple[Pool, Positions]], clusters: Mapping[str, ProviderName | None]
-) -> tuple[Diagnostic, ...]:
+) -> tuple[Finding, ...]:
     """Find pools of one spec that would have one name on one cluster: by `name`, or by the cloud's name."""
-    problems: list[Diagnostic] = []
+    problems: list[Finding] = []
     by_name: dict[tuple[str, str], Positions] = {}
     by_cloud_name: dict[tuple[str, str], Positions] = {}
     for pool, at in pools:
@@ -345,18 +345,18 @@ def check_together(
     return tuple(problems)
 
 
-def _repeated(at: Positions, path: str, name: str, cluster: str, first: Positions) -> Diagnostic:
+def _repeated(at: Positions, path: str, name: str, cluster: str, first: Positions) -> Finding:
     message = f"{at.path(path)} is {quoted(name)}, which {first.path()} ({first.at('name')}) has on {cluster} already"
-    return Diagnostic("duplicate-pool", at.at(path), message, fix="give one of them another name")
+    return Finding("duplicate-pool", at.at(path), message, fix="give one of them another name")
 
 
-def check_across(specs: Sequence[tuple[GPUNodePools, Sequence[Positions]]]) -> tuple[Diagnostic, ...]:
+def check_across(specs: Sequence[tuple[GPUNodePools, Sequence[Positions]]]) -> tuple[Finding, ...]:
     """Find pools that would have one name on one cluster which specs, or keys of one spec, call differently.
 
     Args:
         specs: Each with the positions of its pools.
     """
-    problems: list[Diagnostic] = []
+    problems: list[Finding] = []
     first: dict[tuple[str, str], tuple[int, str, Positions]] = {}
     for number, (spec, places) in enumerate(specs):
         for pool, at in zip(spec.pools, places, strict=True):

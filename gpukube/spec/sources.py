@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from gpukube.spec.wording import nearest
 from gpukube.spec.yamldoc import MOST_BYTES
 
@@ -36,7 +36,7 @@ class Source:
     text: str
 
 
-def read_sources(paths: Sequence[str], stdin: TextIO | None) -> tuple[tuple[Source, ...], tuple[Diagnostic, ...]]:
+def read_sources(paths: Sequence[str], stdin: TextIO | None) -> tuple[tuple[Source, ...], tuple[Finding, ...]]:
     """Read all paths.
 
     Files; directories (their *.yaml and *.yml, not deeper); patterns with * ? [] and ** (any depth), of which the
@@ -45,16 +45,16 @@ def read_sources(paths: Sequence[str], stdin: TextIO | None) -> tuple[tuple[Sour
     At most one byte more than the limit is read of each; the YAML reader then refuses it.
     """
     if not paths:
-        return (), (Diagnostic("file-missing", Where("-f"), "no spec is given", fix="add -f FILE"),)
+        return (), (Finding("file-missing", Where("-f"), "no spec is given", fix="add -f FILE"),)
     seen: set[str] = set()
     read = [entry for path in paths for entry in _read(path, stdin, seen)]
     return (
         tuple(entry for entry in read if isinstance(entry, Source)),
-        tuple(entry for entry in read if isinstance(entry, Diagnostic)),
+        tuple(entry for entry in read if isinstance(entry, Finding)),
     )
 
 
-def _read(path: str, stdin: TextIO | None, seen: set[str]) -> Iterator[Source | Diagnostic]:
+def _read(path: str, stdin: TextIO | None, seen: set[str]) -> Iterator[Source | Finding]:
     """Read one path; `seen` holds the files that were read before, whatever they were called."""
     if path == "-":
         yield _read_stdin(stdin)
@@ -64,7 +64,7 @@ def _read(path: str, stdin: TextIO | None, seen: set[str]) -> Iterator[Source | 
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         yield _explain(error, path)
         return
-    if isinstance(files, Diagnostic):
+    if isinstance(files, Finding):
         yield files
         return
     for file in files:
@@ -74,17 +74,17 @@ def _read(path: str, stdin: TextIO | None, seen: set[str]) -> Iterator[Source | 
             yield _read_file(file)
 
 
-def _files(path: str) -> list[str] | Diagnostic:
+def _files(path: str) -> list[str] | Finding:
     """List the files that a path stands for: itself, what is in the directory, what fits the pattern."""
     if Path(path).is_dir():
         inside = sorted(str(file) for file in Path(path).iterdir() if _is_spec(file))
-        return inside or Diagnostic(
+        return inside or Finding(
             "directory-empty", Where(path), "holds no *.yaml or *.yml file", fix="name the file, or another directory"
         )
     if not glob.has_magic(path) or Path(path).exists():
         return [path]
     matches = sorted(name for name in glob.iglob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207 - names as written, and no hidden ones
-    return matches or Diagnostic("pattern-empty", Where(path), "matches no file", fix=_loosen(path))
+    return matches or Finding("pattern-empty", Where(path), "matches no file", fix=_loosen(path))
 
 
 def _loosen(pattern: str) -> str:
@@ -102,9 +102,9 @@ def _is_spec(file: Path) -> bool:
     return file.suffix in _SUFFIXES and not file.name.startswith(".") and not file.is_dir()
 
 
-def _read_stdin(stdin: TextIO | None) -> Source | Diagnostic:
+def _read_stdin(stdin: TextIO | None) -> Source | Finding:
     if stdin is None:
-        return Diagnostic("file-unreadable", Where("-"), "there is no standard input", fix="name a file")
+        return Finding("file-unreadable", Where("-"), "there is no standard input", fix="name a file")
     try:
         return Source("-", stdin.read(MOST_BYTES + 1))
     except UnicodeDecodeError as error:
@@ -113,7 +113,7 @@ def _read_stdin(stdin: TextIO | None) -> Source | Diagnostic:
         return _explain(error, "-")
 
 
-def _read_file(name: str) -> Source | Diagnostic:
+def _read_file(name: str) -> Source | Finding:
     try:
         with Path(name).open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
@@ -125,11 +125,11 @@ def _read_file(name: str) -> Source | Diagnostic:
         return _explain_encoding(error, name)
 
 
-def _explain(error: OSError | ValueError, name: str) -> Diagnostic:
+def _explain(error: OSError | ValueError, name: str) -> Finding:
     if isinstance(error, OSError) and error.errno in _MISSING:
-        return Diagnostic("file-missing", Where(name), "does not exist", fix=_suggest(name))
+        return Finding("file-missing", Where(name), "does not exist", fix=_suggest(name))
     reason = (error.strerror or "unknown error") if isinstance(error, OSError) else "not a path"
-    return Diagnostic(
+    return Finding(
         "file-unreadable", Where(name), f"cannot be read: {reason.lower()}", fix="check the path and its permissions"
     )
 
@@ -158,10 +158,10 @@ def _holds_spec(path: Path) -> bool:
         return False
 
 
-def _explain_encoding(error: UnicodeDecodeError, name: str) -> Diagnostic:
+def _explain_encoding(error: UnicodeDecodeError, name: str) -> Finding:
     before = error.object[: error.start]
     line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-    return Diagnostic(
+    return Finding(
         "encoding",
         Where(name, line, column),
         f"byte 0x{error.object[error.start]:02x} is not UTF-8",

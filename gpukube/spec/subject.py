@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.spec.positions import is_unknown
 from gpukube.spec.wording import quoted
 
@@ -39,13 +39,13 @@ class Subject(NamedTuple):
         """Whether fields are as the user wrote them, so that something follows from them."""
         return not any(is_unknown(tuple(path.split(".")), self.unknown) for path in paths)
 
-    def say(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Diagnostic:
+    def say(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Finding:
         """Make a diagnostic at the value of a path, whose message begins with the whole path."""
-        return Diagnostic(code, self.at.at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
+        return Finding(code, self.at.at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
 
-    def say_key(self, code: str, path: Path, message: str, fix: str, why: str = "") -> Diagnostic:
+    def say_key(self, code: str, path: Path, message: str, fix: str, why: str = "") -> Finding:
         """Make a diagnostic at the key of a path."""
-        return Diagnostic(code, self.at.key_at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
+        return Finding(code, self.at.key_at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
 
     def seen(self, path: Path, value: str) -> str:
         """Quote a value as it was written: a variable may hold a secret."""

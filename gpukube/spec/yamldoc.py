@@ -27,7 +27,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from gpukube.spec.positions import Data, Origin, PositionedDict, PositionedList, pack
 from gpukube.spec.scalars import TooManyDigitsError, other_reading, parse_plain
 from gpukube.spec.wording import quoted
@@ -88,7 +88,7 @@ class _StopReadingError(Exception):
 
 def load_documents(
     text: str, source: str, *, parser: Parser = PARSER
-) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:
+) -> tuple[tuple[Document, ...], tuple[Finding, ...]]:
     """Load all documents of a YAML stream.
 
     Args:
@@ -119,14 +119,14 @@ def load_documents(
     return tuple(reader.documents), tuple(reader.problems)
 
 
-def _check_text(text: str, source: str) -> Diagnostic | None:
+def _check_text(text: str, source: str) -> Finding | None:
     """Refuse what must not reach the parser: too much text, characters outside YAML."""
     if len(text) > MOST_BYTES or len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        return Diagnostic(
+        return Finding(
             "yaml-limit", Where(source), f"is larger than {MOST_BYTES} bytes", fix="split it into several files"
         )
     if found := _UNPRINTABLE.search(text):
-        return Diagnostic(
+        return Finding(
             "yaml-syntax",
             place_of(text, found.start(), source),
             f"character U+{ord(found.group()):04X} cannot stand in YAML",
@@ -141,7 +141,7 @@ class _Reader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.documents: list[Document] = []
-        self.problems: list[Diagnostic] = []
+        self.problems: list[Finding] = []
         self._reset()
 
     def _reset(self) -> None:
@@ -275,7 +275,7 @@ class _Reader:
         why = "gpukube follows YAML 1.2; PyYAML, kubectl, Helm and others follow YAML 1.1, each to its own degree"
         message = f"{quoted(text)} without quotes is {here} in YAML 1.2 and {older} in YAML 1.1"
         where = self.origin.where(mark)
-        self.problems.append(Diagnostic("yaml-ambiguous", where, message, fix=fix, why=why, severity="warning"))
+        self.problems.append(Finding("yaml-ambiguous", where, message, fix=fix, why=why, severity="warning"))
 
     def _count_alias(self, size: int, mark: int) -> None:
         self.aliases += 1
@@ -305,7 +305,7 @@ class _Reader:
         raise _StopReadingError
 
     def _say(self, code: str, mark: int, message: str, fix: str) -> None:
-        self.problems.append(Diagnostic(code, self.origin.where(mark), message, fix=fix))
+        self.problems.append(Finding(code, self.origin.where(mark), message, fix=fix))
 
 
 def _mark(event: _Event) -> int:

@@ -13,7 +13,7 @@ from typing import Final
 
 import yaml
 
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 
 _LINE_BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
@@ -84,11 +84,11 @@ def place_of(text: str, offset: int, source: str) -> Where:
     return Where(source, len(lines), len(lines[-1]) + 1)
 
 
-def explain_syntax(error: yaml.YAMLError, text: str, source: str) -> Diagnostic:
+def explain_syntax(error: yaml.YAMLError, text: str, source: str) -> Finding:
     """Turn a syntax error into a diagnostic whose position lies inside the text."""
     lines = _LINE_BREAK.split(text)
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return Diagnostic("yaml-syntax", Where(source, 1, 1), _FALLBACK[0], fix=_FALLBACK[1])
+        return Finding("yaml-syntax", Where(source, 1, 1), _FALLBACK[0], fix=_FALLBACK[1])
     mark, began = error.problem_mark, error.context_mark or error.problem_mark
     if "could not find expected ':'" in (error.problem or ""):
         mark = began  # both parsers notice it one line late
@@ -98,6 +98,4 @@ def explain_syntax(error: yaml.YAMLError, text: str, source: str) -> Diagnostic:
     said = f"{error.context or ''} | {error.problem or ''}{' <tab>' if character == chr(9) else ''}"
     message, fix = next(((m, f) for pattern, m, f in _ROWS if re.search(pattern, said)), _FALLBACK)
     words = {"c": character or "the end", "at": f"{began.line + 1}:{began.column + 1}"}
-    return Diagnostic(
-        "yaml-syntax", Where(source, line + 1, column + 1), message.format(**words), fix=fix.format(**words)
-    )
+    return Finding("yaml-syntax", Where(source, line + 1, column + 1), message.format(**words), fix=fix.format(**words))

@@ -27,7 +27,7 @@ from gpukube.core.values import (
     Request,
     UpdateRow,
 )
-from gpukube.errors import CloudError, Conflict, Diagnostic, Moved
+from gpukube.errors import CloudError, Conflict, Finding, Moved
 from gpukube.gpu.cloud_machines import CloudMachines
 from gpukube.provider import FEATURES, Ability
 
@@ -120,15 +120,15 @@ class FakeProvider:
         missing = Ability("missing", reason="the fake cloud sells no spot machines")
         return {feature: missing if feature == "capacity.spot" else Ability("exact") for feature in FEATURES}
 
-    def check(self, target: Target) -> list[Diagnostic]:
+    def check(self, target: Target) -> list[Finding]:
         """Refuse names that are too long, and spot."""
         found = []
         if len(target.name) > NAME_LENGTH:
             where = target.locator.at("name")
-            found.append(Diagnostic("fake-name", where, f'"{target.name}" is too long', fix="write a shorter name"))
+            found.append(Finding("fake-name", where, f'"{target.name}" is too long', fix="write a shorter name"))
         if target.capacity.type == "spot":
             where = target.locator.at("capacity.type")
-            found.append(Diagnostic("fake-spot", where, "no spot machines here", fix="write on-demand"))
+            found.append(Finding("fake-spot", where, "no spot machines here", fix="write on-demand"))
         return found
 
     def stack(self, target: Target) -> NodeStack:

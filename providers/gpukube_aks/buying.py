@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_aks.upgrades import is_zero, surge_text
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ _FROZEN: Final = re.compile(r"Standard_NC\d+ads_A100_v4")
 """Series that Azure builds no more capacity for (docs: virtual-machines/sizes/gpu-accelerated/nca100v4-series)."""
 
 
-def check_series(target: Target) -> Iterator[Diagnostic]:
+def check_series(target: Target) -> Iterator[Finding]:
     """Find series whose machines get scarcer."""
     if _FROZEN.fullmatch(target.machine.name):
-        yield Diagnostic(
+        yield Finding(
             "aks-series-frozen",
             target.locator.at("instanceType"),
             f"Azure deploys no new capacity for the series of {target.machine.name}: machines may be hard to get",
@@ -39,12 +39,12 @@ def check_series(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def check_spot(target: Target) -> Iterator[Diagnostic]:
+def check_spot(target: Target) -> Iterator[Finding]:
     """Find prices that AKS does not take or no machine has, and eviction policies where they do not belong."""
     price, policy = target.capacity.max_price, target.native.get("scaleSetEvictionPolicy")
     if target.capacity.type != "spot":
         if policy is not None:
-            yield Diagnostic(
+            yield Finding(
                 "aks-eviction-policy",
                 target.locator.at("aks.scaleSetEvictionPolicy"),
                 "aks.scaleSetEvictionPolicy is set on a pool that is not Spot",
@@ -54,7 +54,7 @@ def check_spot(target: Target) -> Iterator[Diagnostic]:
     if price is not None and price != -1:
         yield from _check_price(target, price)
     if not target.nodes.autoscaled and target.nodes.count:
-        yield Diagnostic(
+        yield Finding(
             "aks-spot-fixed",
             target.locator.at("nodes.count"),
             "nodes.count is fixed, and nobody replaces Spot nodes that are taken away",
@@ -64,14 +64,14 @@ def check_spot(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _check_price(target: Target, price: float) -> Iterator[Diagnostic]:
+def _check_price(target: Target, price: float) -> Iterator[Finding]:
     where, on_demand = target.locator.at("capacity.maxPrice"), target.machine.price_usd_h
     if price <= 0 or round(price, _PRICE_DECIMALS) != price:
         fix = f"write a number above 0 with at most {_PRICE_DECIMALS} decimals, or leave it out"
         says = f"capacity.maxPrice is {price}, which is not a price AKS takes"
-        yield Diagnostic("aks-spot-price", where, says, fix=fix)
+        yield Finding("aks-spot-price", where, says, fix=fix)
     elif on_demand is not None and price < on_demand * (1 - _DEEPEST_DISCOUNT):
-        yield Diagnostic(
+        yield Finding(
             "aks-spot-floor",
             where,
             f"capacity.maxPrice is {price:g}, less than a tenth of the on-demand price ({on_demand:g} USD per hour)",
@@ -81,13 +81,13 @@ def _check_price(target: Target, price: float) -> Iterator[Diagnostic]:
         )
 
 
-def check_reservation(target: Target) -> Iterator[Diagnostic]:
+def check_reservation(target: Target) -> Iterator[Finding]:
     """Find sizes without reservations, and upgrades that need more machines than the pool has."""
     capacity = target.capacity
     if capacity.type != "reserved" or capacity.reservation is None:
         return
     if _UNRESERVABLE.match(target.machine.name):
-        yield Diagnostic(
+        yield Finding(
             "aks-reservation-size",
             target.locator.at("capacity.reserved.aks.capacityReservationGroup"),
             f"Azure makes no capacity reservations of {target.machine.name}",
@@ -97,7 +97,7 @@ def check_reservation(target: Target) -> Iterator[Diagnostic]:
             severity="warning",
         )
     if not is_zero(target.upgrade.max_surge):
-        yield Diagnostic(
+        yield Finding(
             "aks-reservation-surge",
             target.locator.at("upgrade" if target.upgrade.max_surge else "capacity.type"),
             f"an upgrade adds {surge_text(target.upgrade)} for a while, and the reservation has to hold these too",

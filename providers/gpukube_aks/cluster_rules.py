@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube.core.jsontree import at, tree
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_aks.images import check_skew
 
 if TYPE_CHECKING:
@@ -44,17 +44,17 @@ def read_cluster(native: Mapping[str, object]) -> ClusterState:
     )
 
 
-def check_cluster(target: Target, state: ClusterState) -> list[Diagnostic]:
+def check_cluster(target: Target, state: ClusterState) -> list[Finding]:
     """Find what AKS would refuse of this pool on this cluster."""
     return list(_problems(target, state))
 
 
-def _problems(target: Target, state: ClusterState) -> Iterator[Diagnostic]:
+def _problems(target: Target, state: ClusterState) -> Iterator[Finding]:
     if skew := check_skew(target, state.version):
         yield skew
     key = target.cluster.key
     if state.provisions_nodes and target.nodes.autoscaled:
-        yield Diagnostic(
+        yield Finding(
             "node-auto-provisioning",
             target.locator.at("nodes.autoscaling"),
             f"node auto-provisioning of {key} is on, which excludes autoscaled pools",
@@ -62,7 +62,7 @@ def _problems(target: Target, state: ClusterState) -> Iterator[Diagnostic]:
             why="coder/envbuilder#143",
         )
     if state.identity == "SystemAssigned" and target.capacity.type == "reserved":
-        yield Diagnostic(
+        yield Finding(
             "reservation-identity",
             target.locator.at("capacity.type"),
             f"{key} has a system-assigned identity, which cannot use capacity reservations",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,12 +41,12 @@ class Combination:
     severity: Severity = "error"
 
 
-def check_combinations(target: Target) -> Iterator[Diagnostic]:
+def check_combinations(target: Target) -> Iterator[Finding]:
     """Find the combinations that a pool has."""
     for row in COMBINATIONS:
         if row.found(target):
             where = target.locator.at(row.path)
-            yield Diagnostic(row.code, where, row.says, fix=row.fix, why=row.source, severity=row.severity)
+            yield Finding(row.code, where, row.says, fix=row.fix, why=row.source, severity=row.severity)
 
 
 def _native(target: Target, path: str) -> object:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,14 +63,14 @@ _OTHERS: Final[Mapping[str, str]] = {
 """Beginning of names that people write and no pool can have -> why."""
 
 
-def check_image(target: Target) -> Iterator[Diagnostic]:
+def check_image(target: Target) -> Iterator[Finding]:
     """Find images that AKS does not have, or has not for the machine or the Kubernetes version."""
     name, where = target.image, target.locator.at("image")
     if not name:
         return
     image = IMAGES.get(name)
     if image is None:
-        yield Diagnostic(
+        yield Finding(
             "aks-image",
             where,
             f'AKS has no GPU node image "{name}"',
@@ -80,10 +80,10 @@ def check_image(target: Target) -> Iterator[Diagnostic]:
         return
     if reason := _machine_reason(name, image, target):
         says = f'the image "{name}" has no GPU driver for {target.machine.name}'
-        yield Diagnostic("aks-image-machine", where, says, fix=f"write image: {DEFAULT_IMAGE}", why=reason)
+        yield Finding("aks-image-machine", where, says, fix=f"write image: {DEFAULT_IMAGE}", why=reason)
     minor = minor_of(target.kubernetes_version)
     if minor is not None and not (image.oldest or 0) <= minor <= (image.newest or minor):
-        yield Diagnostic(
+        yield Finding(
             "aks-image-version",
             where,
             f'the image "{name}" does not run Kubernetes {target.kubernetes_version}',
@@ -113,11 +113,11 @@ def _machine_reason(name: str, image: Image, target: Target) -> str:
     return ""
 
 
-def check_version(target: Target) -> Iterator[Diagnostic]:
+def check_version(target: Target) -> Iterator[Finding]:
     """Find Kubernetes versions that are not written as AKS names them."""
     version = target.kubernetes_version
     if version and minor_of(version) is None:
-        yield Diagnostic(
+        yield Finding(
             "aks-version",
             target.locator.at("kubernetesVersion"),
             f'AKS has no Kubernetes version "{version}"',
@@ -126,7 +126,7 @@ def check_version(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def check_skew(target: Target, plane: str) -> Diagnostic | None:
+def check_skew(target: Target, plane: str) -> Finding | None:
     """Find a version of nodes that does not go with the live cluster's.
 
     Args:
@@ -142,7 +142,7 @@ def check_skew(target: Target, plane: str) -> Diagnostic | None:
     above = wanted > present or _patches(target.kubernetes_version) > _patches(plane)
     if not above and wanted >= present - _BEHIND:
         return None
-    return Diagnostic(
+    return Finding(
         "version-skew",
         target.locator.at("kubernetesVersion"),
         f"kubernetesVersion is {target.kubernetes_version}, and the control plane of {target.cluster.key} runs {plane}",

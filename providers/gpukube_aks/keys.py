@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.marks import COPY_TAGS
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_aks.marks import FORM, MOST_TAGS, TAGS_IN_ALL, copy_tags
 from gpukube_aks.translate import SPOT_KEY, SPOT_TAINT
 
@@ -42,7 +42,7 @@ _AZURE_TAGS: Final = ("microsoft", "azure", "windows")
 _TAG_DOCS: Final = "docs: azure-resource-manager/management/tag-resources"
 
 
-def check_labels(target: Target) -> Iterator[Diagnostic]:
+def check_labels(target: Target) -> Iterator[Finding]:
     """Find labels that AKS refuses, or overwrites with its own."""
     for key, value in target.labels.items():
         where = _at(target, "labels", key)
@@ -51,9 +51,9 @@ def check_labels(target: Target) -> Iterator[Diagnostic]:
             yield _own_mark(where, f'the label "{key}"')
         elif reason := _label_reason(key, prefix):
             fix = f"choose a prefix of your own, such as example.com/{name}"
-            yield Diagnostic("aks-label", where, f'AKS refuses the label "{key}"', fix=fix, why=reason)
+            yield Finding("aks-label", where, f'AKS refuses the label "{key}"', fix=fix, why=reason)
         elif key in _LEGACY_LABELS:
-            yield Diagnostic(
+            yield Finding(
                 "aks-label-overwritten",
                 where,
                 f'AKS writes the label "{key}" itself',
@@ -63,9 +63,9 @@ def check_labels(target: Target) -> Iterator[Diagnostic]:
             )
 
 
-def _own_mark(where: Where, what: str) -> Diagnostic:
+def _own_mark(where: Where, what: str) -> Finding:
     """Warn of the label or the taint of Spot nodes: examples of azurerm write them, and they change nothing."""
-    return Diagnostic(
+    return Finding(
         "aks-spot-mark",
         where,
         f"AKS adds {what} to Spot nodes itself",
@@ -83,10 +83,10 @@ def _label_reason(key: str, prefix: str) -> str:
     return _OWN_LABELS.get(key, "")
 
 
-def check_taints(target: Target) -> Iterator[Diagnostic]:
+def check_taints(target: Target) -> Iterator[Finding]:
     """Find taints that AKS refuses, those that the autoscaler cannot read, and GPU nodes without any."""
     if target.capacity.type != "spot" and not any(taint.effect in _KEEPS_AWAY for taint in target.taints):
-        yield Diagnostic(
+        yield Finding(
             "aks-untainted",
             target.locator.at("gpuTaint"),
             "no taint keeps pods without GPUs away: they fill the nodes, and keep the autoscaler from removing them",
@@ -99,7 +99,7 @@ def check_taints(target: Target) -> Iterator[Diagnostic]:
         # The GPU taint is first and never wrong by itself, so what is written begins one further on.
         where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
         if not taint.value:
-            yield Diagnostic(
+            yield Finding(
                 "aks-taint-value",
                 where,
                 f'the taint "{taint.key}" has no value',
@@ -112,16 +112,16 @@ def check_taints(target: Target) -> Iterator[Diagnostic]:
             says = f'AKS refuses the taint "{taint.key}"'
             why = "kubernetes.azure.com/ is kept for the taints of AKS; a Spot pool gets its own by itself"
             fix = "take it away, or choose a prefix of your own, such as example.com/NAME"
-            yield Diagnostic("aks-taint", where, says, fix=fix, why=why)
+            yield Finding("aks-taint", where, says, fix=fix, why=why)
         if taint.key in keys[:index]:
             says = f'two taints have the key "{taint.key}"'
             fix = "keep one of them" + (
                 ", or write gpuTaint: false" if target.gpu_taint and taint.key == keys[0] else ""
             )
-            yield Diagnostic("aks-taint-twice", where, says, fix=fix, why="AKS refuses it (Azure/AKS#1412)")
+            yield Finding("aks-taint-twice", where, says, fix=fix, why="AKS refuses it (Azure/AKS#1412)")
 
 
-def check_tags(target: Target) -> Iterator[Diagnostic]:
+def check_tags(target: Target) -> Iterator[Finding]:
     """Find tags that decide on the driver, that Azure refuses, and that are one to Azure."""
     seen: dict[str, str] = {}
     for key, value in target.tags.items():
@@ -129,15 +129,15 @@ def check_tags(target: Target) -> Iterator[Diagnostic]:
         if why := _DRIVER_TAGS.get(folded):
             says = f'the tag "{key}" decides on the driver behind the back of the pool'
             fix = "take it away; driver.owner and devicePlugin.owner say who installs what"
-            yield Diagnostic("aks-tag", where, says, fix=fix, why=why)
+            yield Finding("aks-tag", where, says, fix=fix, why=why)
         elif FORM.is_own(key):
             says, why = f'the tag "{key}" is written by gpukube', "it is part of a copy of the pool's marks"
-            yield Diagnostic("aks-tag", where, says, fix="choose another key", why=why)
+            yield Finding("aks-tag", where, says, fix="choose another key", why=why)
         elif says := _tag_problem(key, value):
             yield _tag_limit(where, says)
         if other := seen.setdefault(folded, key).removeprefix(key):
             why = "Azure compares names of tags without case (learn.microsoft.com/azure/aks/use-tags)"
-            yield Diagnostic("aks-tag-twice", where, f'"{key}" and "{other}" are one tag', fix="keep one", why=why)
+            yield Finding("aks-tag-twice", where, f'"{key}" and "{other}" are one tag', fix="keep one", why=why)
     yield from _check_all_tags(target)
 
 
@@ -154,7 +154,7 @@ def _tag_problem(key: str, value: str) -> str:
     return ""
 
 
-def _check_all_tags(target: Target) -> Iterator[Diagnostic]:
+def _check_all_tags(target: Target) -> Iterator[Finding]:
     size, own = (sum(len(key) + len(value) for key, value in tags.items()) for tags in (target.tags, copy_tags(target)))
     most = MOST_TAGS - len(COPY_TAGS)
     if len(target.tags) > most:
@@ -165,8 +165,8 @@ def _check_all_tags(target: Target) -> Iterator[Diagnostic]:
         yield _tag_limit(target.locator.at("tags"), says)
 
 
-def _tag_limit(where: Where, says: str) -> Diagnostic:
-    return Diagnostic("aks-tag-limit", where, says, fix="shorten it, or write it otherwise", why=_TAG_DOCS)
+def _tag_limit(where: Where, says: str) -> Finding:
+    return Finding("aks-tag-limit", where, says, fix="shorten it, or write it otherwise", why=_TAG_DOCS)
 
 
 def _at(target: Target, mapping: str, key: str) -> Where:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from gpukube.core.binding import managed_members
 from gpukube.core.fields import FieldPath
 from gpukube.core.jsontree import leaves
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_aks.fields import BINDINGS
 from gpukube_aks.limits import LIMITS
 
@@ -147,9 +147,9 @@ _JSON_TYPES: Mapping[str, tuple[type, str]] = {
 }
 
 
-def check_native(target: Target) -> list[Diagnostic]:
+def check_native(target: Target) -> list[Finding]:
     """Check the `aks:` fields of a pool: known, not gpukube's own, of the right shape and range."""
-    found: list[Diagnostic] = []
+    found: list[Finding] = []
     for name, value in target.native.items():
         path = f"aks.{name}"
         if name in NATIVE:
@@ -159,42 +159,42 @@ def check_native(target: Target) -> list[Diagnostic]:
     return found
 
 
-def _refusal(name: str, target: Target) -> Diagnostic:
+def _refusal(name: str, target: Target) -> Finding:
     where = target.locator.at(f"aks.{name}")
     if name in MANAGED:
         return _managed(f"aks.{name}", MANAGED[name], where)
     if name in REFUSED or name in UNTESTED:
         why = REFUSED.get(name, "what a later change of it does to the nodes is not documented")
-        return Diagnostic("aks-native-refused", where, f"aks.{name} cannot be set", fix="take it away", why=why)
+        return Finding("aks-native-refused", where, f"aks.{name} cannot be set", fix="take it away", why=why)
     says = f'an agent pool has no property "{name}"'
-    return Diagnostic("aks-native-unknown", where, says, fix=_nearest(name, NATIVE, MANAGED))
+    return Finding("aks-native-unknown", where, says, fix=_nearest(name, NATIVE, MANAGED))
 
 
-def _managed(path: str, field: str, where: Where) -> Diagnostic:
-    return Diagnostic("aks-native-managed", where, f"{path} is set by gpukube itself", fix=f"write {field} instead")
+def _managed(path: str, field: str, where: Where) -> Finding:
+    return Finding("aks-native-managed", where, f"{path} is set by gpukube itself", fix=f"write {field} instead")
 
 
-def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> Iterator[Diagnostic]:
+def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> Iterator[Finding]:
     if isinstance(shape, Mapping):
         yield from _check_members(path, value, shape, locator)
     elif isinstance(shape, tuple):
         if value not in shape:
             fix = f"write one of {', '.join(shape)}"
             says = f"{path} is {_shown(value)}, which is not one of its values"
-            yield Diagnostic("aks-native-value", locator.at(path), says, fix=fix)
+            yield Finding("aks-native-value", locator.at(path), says, fix=fix)
     elif not _fits(value, shape):
         says = f"{path} is {_shown(value)}; {_JSON_TYPES[shape][1]} is needed"
-        yield Diagnostic("aks-native-value", locator.at(path), says, fix=_rewrite(value, shape))
+        yield Finding("aks-native-value", locator.at(path), says, fix=_rewrite(value, shape))
     elif (limit := LIMITS.get(path.removeprefix("aks."))) and not limit.allows(value):
         says = f"{path} is {_shown(value)}, which AKS does not take"
-        yield Diagnostic("aks-native-value", locator.at(path), says, fix=f"write {limit.wanted}", why=limit.source)
+        yield Finding("aks-native-value", locator.at(path), says, fix=f"write {limit.wanted}", why=limit.source)
 
 
-def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator: Locator) -> Iterator[Diagnostic]:
+def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator: Locator) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
         says = f"{path} is {_shown(value)}; a mapping is needed"
         fix = f"write a mapping with {_some(shape, 5)}"
-        yield Diagnostic("aks-native-value", locator.at(path), says, fix=fix)
+        yield Finding("aks-native-value", locator.at(path), says, fix=fix)
         return
     fields = _members_of(MANAGED_MEMBERS, path.removeprefix("aks."))
     for name, member in value.items():
@@ -205,7 +205,7 @@ def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator
             yield _managed(inner, fields[name], locator.at(inner))
         else:
             fix = _nearest(str(name), shape, fields)
-            yield Diagnostic("aks-native-unknown", locator.at(inner), f'{path} has no property "{name}"', fix=fix)
+            yield Finding("aks-native-unknown", locator.at(inner), f'{path} has no property "{name}"', fix=fix)
 
 
 def _fits(value: object, shape: str) -> bool:

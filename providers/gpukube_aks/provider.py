@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         Target,
         UpdateRow,
     )
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
     from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
@@ -118,7 +118,7 @@ class AksProvider:
 
         return ABILITIES
 
-    def check(self, target: Target) -> list[Diagnostic]:
+    def check(self, target: Target) -> list[Finding]:
         """Find what AKS would refuse, before any call."""
         from gpukube_aks.rules import check_target
 

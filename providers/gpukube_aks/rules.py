@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from gpukube.gpu.capacity import node_capacity
 from gpukube.visible import told_apart
 from gpukube_aks.buying import check_reservation, check_series, check_spot
@@ -40,16 +40,16 @@ _ZONES = ("1", "2", "3")
 _DISK_TYPES = ("Managed", "Ephemeral")
 
 
-def check_target(target: Target) -> list[Diagnostic]:
+def check_target(target: Target) -> list[Finding]:
     """Find everything that AKS would refuse, or take and never make work; empty when all is well."""
     return [finding for check in _CHECKS for finding in check(target)] + check_native(target)
 
 
-def _name(target: Target) -> Iterator[Diagnostic]:
+def _name(target: Target) -> Iterator[Finding]:
     own = target.name != target.pool
     where = target.locator.at("names.aks" if own else "name")
     if not _NAME.fullmatch(target.name):
-        yield Diagnostic(
+        yield Finding(
             "aks-name",
             where,
             f'"{target.name}" is not an AKS pool name',
@@ -57,7 +57,7 @@ def _name(target: Target) -> Iterator[Diagnostic]:
             + ("" if own else ", or add names: {aks: NAME}"),
         )
     elif len(target.name) > _NAME_WITH_SUFFIX:
-        yield Diagnostic(
+        yield Finding(
             "aks-name-length",
             where,
             f'"{target.name}" has {len(target.name)} of 12 characters',
@@ -67,12 +67,12 @@ def _name(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def check_scale(nodes: Nodes, source: str) -> list[Diagnostic]:
+def check_scale(nodes: Nodes, source: str) -> list[Finding]:
     """Check the size that a live pool shall get; `source` is the pool as a resource."""
     return [_too_many(Where(source), path, count) for path, count in _largest(nodes) if count > MOST_NODES]
 
 
-def _nodes(target: Target) -> Iterator[Diagnostic]:
+def _nodes(target: Target) -> Iterator[Finding]:
     for path, count in _largest(target.nodes):
         if count > MOST_NODES:
             yield _too_many(target.locator.at(path), path, count)
@@ -82,40 +82,40 @@ def _largest(nodes: Nodes) -> tuple[tuple[str, int], ...]:
     return (("nodes.autoscaling.max", nodes.maximum),) if nodes.autoscaled else (("nodes.count", nodes.count),)
 
 
-def _too_many(where: Where, path: str, count: int) -> Diagnostic:
+def _too_many(where: Where, path: str, count: int) -> Finding:
     fix = f"write at most {MOST_NODES}, or split the pool"
-    return Diagnostic("aks-node-count", where, f"{path} is {count}, more than a pool can have", fix=fix)
+    return Finding("aks-node-count", where, f"{path} is {count}, more than a pool can have", fix=fix)
 
 
-def _zones(target: Target) -> Iterator[Diagnostic]:
+def _zones(target: Target) -> Iterator[Finding]:
     for index, zone in enumerate(target.zones):
         if zone not in _ZONES:
             says = f'"{told_apart(zone)}" is not a zone of Azure'
             fix = 'write zones as "1", "2" or "3", without the region'
-            yield Diagnostic("aks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
+            yield Finding("aks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
 
 
-def _disk(target: Target) -> Iterator[Diagnostic]:
+def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB:
         fix = f"write {_LEAST_DISK_GIB} or more"
         says = f"disk.sizeGiB is {size}, less than AKS takes"
-        yield Diagnostic("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+        yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     elif size is not None and size > _MOST_DISK_GIB:
         says = f"disk.sizeGiB is {size}, more than AKS takes"
         fix = f"write {_MOST_DISK_GIB} or less"
-        yield Diagnostic("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+        yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     if kind is not None and kind not in _DISK_TYPES:
         fix = f"write {' or '.join(_DISK_TYPES)}"
         says = f'disk.type is "{told_apart(kind)}", which AKS does not have'
-        yield Diagnostic("aks-disk-type", target.locator.at("disk.type"), says, fix=fix)
+        yield Finding("aks-disk-type", target.locator.at("disk.type"), says, fix=fix)
 
 
-def _ephemeral(target: Target) -> Iterator[Diagnostic]:
+def _ephemeral(target: Target) -> Iterator[Finding]:
     """An ephemeral disk lies on those of the machine: in its cache, or on its local disk."""
     size, room = target.disk.size_gib, target.machine.local_ssd_gib
     if target.disk.type == "Ephemeral" and size is not None and room is not None and size > room:
-        yield Diagnostic(
+        yield Finding(
             "aks-disk-ephemeral",
             target.locator.at("disk.sizeGiB"),
             f"disk.sizeGiB is {size}, and {target.machine.name} has {room:g} GiB of its own for an ephemeral disk",
@@ -125,7 +125,7 @@ def _ephemeral(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _pods(target: Target) -> Iterator[Diagnostic]:
+def _pods(target: Target) -> Iterator[Finding]:
     pods, where = target.max_pods, target.locator.at("maxPodsPerNode")
     if pods is None:
         return
@@ -133,11 +133,11 @@ def _pods(target: Target) -> Iterator[Diagnostic]:
         says = f"maxPodsPerNode is {pods}, which AKS does not take"
         fix = f"write a number from {_LEAST_PODS} to {_MOST_PODS}"
         why = "learn.microsoft.com/azure/aks/concepts-network-ip-address-planning"
-        yield Diagnostic("aks-pods", where, says, fix=fix, why=why)
+        yield Finding("aks-pods", where, says, fix=fix, why=why)
         return
     devices = sum(node_capacity(target.machine, target.sharing).values())
     if devices >= pods:
-        yield Diagnostic(
+        yield Finding(
             "aks-few-pods",
             where,
             f"maxPodsPerNode is {pods}, and a node has {devices} devices: some of them never get a pod",
@@ -146,7 +146,7 @@ def _pods(target: Target) -> Iterator[Diagnostic]:
             severity="warning",
         )
     elif pods * max(target.nodes.minimum, 1) < _PODS_OF_A_POOL:
-        yield Diagnostic(
+        yield Finding(
             "aks-few-pods",
             where,
             f"maxPodsPerNode is {pods}, and the nodes of the pool have room for fewer than {_PODS_OF_A_POOL} pods",
@@ -157,13 +157,13 @@ def _pods(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _mig(target: Target) -> Iterator[Diagnostic]:
+def _mig(target: Target) -> Iterator[Finding]:
     cut, machine, model = target.sharing.mig, target.machine, str(target.machine.model)
     if cut is None or cut_by_operator(target):
         return
     where = target.locator.at("sharing.mig.profile")
     if not can_cut(machine):
-        yield Diagnostic(
+        yield Finding(
             "aks-mig-size",
             where,
             f"AKS makes no MIG instances on {machine.name} ({model})",
@@ -171,7 +171,7 @@ def _mig(target: Target) -> Iterator[Diagnostic]:
             why="AKS cuts A100, H100 and H200 sizes only",
         )
     elif not cut.layout and cut_value(model, cut.profile) is None:  # a layout is a missing ability
-        yield Diagnostic(
+        yield Finding(
             "aks-mig-profile",
             where,
             f'AKS cannot cut {model} to "{cut.profile}"',
@@ -180,12 +180,12 @@ def _mig(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _autoscaling(target: Target) -> Iterator[Diagnostic]:
+def _autoscaling(target: Target) -> Iterator[Finding]:
     if not target.nodes.autoscaled or target.nodes.minimum > 0:
         return
     where, cut, slicing = target.locator.at("nodes.autoscaling.min"), target.sharing.mig, target.sharing.slicing
     if cut is not None and cut.strategy == "mixed":
-        yield Diagnostic(
+        yield Finding(
             "aks-mixed-from-zero",
             where,
             "nodes.autoscaling.min is 0 with the mixed strategy: the pool would never leave zero",
@@ -194,7 +194,7 @@ def _autoscaling(target: Target) -> Iterator[Diagnostic]:
             "trigger it (Azure/AKS#4216)",
         )
     elif slicing is not None and slicing.rename:
-        yield Diagnostic(
+        yield Finding(
             "aks-renamed-from-zero",
             where,
             "nodes.autoscaling.min is 0 with a renamed resource: the pool would never leave zero",
@@ -202,7 +202,7 @@ def _autoscaling(target: Target) -> Iterator[Diagnostic]:
             why="at zero nodes the autoscaler knows nvidia.com/gpu only (kubernetes/autoscaler#8095)",
         )
     elif cut is not None or slicing is not None:
-        yield Diagnostic(
+        yield Finding(
             "aks-shared-from-zero",
             where,
             f"the autoscaler counts {target.machine.devices} nvidia.com/gpu on a node that does not exist yet, "
@@ -213,7 +213,7 @@ def _autoscaling(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _unready(target: Target) -> Iterator[Diagnostic]:
+def _unready(target: Target) -> Iterator[Finding]:
     """An autoscaled pool without `nvidia.com/gpu` on its nodes: only where min is above zero, else see above."""
     if not target.nodes.autoscaled or target.nodes.minimum == 0:
         return
@@ -221,7 +221,7 @@ def _unready(target: Target) -> Iterator[Diagnostic]:
     mixed, renamed = cut is not None and cut.strategy == "mixed", slicing is not None and slicing.rename
     if mixed or renamed:
         other = " and ".join(["strategy: single"] * mixed + ["renameByDefault: false"] * renamed)
-        yield Diagnostic(
+        yield Finding(
             "aks-autoscaler-unready",
             target.locator.at("nodes.autoscaling"),
             "the autoscaler counts GPU nodes without nvidia.com/gpu as unready, and stops scaling after three of them",
@@ -231,11 +231,11 @@ def _unready(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _driver(target: Target) -> Iterator[Diagnostic]:
+def _driver(target: Target) -> Iterator[Finding]:
     where = target.locator.at("driver.owner")
     if target.driver_owner == "operator":
         if (target.image or DEFAULT_IMAGE).startswith("AzureLinux"):
-            yield Diagnostic(
+            yield Finding(
                 "aks-driver-owner",
                 where,
                 "driver.owner is operator, and NVIDIA lists no driver container for Azure Linux",
@@ -244,7 +244,7 @@ def _driver(target: Target) -> Iterator[Diagnostic]:
                 severity="warning",
             )
     elif target.driver_owner == "none" and target.sharing.mig is not None:
-        yield Diagnostic(
+        yield Finding(
             "aks-driver-mig",
             where,
             "driver.owner is none, and AKS cuts GPUs with the driver that it installs",
@@ -252,7 +252,7 @@ def _driver(target: Target) -> Iterator[Diagnostic]:
             why="the cut is made by nvidia-smi when a node boots (Azure/AgentBaker, mig-partition.sh)",
         )
     elif leaves_driver_out(target):
-        yield Diagnostic(
+        yield Finding(
             "aks-own-driver",
             where,
             "AKS installs no driver on these nodes, and neither does gpukube",
@@ -266,7 +266,7 @@ _MANAGED_FROM: Final = 34
 """Minor version of Kubernetes from which AKS is known to manage GPUs."""
 
 
-def _managed(target: Target) -> Iterator[Diagnostic]:
+def _managed(target: Target) -> Iterator[Finding]:
     """AKS-managed GPU nodes: a plugin with fixed flags, run by the node's service manager."""
     if target.plugin_owner != "cloud":
         return
@@ -282,7 +282,7 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
     }
     for feature, used in excluded.items():
         if used:
-            yield Diagnostic(
+            yield Finding(
                 "aks-managed",
                 where,
                 f"devicePlugin.owner is cloud, which excludes {feature}",
@@ -291,7 +291,7 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
                 "preview versions of the API only (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
             )
     if minor is not None and minor < _MANAGED_FROM:
-        yield Diagnostic(
+        yield Finding(
             "aks-managed",
             where,
             f"devicePlugin.owner is cloud, and AKS may not manage GPUs of Kubernetes before 1.{_MANAGED_FROM}",
@@ -299,7 +299,7 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
             why="unconfirmed: the page names no version (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
             severity="warning",
         )
-    yield Diagnostic(
+    yield Finding(
         "aks-managed-preview",
         where,
         "AKS-managed GPU nodes may need the preview feature ManagedGPUExperiencePreview on the subscription",
@@ -310,7 +310,7 @@ def _managed(target: Target) -> Iterator[Diagnostic]:
     )
 
 
-_CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
+_CHECKS: tuple[Callable[[Target], Iterator[Finding]], ...] = (
     _name,
     _nodes,
     _zones,

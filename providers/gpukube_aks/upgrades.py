@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +22,12 @@ _DEFAULT_SURGE: Final = "10%"
 """SDK, AgentPoolUpgradeSettings.maxSurge."""
 
 
-def check_upgrade(target: Target) -> Iterator[Diagnostic]:
+def check_upgrade(target: Target) -> Iterator[Finding]:
     """Find upgrades that surge where AKS does not, that do both at once, and that outgrow the pool."""
     upgrade, where = target.upgrade, target.locator.at("upgrade")
     surges = not is_zero(upgrade.max_surge)
     if surges and not is_zero(upgrade.max_unavailable or "0"):
-        yield Diagnostic(
+        yield Finding(
             "aks-upgrade-both",
             where,
             f"upgrade.maxUnavailable is {upgrade.max_unavailable}, and {surge_text(upgrade)} would be added first",
@@ -37,7 +37,7 @@ def check_upgrade(target: Target) -> Iterator[Diagnostic]:
             severity="warning",
         )
     if target.capacity.type == "spot" and upgrade.max_surge is not None and surges:
-        yield Diagnostic(
+        yield Finding(
             "aks-spot-surge",
             target.locator.at("upgrade.maxSurge"),
             f"upgrade.maxSurge is {upgrade.max_surge}, and AKS adds no nodes while it upgrades Spot pools",
@@ -47,7 +47,7 @@ def check_upgrade(target: Target) -> Iterator[Diagnostic]:
         )
     least = target.nodes.minimum
     if surges and least <= MOST_NODES < least + _nodes_of(upgrade.max_surge or _DEFAULT_SURGE, least):
-        yield Diagnostic(
+        yield Finding(
             "aks-surge-limit",
             where if upgrade.max_surge else target.locator.at("nodes"),
             f"an upgrade of {least} nodes adds {surge_text(upgrade)}, more than the {MOST_NODES} of a pool",

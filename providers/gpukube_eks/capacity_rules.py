@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_eks.ami import family_of
 from gpukube_eks.purchase import is_block
 from gpukube_eks.upgrades import has_surge
@@ -28,10 +28,10 @@ _SCARCE: Final = 8
 _MOST_AT_ONCE: Final = 100  # botocore eks NodegroupUpdateConfig
 
 
-def _spot(target: Target) -> Iterator[Diagnostic]:
+def _spot(target: Target) -> Iterator[Finding]:
     price = target.capacity.max_price
     if price is not None:
-        yield Diagnostic(
+        yield Finding(
             "eks-spot-price",
             target.locator.at("capacity.maxPrice"),
             f"capacity.maxPrice is {price:g}, and EKS takes no highest price",
@@ -41,12 +41,12 @@ def _spot(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _block_only(target: Target) -> Iterator[Diagnostic]:
+def _block_only(target: Target) -> Iterator[Finding]:
     """UltraServers: a Capacity Block has a reservation id too, so another reservation may yet be one."""
     if not family_of(target.machine.name).startswith(_ULTRASERVERS) or is_block(target.capacity):
         return
     reserved = target.capacity.type == "reserved"
-    yield Diagnostic(
+    yield Finding(
         "eks-block-only",
         target.locator.at("capacity.reserved.eks" if reserved else "capacity.type"),
         f"AWS sells {target.machine.name} in Capacity Blocks of UltraServers only",
@@ -56,9 +56,9 @@ def _block_only(target: Target) -> Iterator[Diagnostic]:
     )
 
 
-def _scarce_spot(target: Target) -> Iterator[Diagnostic]:
+def _scarce_spot(target: Target) -> Iterator[Finding]:
     if target.capacity.type == "spot" and target.machine.gpus >= _SCARCE:
-        yield Diagnostic(
+        yield Finding(
             "eks-spot-scarce",
             target.locator.at("capacity.type"),
             f"Spot machines of one scarce type, {target.machine.name}, come and go as AWS has them",
@@ -68,11 +68,11 @@ def _scarce_spot(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _reserved_zones(target: Target) -> Iterator[Diagnostic]:
+def _reserved_zones(target: Target) -> Iterator[Finding]:
     reservation = target.capacity.reservation
     if reservation is None or not reservation.id.startswith("cr-") or len(target.zones) <= 1:
         return
-    yield Diagnostic(
+    yield Finding(
         "eks-reserved-zones",
         target.locator.at("zones"),
         f"zones names {len(target.zones)} zones, and the reservation {reservation.id} is in one",
@@ -81,12 +81,12 @@ def _reserved_zones(target: Target) -> Iterator[Diagnostic]:
     )
 
 
-def _block(target: Target) -> Iterator[Diagnostic]:
+def _block(target: Target) -> Iterator[Finding]:
     if not is_block(target.capacity):
         return
     where = target.locator.at("capacity.reserved.eks.capacityBlock")
     if family_of(target.machine.name) not in _BLOCK_FAMILIES:
-        yield Diagnostic(
+        yield Finding(
             "eks-block-type",
             where,
             f"there are no Capacity Blocks of {target.machine.name}",
@@ -95,7 +95,7 @@ def _block(target: Target) -> Iterator[Diagnostic]:
         )
     path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
     if target.nodes.maximum > _LARGEST_BLOCK:
-        yield Diagnostic(
+        yield Finding(
             "eks-block-size",
             target.locator.at(path),
             f"{path} is {target.nodes.maximum}, and a Capacity Block holds {_LARGEST_BLOCK} machines at most",
@@ -103,7 +103,7 @@ def _block(target: Target) -> Iterator[Diagnostic]:
         )
     if target.nodes.minimum > 0:
         path = "nodes.autoscaling.min" if target.nodes.autoscaled else "nodes.count"
-        yield Diagnostic(
+        yield Finding(
             "eks-block-time",
             target.locator.at(path),
             f"{path} is {target.nodes.minimum}, which the pool can have only while its block is active",
@@ -114,13 +114,13 @@ def _block(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _surge(target: Target) -> Iterator[Diagnostic]:
+def _surge(target: Target) -> Iterator[Finding]:
     scarce = target.machine.gpus >= _SCARCE
     if not has_surge(target) or not (scarce or target.capacity.reservation):
         return
     where = target.locator.at("eks.updateConfig" if "updateConfig" in target.native else "upgrade.maxSurge")
     what = "the reservation" if target.capacity.reservation else f"the region for {target.machine.name}"
-    yield Diagnostic(
+    yield Finding(
         "eks-surge",
         where,
         f"an update starts new machines before it stops old ones, and {what} seldom has room for both",
@@ -130,11 +130,11 @@ def _surge(target: Target) -> Iterator[Diagnostic]:
     )
 
 
-def _unavailable(target: Target) -> Iterator[Diagnostic]:
+def _unavailable(target: Target) -> Iterator[Finding]:
     asked = target.upgrade.max_unavailable
     number = int(asked.rstrip("%")) if asked is not None else 1
     if not 1 <= number <= _MOST_AT_ONCE:
-        yield Diagnostic(
+        yield Finding(
             "eks-max-unavailable",
             target.locator.at("upgrade.maxUnavailable"),
             f"upgrade.maxUnavailable is {asked}, and EKS replaces 1 to {_MOST_AT_ONCE} nodes at a time",
@@ -144,7 +144,7 @@ def _unavailable(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-CAPACITY_CHECKS: Final[tuple[Callable[[Target], Iterator[Diagnostic]], ...]] = (
+CAPACITY_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _spot,
     _block_only,
     _scarce_spot,

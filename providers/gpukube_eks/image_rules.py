@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_eks.ami import SYSTEMS, family_of, find_image, system_of
 from gpukube_eks.bottlerocket import MIG_MODELS, RELEASES, is_profile
 
@@ -49,13 +49,13 @@ _NEED_580: Final[Mapping[str, str]] = {"B300-269GB": "580.82.07", "RTXPRO6000-96
 """First driver that knows the GPU (NVIDIA MIG User Guide, supported GPUs)."""
 
 
-def _image(target: Target) -> Iterator[Diagnostic]:
+def _image(target: Target) -> Iterator[Finding]:
     where, image, machine = target.locator.at("image"), target.image, target.machine
     if image and image not in SYSTEMS:
         says = f'EKS has no image family "{image}" with the NVIDIA driver that gpukube knows'
-        yield Diagnostic("eks-image", where, says, fix=_meant(image), why=_why_not(image))
+        yield Finding("eks-image", where, says, fix=_meant(image), why=_why_not(image))
     elif family_of(machine.name) in _DRIVER_595:
-        yield Diagnostic(
+        yield Finding(
             "eks-image-machine",
             target.locator.at("instanceType"),
             f"no image of EKS drives the GPUs of {machine.name}",
@@ -63,7 +63,7 @@ def _image(target: Target) -> Iterator[Diagnostic]:
             why="they need driver 595, and the images carry 580 (awslabs/amazon-eks-ami, g7-ami)",
         )
     elif find_image(image, machine) is None:
-        yield Diagnostic(
+        yield Finding(
             "eks-image-machine",
             where,
             f"{image or 'al2023'} with the NVIDIA driver is not made for {machine.name}",
@@ -85,18 +85,18 @@ def _meant(image: str) -> str:
     return f"write {' or '.join(SYSTEMS)}, or leave image out"
 
 
-def _disk(target: Target) -> Iterator[Diagnostic]:
+def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB and target.image != "bottlerocket":
         says = f"disk.sizeGiB is {size}, less than the image needs"
         fix = f"write {_LEAST_DISK_GIB} or more; 100 leaves room for GPU images"
-        yield Diagnostic("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     elif size is not None and size > (most := _MOST_GIB.get(kind or "", max(_MOST_GIB.values()))):
         says = f"disk.sizeGiB is {size}, more than a volume of EBS can have"
         why = ", ".join(f"{name} goes to {limit:,} GiB" for name, limit in _MOST_GIB.items())
-        yield Diagnostic("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {most} or less", why=why)
+        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {most} or less", why=why)
     elif size is not None and size < _ENOUGH_GIB:
-        yield Diagnostic(
+        yield Finding(
             "eks-disk-small",
             target.locator.at("disk.sizeGiB"),
             f"disk.sizeGiB is {size}, which a few GPU images fill",
@@ -108,28 +108,28 @@ def _disk(target: Target) -> Iterator[Diagnostic]:
         says = "disk.type has no disk.sizeGiB beside it"
         fix = "write sizeGiB too; 100 leaves room for GPU images"
         why = "the size of EKS's own disk, 20 GiB, is too small for GPU images"
-        yield Diagnostic("eks-disk-size", target.locator.at("disk"), says, fix=fix, why=why)
+        yield Finding("eks-disk-size", target.locator.at("disk"), says, fix=fix, why=why)
     if kind is not None and kind not in _DISK_TYPES:
         says = f'disk.type is "{kind}", which gpukube does not make node disks of'
         why = _OTHER_DISKS.get(kind[:2], "")
         fix = f"write {' or '.join(_DISK_TYPES)}"
-        yield Diagnostic("eks-disk-type", target.locator.at("disk.type"), says, fix=fix, why=why)
+        yield Finding("eks-disk-type", target.locator.at("disk.type"), says, fix=fix, why=why)
 
 
-def _bottlerocket(target: Target) -> Iterator[Diagnostic]:
+def _bottlerocket(target: Target) -> Iterator[Finding]:
     cut, model = target.sharing.mig, str(target.machine.model)
     if target.image != "bottlerocket" or cut is None:
         return
     where = target.locator.at("sharing.mig.profile")
     if cut.strategy == "mixed":
-        yield Diagnostic(
+        yield Finding(
             "eks-bottlerocket-mixed",
             target.locator.at("sharing.mig.strategy"),
             "Bottlerocket shows MIG instances as nvidia.com/gpu only",
             fix="write strategy: single, or image: al2023",
         )
     if model not in MIG_MODELS:
-        yield Diagnostic(
+        yield Finding(
             "eks-bottlerocket-mig",
             where,
             f"Bottlerocket has no documented MIG setting for {model}",
@@ -137,14 +137,14 @@ def _bottlerocket(target: Target) -> Iterator[Diagnostic]:
             why=f"its setting mig.profile names {', '.join(MIG_MODELS)}",
         )
     elif cut.layout:
-        yield Diagnostic(
+        yield Finding(
             "eks-bottlerocket-profile",
             target.locator.at("sharing.mig.layout"),
             "Bottlerocket cuts all GPUs into instances of one profile, and not by a layout",
             fix="write profile in place of layout, or image: al2023",
         )
     elif not is_profile(cut.profile):
-        yield Diagnostic(
+        yield Finding(
             "eks-bottlerocket-profile",
             where,
             f'Bottlerocket does not cut to "{cut.profile}"',
@@ -152,9 +152,9 @@ def _bottlerocket(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _bottlerocket_plugin(target: Target) -> Iterator[Diagnostic]:
+def _bottlerocket_plugin(target: Target) -> Iterator[Finding]:
     if target.image == "bottlerocket" and target.plugin_owner == "none":
-        yield Diagnostic(
+        yield Finding(
             "eks-bottlerocket-plugin",
             target.locator.at("devicePlugin.owner"),
             "devicePlugin.owner is none, and Bottlerocket always runs its own device plugin",
@@ -163,10 +163,10 @@ def _bottlerocket_plugin(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _bottlerocket_driver(target: Target) -> Iterator[Diagnostic]:
+def _bottlerocket_driver(target: Target) -> Iterator[Finding]:
     minor, needed = target.kubernetes_version.split(".")[1:2], _NEED_580.get(str(target.machine.model))
     if target.image == "bottlerocket" and needed and minor and int(minor[0]) < _ROCKET_580:
-        yield Diagnostic(
+        yield Finding(
             "eks-bottlerocket-driver",
             target.locator.at("image"),
             f"Bottlerocket has driver 580 from Kubernetes 1.{_ROCKET_580} on; {target.machine.model} needs {needed}",
@@ -176,11 +176,11 @@ def _bottlerocket_driver(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _version(target: Target) -> Iterator[Diagnostic]:
+def _version(target: Target) -> Iterator[Finding]:
     version = target.kubernetes_version
     if version and not _MINOR.fullmatch(version):
         minor = ".".join(version.split(".")[:2])
-        yield Diagnostic(
+        yield Finding(
             "eks-version",
             target.locator.at("kubernetesVersion"),
             f'kubernetesVersion is "{version}", and EKS takes minor versions',
@@ -188,14 +188,14 @@ def _version(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _release(target: Target) -> Iterator[Diagnostic]:
+def _release(target: Target) -> Iterator[Finding]:
     release, where = target.native.get("releaseVersion"), target.locator.at("eks.releaseVersion")
     if not isinstance(release, str):
         return
     rocket = target.image == "bottlerocket"
     found = (_ROCKET_RELEASE if rocket else _AL2023_RELEASE).fullmatch(release)
     if found is None:
-        yield Diagnostic(
+        yield Finding(
             "eks-release",
             where,
             f'"{release}" is not a release of {target.image or SYSTEMS[0]}',
@@ -205,7 +205,7 @@ def _release(target: Target) -> Iterator[Diagnostic]:
     elif rocket:
         yield from _rocket_release(target, (int(found[1]), int(found[2])))
     elif target.kubernetes_version and found[1] != target.kubernetes_version:
-        yield Diagnostic(
+        yield Finding(
             "eks-release",
             where,
             f'"{release}" is a release of Kubernetes {found[1]}, and kubernetesVersion is {target.kubernetes_version}',
@@ -213,14 +213,14 @@ def _release(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _rocket_release(target: Target, release: tuple[int, int]) -> Iterator[Diagnostic]:
+def _rocket_release(target: Target, release: tuple[int, int]) -> Iterator[Finding]:
     """Settings that a release does not know yet stop its nodes from starting."""
     sharing = target.sharing
     used = (["mig"] if sharing.mig else []) + ([sharing.slicing.mode] if sharing.slicing else [])
     for setting in used:
         if release < RELEASES[setting]:
             first = ".".join(map(str, RELEASES[setting]))
-            yield Diagnostic(
+            yield Finding(
                 "eks-bottlerocket-release",
                 target.locator.at("eks.releaseVersion"),
                 f"Bottlerocket {release[0]}.{release[1]} has no setting for {setting}",
@@ -229,11 +229,11 @@ def _rocket_release(target: Target, release: tuple[int, int]) -> Iterator[Diagno
             )
 
 
-def _pods(target: Target) -> Iterator[Diagnostic]:
+def _pods(target: Target) -> Iterator[Finding]:
     pods, vcpus = target.max_pods, target.machine.vcpus
     most = _FEW_PODS if vcpus is not None and vcpus < _MANY_VCPUS else _MANY_PODS
     if pods is not None and pods > most:
-        yield Diagnostic(
+        yield Finding(
             "eks-max-pods",
             target.locator.at("maxPodsPerNode"),
             f"maxPodsPerNode is {pods}, and a managed node of {target.machine.name} takes {most} at most",
@@ -243,11 +243,11 @@ def _pods(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _reboot(target: Target) -> Iterator[Diagnostic]:
+def _reboot(target: Target) -> Iterator[Finding]:
     cut = target.sharing.mig
     if cut and target.image != "bottlerocket" and family_of(target.machine.name) in ("p4d", "p4de"):
         boots_cut = not cut.layout and cut.strategy == "single"
-        yield Diagnostic(
+        yield Finding(
             "eks-mig-reboot",
             target.locator.at("sharing.mig"),
             f"the MIG manager reboots every new {target.machine.name} once, before it shows the instances",
@@ -257,7 +257,7 @@ def _reboot(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-IMAGE_CHECKS: Final[tuple[Callable[[Target], Iterator[Diagnostic]], ...]] = (
+IMAGE_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _image,
     _disk,
     _bottlerocket,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.marks import COPY_TAGS
 from gpukube.core.resolve import promise_of
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_eks.fields import RESOURCE_TAG
 from gpukube_eks.marks import FORM
 from gpukube_eks.template import CLUSTER_TAG, GROUP_TAG
@@ -43,17 +43,17 @@ def _at(target: Target, mapping: str, key: str) -> Where:
     return target.locator.at(f"{mapping}[{json.dumps(key)}]")
 
 
-def _labels(target: Target) -> Iterator[Diagnostic]:
+def _labels(target: Target) -> Iterator[Finding]:
     for key, value in target.labels.items():
         where = _at(target, "labels", key)
         if reason := _key_reason(key):
             fix = f"choose a short prefix of your own, such as example.com/{key.rpartition('/')[2][:40]}"
-            yield Diagnostic("eks-label", where, f'EKS refuses the label "{key}"', fix=fix, why=reason)
+            yield Finding("eks-label", where, f'EKS refuses the label "{key}"', fix=fix, why=reason)
         elif _within(key, *_KUBELETS_OWN):
             yield _once_refused("eks-label", where, f'the label "{key}"')
         if not value:
             says, fix = f'the label "{key}" has no value', 'write one, such as "true"'
-            yield Diagnostic(
+            yield Finding(
                 "eks-label-value", where, says, fix=fix, why="EKS takes labels of 1 to 63 characters (botocore eks)"
             )
 
@@ -67,8 +67,8 @@ def _within(key: str, *domains: str) -> bool:
     return any(prefix == domain or prefix.endswith(f".{domain}") for domain in domains)
 
 
-def _once_refused(code: str, where: Where, what: str) -> Diagnostic:
-    return Diagnostic(
+def _once_refused(code: str, where: Where, what: str) -> Finding:
+    return Finding(
         code,
         where,
         f"EKS may refuse {what}",
@@ -101,9 +101,9 @@ def _key_reason(key: str, *, label: bool = True) -> str:
 _KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 
 
-def _taints(target: Target) -> Iterator[Diagnostic]:
+def _taints(target: Target) -> Iterator[Finding]:
     if not any(taint.effect in _KEEPS_AWAY for taint in target.taints):
-        yield Diagnostic(
+        yield Finding(
             "eks-untainted",
             target.locator.at("gpuTaint"),
             "no taint keeps pods without GPUs away: they fill the nodes, and keep the autoscaler from removing them",
@@ -116,11 +116,11 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
         where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
         if reason := _key_reason(taint.key, label=False):
             fix = "choose a short prefix of your own, such as example.com/NAME"
-            yield Diagnostic("eks-taint", where, f'EKS refuses the taint "{taint.key}"', fix=fix, why=reason)
+            yield Finding("eks-taint", where, f'EKS refuses the taint "{taint.key}"', fix=fix, why=reason)
         elif _within(taint.key, "kubernetes.io", "k8s.io"):
             yield _once_refused("eks-taint", where, f'the taint "{taint.key}"')
         if not taint.value and target.nodes.autoscaled and target.nodes.minimum == 0:
-            yield Diagnostic(
+            yield Finding(
                 "eks-taint-value",
                 where,
                 f'the autoscaler does not see the taint "{taint.key}" while the pool is empty: it has no value',
@@ -131,24 +131,24 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
             )
     if len(target.taints) > _MOST_TAINTS:
         says = f"{len(target.taints)} taints are more than a node group can have"
-        yield Diagnostic("eks-taint-count", target.locator.at("taints"), says, fix=f"write at most {_MOST_TAINTS}")
+        yield Finding("eks-taint-count", target.locator.at("taints"), says, fix=f"write at most {_MOST_TAINTS}")
 
 
-def _tags(target: Target) -> Iterator[Diagnostic]:
+def _tags(target: Target) -> Iterator[Finding]:
     for key, value in target.tags.items():
         if reason := _tag_reason(key, value):
             says = f'EKS refuses the tag "{key}"'
             fix = "write a key of 1 to 128 and a value of at most 256 letters, digits, spaces and + - = . _ : / @"
-            yield Diagnostic("eks-tag", _at(target, "tags", key), says, fix=fix, why=reason)
+            yield Finding("eks-tag", _at(target, "tags", key), says, fix=fix, why=reason)
         elif key in (CLUSTER_TAG, GROUP_TAG) or FORM.is_own(key):
             says = f'the tag "{key}" is written by gpukube'
             why = "the tags under gpukube.io/ hold a copy of the pool's marks"
-            yield Diagnostic("eks-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
+            yield Finding("eks-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
     own = len(COPY_TAGS) + len(resource_tags(target, promise_of(target)).keys() - target.tags.keys())
     if len(target.tags) > _MOST_TAGS - own:
         says = f"{len(target.tags)} tags are more than a node group can have"
         fix = f"write at most {_MOST_TAGS - own}; {own} more are gpukube's own"
-        yield Diagnostic("eks-tag-count", target.locator.at("tags"), says, fix=fix)
+        yield Finding("eks-tag-count", target.locator.at("tags"), says, fix=fix)
 
 
 def _tag_reason(key: str, value: str) -> str:
@@ -161,14 +161,14 @@ def _tag_reason(key: str, value: str) -> str:
     return ""
 
 
-def _autoscaler_tags(target: Target) -> Iterator[Diagnostic]:
+def _autoscaler_tags(target: Target) -> Iterator[Finding]:
     """Tags of a node group do not reach its Auto Scaling group: the autoscaler reads the resources of them only."""
     for key, value in target.tags.items():
         name = key.removeprefix(RESOURCE_TAG)
         if name != key and name.startswith(_VENDOR):
             yield from _device_tag(target, key, name, value)
         elif name == key and key.startswith(_AUTOSCALER):
-            yield Diagnostic(
+            yield Finding(
                 "eks-asg-tag",
                 _at(target, "tags", key),
                 f'the autoscaler does not see the tag "{key}" on a node group',
@@ -178,12 +178,12 @@ def _autoscaler_tags(target: Target) -> Iterator[Diagnostic]:
             )
 
 
-def _device_tag(target: Target, key: str, name: str, value: str) -> Iterator[Diagnostic]:
+def _device_tag(target: Target, key: str, name: str, value: str) -> Iterator[Finding]:
     shown = promise_of(target).per_node
     if value == str(shown.get(name)):
         return
     has = ", ".join(f"{count} {device}" for device, count in shown.items())
-    yield Diagnostic(
+    yield Finding(
         "eks-resource-tag",
         _at(target, "tags", key),
         f"the tag tells the autoscaler of {value} {name} on a node, and the nodes show {has}",
@@ -193,12 +193,12 @@ def _device_tag(target: Target, key: str, name: str, value: str) -> Iterator[Dia
     )
 
 
-def _autoscaler_version(target: Target) -> Iterator[Diagnostic]:
+def _autoscaler_version(target: Target) -> Iterator[Finding]:
     minor = target.kubernetes_version.split(".")[1:2]
     old = bool(minor) and int(minor[0]) < _TAGS_FROM
     if old and target.nodes.minimum == 0 and (told := resource_tags(target, promise_of(target))):
         names = ", ".join(key.removeprefix(RESOURCE_TAG) for key in told)
-        yield Diagnostic(
+        yield Finding(
             "eks-autoscaler-version",
             target.locator.at("kubernetesVersion"),
             f"an autoscaler of {target.kubernetes_version} does not learn of {names} while the pool is empty",
@@ -208,7 +208,7 @@ def _autoscaler_version(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-KEY_CHECKS: Final[tuple[Callable[[Target], Iterator[Diagnostic]], ...]] = (
+KEY_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _labels,
     _taints,
     _tags,

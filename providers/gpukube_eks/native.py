@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gpukube.core.binding import managed_members
 from gpukube.core.fields import MAX_SURGE, MAX_UNAVAILABLE, FieldPath
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_eks.fields import BINDINGS
 from gpukube_eks.upgrades import is_asked
 
@@ -112,24 +112,24 @@ def field_of(path: str) -> FieldPath:
     return _FIELDS.get(path) or FieldPath("eks", *path.split("."))
 
 
-def check_native(target: Target) -> list[Diagnostic]:
+def check_native(target: Target) -> list[Finding]:
     """Check the `eks:` fields of a pool: known, not gpukube's own, of the right shape."""
     found = [finding for path, value in _walk("", target.native) for finding in _check(path, value, target)]
     return [*found, *_excluded(target), *_said_twice(target)]
 
 
-def _excluded(target: Target) -> Iterator[Diagnostic]:
+def _excluded(target: Target) -> Iterator[Finding]:
     given = {path for path, _ in _walk("", target.native)}
     for first, second in EXCLUSIVE:
         if {first, second} <= given:
             says = f"eks.{first} and eks.{second} exclude each other"
-            yield Diagnostic("eks-native-value", target.locator.at(f"eks.{second}"), says, fix="keep one of them")
+            yield Finding("eks-native-value", target.locator.at(f"eks.{second}"), says, fix="keep one of them")
 
 
-def _said_twice(target: Target) -> Iterator[Diagnostic]:
+def _said_twice(target: Target) -> Iterator[Finding]:
     if is_asked(target.upgrade) and "updateConfig" in target.native:
         where, says = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade say the same"
-        yield Diagnostic("eks-native-managed", where, says, fix="write upgrade alone")
+        yield Finding("eks-native-managed", where, says, fix="write upgrade alone")
 
 
 def flatten_native(group: Mapping[str, object]) -> dict[FieldPath, object]:
@@ -156,37 +156,37 @@ def _comparable(path: str, value: object) -> object:
     return json.dumps(value, sort_keys=True) if isinstance(value, list) else value
 
 
-def _check(path: str, value: object, target: Target) -> Iterator[Diagnostic]:
+def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
     where, shown = target.locator.at(f"eks.{path}"), f"eks.{path}"
     if path in MANAGED:
         fix = f"write {MANAGED[path]} instead"
-        yield Diagnostic("eks-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
+        yield Finding("eks-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
     elif path in REFUSED:
-        yield Diagnostic("eks-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
+        yield Finding("eks-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
     elif path in _STRUCTURES:
         says = f"{shown} is {json.dumps(value)}; a mapping is needed"
         inner = ", ".join(known.partition(".")[2] for known in NATIVE if known.startswith(f"{path}."))
-        yield Diagnostic("eks-native-value", where, says, fix=f"write a mapping with {inner}")
+        yield Finding("eks-native-value", where, says, fix=f"write a mapping with {inner}")
     elif path not in NATIVE:
-        yield Diagnostic("eks-native-unknown", where, f'a node group has no member "{path}"', fix=_nearest(path))
+        yield Finding("eks-native-unknown", where, f'a node group has no member "{path}"', fix=_nearest(path))
     elif path == _OVERRIDES and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
         yield from _check_overrides(value, target)
     elif fix := _wrong(NATIVE[path], _FORMS.get(path), value):
         says = f"{shown} is {json.dumps(value)}, which it cannot be"
-        yield Diagnostic("eks-native-value", where, says, fix=f"write {fix}")
+        yield Finding("eks-native-value", where, says, fix=f"write {fix}")
 
 
-def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Iterator[Diagnostic]:
+def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Iterator[Finding]:
     for index, item in enumerate(items):
         for name, value in item.items():
             shown = f"eks.{_OVERRIDES}[{index}].{name}"
             if name not in OVERRIDE:
                 near = get_close_matches(name, OVERRIDE, n=1, cutoff=0.7)
                 fix, says = f"write {near[0]}" if near else "take it away", f'a repair has no member "{name}"'
-                yield Diagnostic("eks-native-unknown", target.locator.at(shown), says, fix=fix)
+                yield Finding("eks-native-unknown", target.locator.at(shown), says, fix=fix)
             elif fix := _wrong(OVERRIDE[name], None, value):
                 says = f"{shown} is {json.dumps(value)}, which it cannot be"
-                yield Diagnostic("eks-native-value", target.locator.at(shown), says, fix=f"write {fix}")
+                yield Finding("eks-native-value", target.locator.at(shown), says, fix=f"write {fix}")
 
 
 def _wrong(leaf: Leaf, form: tuple[re.Pattern[str], str] | None, value: object) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Target,
         UpdateRow,
     )
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
     from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
@@ -137,7 +137,7 @@ class EksProvider:
 
         return ABILITIES
 
-    def check(self, target: Target) -> list[Diagnostic]:
+    def check(self, target: Target) -> list[Finding]:
         """Find what EKS would refuse, before any call."""
         from gpukube_eks.rules import check_target
 

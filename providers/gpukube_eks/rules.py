@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at, items
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.visible import told_apart
 from gpukube_eks.capacity_rules import CAPACITY_CHECKS
 from gpukube_eks.image_rules import IMAGE_CHECKS
@@ -33,16 +33,16 @@ _LARGEST_NUMBER: Final = 2**31 - 1  # botocore eks/2017-11-01 NodegroupScalingCo
 _USUAL_NODES: Final = 450  # Service Quotas L-BD136A63, nodes per managed node group
 
 
-def check_target(target: Target) -> list[Diagnostic]:
+def check_target(target: Target) -> list[Finding]:
     """Find everything that EKS would refuse, or take and never make work; empty when all is well."""
     checks = (*_CHECKS, *IMAGE_CHECKS, *CAPACITY_CHECKS, *KEY_CHECKS)
     return [finding for check in checks for finding in check(target)] + check_native(target)
 
 
-def _name(target: Target) -> Iterator[Diagnostic]:
+def _name(target: Target) -> Iterator[Finding]:
     if not _NAME.fullmatch(target.name):
         own = target.name != target.pool
-        yield Diagnostic(
+        yield Finding(
             "eks-name",
             target.locator.at("names.eks" if own else "name"),
             f'"{target.name}" is not an EKS node group name',
@@ -51,17 +51,17 @@ def _name(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _nodes(target: Target) -> Iterator[Diagnostic]:
+def _nodes(target: Target) -> Iterator[Finding]:
     path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
     if target.nodes.maximum > _LARGEST_NUMBER:
-        yield Diagnostic(
+        yield Finding(
             "eks-node-count",
             target.locator.at(path),
             f"{path} is {target.nodes.maximum}, more than the API of EKS can count",
             fix=f"write {_USUAL_NODES} or less, and split the pool",
         )
     elif target.nodes.maximum > _USUAL_NODES:
-        yield Diagnostic(
+        yield Finding(
             "eks-node-count",
             target.locator.at(path),
             f"{path} is {target.nodes.maximum}; an account may have {_USUAL_NODES} nodes in a node group at first",
@@ -69,7 +69,7 @@ def _nodes(target: Target) -> Iterator[Diagnostic]:
             severity="warning",
         )
     if target.nodes.maximum == 0:
-        yield Diagnostic(
+        yield Finding(
             "eks-no-nodes",
             target.locator.at("nodes.count"),
             "nodes.count is 0, and the largest size of a node group is 1 at least",
@@ -79,7 +79,7 @@ def _nodes(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _zones(target: Target) -> Iterator[Diagnostic]:
+def _zones(target: Target) -> Iterator[Finding]:
     region = target.cluster.identity["region"]
     for index, zone in enumerate(target.zones):
         if not zone.startswith(region) or zone == region:
@@ -87,9 +87,9 @@ def _zones(target: Target) -> Iterator[Diagnostic]:
             fix = f"write zones with the region before the letter, such as {region}a"
             if _ZONE_ID.fullmatch(zone):
                 says = f'"{told_apart(zone)}" is the id of a zone, and names are needed'
-            yield Diagnostic("eks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
+            yield Finding("eks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
     if target.zones and "subnets" in target.native:
-        yield Diagnostic(
+        yield Finding(
             "eks-zones-and-subnets",
             target.locator.at("eks.subnets"),
             "zones and eks.subnets both say where the pool goes",
@@ -97,42 +97,42 @@ def _zones(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _subnets(target: Target) -> Iterator[Diagnostic]:
+def _subnets(target: Target) -> Iterator[Finding]:
     subnets = items(target.native, "subnets")
     for index, subnet in enumerate(subnets):
         if subnet in subnets[:index]:
             where, says = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets names {subnet} a second time"
-            yield Diagnostic("eks-native-value", where, says, fix="keep one of them")
+            yield Finding("eks-native-value", where, says, fix="keep one of them")
 
 
-def _cluster(target: Target) -> Iterator[Diagnostic]:
+def _cluster(target: Target) -> Iterator[Finding]:
     """Said once for all pools of a cluster: equal findings are one."""
     cluster = target.cluster
     region, role = cluster.identity["region"], cluster.identity.get("roleArn", "")
     if not _CLUSTER.fullmatch(cluster.name):
         says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which no EKS cluster is called'
         fix = "write 1 to 100 letters, digits, hyphens and underscores, a letter or digit first"
-        yield Diagnostic("eks-cluster", cluster.at("name"), says, fix=fix)
+        yield Finding("eks-cluster", cluster.at("name"), says, fix=fix)
     if not _REGION.fullmatch(region):
         says = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is no region of AWS'
         zone = re.fullmatch(rf"({_REGION.pattern})[a-z]", region)
         fix = f"write {zone[1]}: the letter is that of a zone" if zone else "write one such as us-east-1"
-        yield Diagnostic("eks-cluster", cluster.at("region"), says, fix=fix)
+        yield Finding("eks-cluster", cluster.at("region"), says, fix=fix)
     elif region not in REGIONS:
         near = " or ".join(get_close_matches(region, sorted(REGIONS), 2)) or "one such as us-east-1"
         says = f'clusters.{cluster.key}.region is "{told_apart(region)}", in which EKS is not known'
         why = "regions that are newer than this version of gpukube are not in its list, which is botocore's"
-        yield Diagnostic("eks-cluster", cluster.at("region"), says, fix=f"write {near}", why=why, severity="warning")
+        yield Finding("eks-cluster", cluster.at("region"), says, fix=f"write {near}", why=why, severity="warning")
     if role and not _ROLE.fullmatch(role):
         says = f'clusters.{cluster.key}.roleArn is "{told_apart(role)}", which is not the ARN of a role'
-        yield Diagnostic("eks-cluster", cluster.at("roleArn"), says, fix="write arn:aws:iam::111122223333:role/NAME")
+        yield Finding("eks-cluster", cluster.at("roleArn"), says, fix="write arn:aws:iam::111122223333:role/NAME")
 
 
-def _node_role(target: Target) -> Iterator[Diagnostic]:
+def _node_role(target: Target) -> Iterator[Finding]:
     role, account = target.native.get("nodeRole"), target.cluster.identity["account"]
     found = _ROLE.fullmatch(role) if isinstance(role, str) else None
     if found and found[1] != account:
-        yield Diagnostic(
+        yield Finding(
             "eks-role-account",
             target.locator.at("eks.nodeRole"),
             f"eks.nodeRole is of account {found[1]}, and the cluster of {account}",
@@ -142,9 +142,9 @@ def _node_role(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _repair(target: Target) -> Iterator[Diagnostic]:
+def _repair(target: Target) -> Iterator[Finding]:
     if at(target.native, "nodeRepairConfig", "enabled") is True:
-        yield Diagnostic(
+        yield Finding(
             "eks-repair-agent",
             target.locator.at("eks.nodeRepairConfig.enabled"),
             "node repair sees faults of GPUs only where the add-on eks-node-monitoring-agent runs",
@@ -155,9 +155,9 @@ def _repair(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _driver(target: Target) -> Iterator[Diagnostic]:
+def _driver(target: Target) -> Iterator[Finding]:
     if target.driver_owner in ("operator", "none"):
-        yield Diagnostic(
+        yield Finding(
             "eks-driver-owner",
             target.locator.at("driver.owner"),
             f'driver.owner "{target.driver_owner}" is not supported on EKS',
@@ -167,7 +167,7 @@ def _driver(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-_CHECKS: Final[tuple[Callable[[Target], Iterator[Diagnostic]], ...]] = (
+_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _name,
     _cluster,
     _nodes,

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_gke.buying import AFFINITY, is_flex_start, is_queued, is_short_lived, reservation_form
 from gpukube_gke.fields import runs_own_plugin
 from gpukube_gke.local_ssd import explain_local_ssd
@@ -237,7 +237,7 @@ _TABLE: Final = (
 )
 
 
-def check_combinations(target: Target) -> Iterator[Diagnostic]:
+def check_combinations(target: Target) -> Iterator[Finding]:
     """Find native fields that GKE refuses for the sake of another one, or that are of no use beside it."""
     fields = {".".join(path[1:]): value for path, value in flatten_native(target.native).items()}
     for row in _TABLE:
@@ -248,6 +248,6 @@ def check_combinations(target: Target) -> Iterator[Diagnostic]:
             yield _found(target, path, f"is {fields[path]}, which {target.machine.name} does not have", fix, "error")
 
 
-def _found(target: Target, path: str, says: str, fix: str, severity: Literal["error", "warning"]) -> Diagnostic:
+def _found(target: Target, path: str, says: str, fix: str, severity: Literal["error", "warning"]) -> Finding:
     where = target.locator.at(f"gke.{path}")
-    return Diagnostic("gke-native-conflict", where, f"gke.{path} {says}", fix=fix, severity=severity)
+    return Finding("gke-native-conflict", where, f"gke.{path} {says}", fix=fix, severity=severity)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def autoscaling_bounds(nodes: Nodes, zones: int) -> dict[str, object]:
     return {"totalMinNodeCount": nodes.minimum, "totalMaxNodeCount": nodes.maximum}
 
 
-def check_counts(target: Target) -> Iterator[Diagnostic]:
+def check_counts(target: Target) -> Iterator[Finding]:
     """Find sizes that the zones do not divide, and more nodes than a zone may have."""
     zones = max(1, len(target.zones))
     yield from _uneven(target, zones)
@@ -50,10 +50,10 @@ def check_counts(target: Target) -> Iterator[Diagnostic]:
         fix = f"ask for at most {MOST_PER_ZONE} nodes in each zone, or split the pool"
         shown = f"{zones} zones" if zones > 1 else "one zone"
         says = f"{path} comes to {target.nodes.maximum} nodes, more than a pool of {shown} can have"
-        yield Diagnostic("gke-node-count", target.locator.at(path), says, fix=fix)
+        yield Finding("gke-node-count", target.locator.at(path), says, fix=fix)
 
 
-def _uneven(target: Target, zones: int) -> Iterator[Diagnostic]:
+def _uneven(target: Target, zones: int) -> Iterator[Finding]:
     nodes = target.nodes
     if nodes.count % zones == 0:
         return
@@ -64,16 +64,16 @@ def _uneven(target: Target, zones: int) -> Iterator[Diagnostic]:
     low = nodes.count - nodes.count % zones
     says = f"{path} is {nodes.count}, which {zones} zones do not divide"
     fix = f"write {f'{low} or ' if low else ''}{low + zones}, or other zones"
-    yield Diagnostic("gke-zones-divide", target.locator.at(path), says, fix=fix, why=_WHY)
+    yield Finding("gke-zones-divide", target.locator.at(path), says, fix=fix, why=_WHY)
 
 
-def _uneven_minimum(target: Target, zones: int) -> Diagnostic:
+def _uneven_minimum(target: Target, zones: int) -> Finding:
     """Without `initial` a pool begins with its minimum, as nearly as its zones can have it."""
     nodes, path = target.nodes, "nodes.autoscaling.min"
     each = initial_per_zone(nodes, zones)
     first = each * zones
     begins = f"{first} nodes, {each} in each zone" if each else "no nodes"
-    return Diagnostic(
+    return Finding(
         "gke-zones-divide",
         target.locator.at(path),
         f"{path} is {nodes.minimum}, which {zones} zones do not divide: the pool begins with {begins}",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gpukube.core.binding import managed_members
 from gpukube.core.fields import FieldPath
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_gke.fields import BINDINGS
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ _MESSAGES = frozenset(
 ) - _KNOWN.keys()  # fmt: skip
 
 
-def check_native(target: Target) -> list[Diagnostic]:
+def check_native(target: Target) -> list[Finding]:
     """Check the `gke:` fields of a pool: known, not gpukube's own, of the right shape."""
     found = _written(target.native)
     return [finding for path, value, place in found for finding in _check(path, value, target.locator.at(place))]
@@ -202,22 +202,22 @@ def _walk(prefix: str, members: Mapping[str, object], place: str) -> Iterator[tu
             yield path, value, here
 
 
-def _check(path: str, value: object, where: Where) -> Iterator[Diagnostic]:
+def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
     shown = f"gke.{path}"
     if path in MANAGED:
         fix = f"write {MANAGED[path]} instead"
-        yield Diagnostic("gke-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
+        yield Finding("gke-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
     elif path in REFUSED:
-        yield Diagnostic("gke-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
+        yield Finding("gke-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
     elif path in _MESSAGES:
         says = f"{shown} is {_shown(value)}; a mapping is needed"
         inner = "a list with one mapping" if path == _ACCELERATORS else "a mapping"
-        yield Diagnostic("gke-native-value", where, says, fix=f"write {inner}")
+        yield Finding("gke-native-value", where, says, fix=f"write {inner}")
     elif path not in NATIVE:
-        yield Diagnostic("gke-native-unknown", where, f'gpukube knows no node pool field "{path}"', fix=_nearest(path))
+        yield Finding("gke-native-unknown", where, f'gpukube knows no node pool field "{path}"', fix=_nearest(path))
     elif fix := _wrong(value, NATIVE[path]):
         says = f"{shown} is {_shown(value)}, which it cannot be"
-        yield Diagnostic("gke-native-value", where, says, fix=f"write {fix}")
+        yield Finding("gke-native-value", where, says, fix=f"write {fix}")
 
 
 def _wrong(value: object, leaf: Leaf) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Target,
         UpdateRow,
     )
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
     from gpukube.gpu.cloud_machines import CloudMachines
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
@@ -120,7 +120,7 @@ class GkeProvider:
 
         return ABILITIES
 
-    def check(self, target: Target) -> list[Diagnostic]:
+    def check(self, target: Target) -> list[Finding]:
         """Find what GKE would refuse, before any call."""
         from gpukube_gke.rules import check_target
 

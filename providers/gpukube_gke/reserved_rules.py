@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_gke.buying import LONGEST_RUN_S, is_flex_start, is_queued, is_short_lived, reservation_form
 from gpukube_gke.places import is_zone
 
@@ -47,7 +47,7 @@ _SELDOM_SOLD: Final[tuple[tuple[str, frozenset[str], str, str], ...]] = (
 """Machine, how it can be bought, what is said of it otherwise, what to write."""
 
 
-def check_reserved(target: Target) -> Iterator[Diagnostic]:
+def check_reserved(target: Target) -> Iterator[Finding]:
     """Find ways of buying that cannot come about, and those that seldom do."""
     form = reservation_form(target)
     if form == "reservation":
@@ -55,7 +55,7 @@ def check_reserved(target: Target) -> Iterator[Diagnostic]:
     if is_short_lived(target):
         yield from _short_lived(target, _FLEX if is_flex_start(target) else _QUEUED)
     if is_flex_start(target) and not target.nodes.autoscaled:
-        yield Diagnostic(
+        yield Finding(
             "gke-flex-start",
             target.locator.at("nodes"),
             "flex-start needs an autoscaled pool, and nodes.count is a fixed size",
@@ -63,7 +63,7 @@ def check_reserved(target: Target) -> Iterator[Diagnostic]:
             why="machines come when there is capacity, not when the pool is made",
         )
     elif is_queued(target) and not (target.nodes.autoscaled and target.nodes.count == target.nodes.minimum == 0):
-        yield Diagnostic(
+        yield Finding(
             "gke-queued",
             target.locator.at("nodes"),
             "queued provisioning needs an autoscaled pool that begins at zero",
@@ -73,11 +73,11 @@ def check_reserved(target: Target) -> Iterator[Diagnostic]:
     yield from _on_demand(target, form)
 
 
-def _reservation(target: Target) -> Iterator[Diagnostic]:
+def _reservation(target: Target) -> Iterator[Finding]:
     location = target.cluster.identity["location"]
     if len(target.zones) != 1 and not (not target.zones and is_zone(location)):
         count = f"there are {len(target.zones)}" if target.zones else "none is named"
-        yield Diagnostic(
+        yield Finding(
             "gke-reservation-zone",
             target.locator.at("zones"),
             f"a reservation is in one zone, and under zones {count}",
@@ -87,17 +87,17 @@ def _reservation(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _short_lived(target: Target, path: str) -> Iterator[Diagnostic]:
+def _short_lived(target: Target, path: str) -> Iterator[Finding]:
     found = target.capacity.reservation
     if target.machine.name.startswith(_WITHOUT_DWS):
-        yield Diagnostic(
+        yield Finding(
             "gke-flex-start",
             target.locator.at(path),
             f"{target.machine.name} is bought neither by flex-start nor queued",
             fix="write capacity.type: on-demand, or take a3-highgpu-8g",
         )
     if found and found.max_run_s is not None and found.max_run_s > LONGEST_RUN_S:
-        yield Diagnostic(
+        yield Finding(
             "gke-run-duration",
             target.locator.at(f"{path}.maxRunDuration"),
             f"maxRunDuration is {_days(found.max_run_s)}, longer than such a node may live",
@@ -109,9 +109,9 @@ def _days(seconds: int) -> str:
     return f"{seconds} seconds" if seconds % 3600 else f"{seconds / 86400:.3g} days"
 
 
-def _on_demand(target: Target, form: str) -> Iterator[Diagnostic]:
+def _on_demand(target: Target, form: str) -> Iterator[Finding]:
     if _RESERVED_ONLY.fullmatch(target.machine.name) and form != "reservation":
-        yield Diagnostic(
+        yield Finding(
             "gke-reservation-only",
             target.locator.at("capacity.type"),
             f"{target.machine.name} comes from a reservation only: not on demand, as Spot or by flex-start",
@@ -120,7 +120,7 @@ def _on_demand(target: Target, form: str) -> Iterator[Diagnostic]:
         )
     for pattern, ways, says, fix in _SELDOM_SOLD:
         if re.fullmatch(pattern, target.machine.name) and (form or target.capacity.type) not in ways:
-            yield Diagnostic(
+            yield Finding(
                 "gke-on-demand",
                 target.locator.at("capacity.type"),
                 f"{target.machine.name} {says}",

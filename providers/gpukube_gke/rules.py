@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.marks import COPY_TAGS
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_gke.combinations import check_combinations
 from gpukube_gke.counts import check_counts
 from gpukube_gke.fields import LATEST, OPT_OUT_LABEL, SYSTEM_TAINTS, image_of, is_operated, runs_own_plugin
@@ -79,7 +79,7 @@ _SYSTEM_LABELS: Final = frozenset(
 """Written by GKE itself (GKE cluster autoscaler, labels)."""
 
 
-def check_target(target: Target) -> list[Diagnostic]:
+def check_target(target: Target) -> list[Finding]:
     """Find everything that GKE would refuse, or take and never make work; empty when all is well."""
     found, native = [finding for check in _CHECKS for finding in check(target)], check_native(target)
     return [*found, *native, *([] if native else check_combinations(target))]
@@ -89,10 +89,10 @@ def _at(target: Target, mapping: str, key: str) -> Where:
     return target.locator.at(f"{mapping}[{json.dumps(key)}]")
 
 
-def _name(target: Target) -> Iterator[Diagnostic]:
+def _name(target: Target) -> Iterator[Finding]:
     own = target.name != target.pool
     if not _NAME.fullmatch(target.name):
-        yield Diagnostic(
+        yield Finding(
             "gke-name",
             target.locator.at("names.gke" if own else "name"),
             f'"{target.name}" is not a GKE pool name',
@@ -101,7 +101,7 @@ def _name(target: Target) -> Iterator[Diagnostic]:
         )
 
     elif target.name.startswith(_AUTOMATIC):
-        yield Diagnostic(
+        yield Finding(
             "gke-name-automatic",
             target.locator.at("names.gke" if own else "name"),
             f'"{target.name}" looks like a pool of node auto-provisioning, which are called {_AUTOMATIC}*',
@@ -111,38 +111,36 @@ def _name(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _image(target: Target) -> Iterator[Diagnostic]:
+def _image(target: Target) -> Iterator[Finding]:
     where = target.locator.at("image")
     if target.image and image_of(target) not in IMAGES:
         says = f'GKE has no node image "{target.image}" for GPUs'
         near = [image for image in IMAGES if image.partition("_")[0] == image_of(target).partition("_")[0]]
-        yield Diagnostic("gke-image", where, says, fix=f"write {' or '.join(near or IMAGES)}, or leave image out")
+        yield Finding("gke-image", where, says, fix=f"write {' or '.join(near or IMAGES)}, or leave image out")
     elif image_of(target) == IMAGES[1] and target.machine.is_fractional:
         says = f"{target.machine.name} runs {IMAGES[0]} only"
-        yield Diagnostic("gke-image", where, says, fix=f"write {IMAGES[0]}, or leave image out")
+        yield Finding("gke-image", where, says, fix=f"write {IMAGES[0]}, or leave image out")
 
 
-def _disk(target: Target) -> Iterator[Diagnostic]:
+def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB:
         says = f"disk.sizeGiB is {size}, less than GKE takes"
         fix = f"write {_LEAST_DISK_GIB} or more"
-        yield Diagnostic("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+        yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     if size is not None and size > _MOST_DISK_GIB:
         says = f"disk.sizeGiB is {size}, more than Google's disks have"
-        yield Diagnostic(
-            "gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {_MOST_DISK_GIB} or less"
-        )
+        yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {_MOST_DISK_GIB} or less")
     choices = _HYPERDISK if _ONLY_HYPERDISK.fullmatch(target.machine.name) else _DISK_TYPES
     if kind is not None and kind not in choices:
         says = f'disk.type is "{kind}", which {target.machine.name} cannot boot from'
         fix = f"write {' or '.join(choices)}"
-        yield Diagnostic("gke-disk-type", target.locator.at("disk.type"), says, fix=fix)
+        yield Finding("gke-disk-type", target.locator.at("disk.type"), says, fix=fix)
 
 
-def _spot(target: Target) -> Iterator[Diagnostic]:
+def _spot(target: Target) -> Iterator[Finding]:
     if target.capacity.max_price is not None:
-        yield Diagnostic(
+        yield Finding(
             "gke-spot-price",
             target.locator.at("capacity.maxPrice"),
             f"capacity.maxPrice is {target.capacity.max_price:g}, and GKE takes no highest price",
@@ -151,11 +149,11 @@ def _spot(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _labels(target: Target) -> Iterator[Diagnostic]:
+def _labels(target: Target) -> Iterator[Finding]:
     for key in target.labels:
         prefix, _, name = key.rpartition("/")
         if key in _SYSTEM_LABELS:
-            yield Diagnostic(
+            yield Finding(
                 "gke-label",
                 _at(target, "labels", key),
                 f'GKE writes the label "{key}" itself',
@@ -168,9 +166,9 @@ def _labels(target: Target) -> Iterator[Diagnostic]:
             if key == OPT_OUT_LABEL:
                 fix = "take it away, and write devicePlugin.owner: none if another plugin is run"
             where = _at(target, "labels", key)
-            yield Diagnostic("gke-label", where, f'the label "{key}" is not free on GKE', fix=fix, why=reason)
+            yield Finding("gke-label", where, f'the label "{key}" is not free on GKE', fix=fix, why=reason)
         elif key == _DRA_LABEL:
-            yield Diagnostic(
+            yield Finding(
                 "gke-dra-label",
                 _at(target, "labels", key),
                 f'the label "{key}" hands the GPUs of these nodes to the DRA driver',
@@ -181,7 +179,7 @@ def _labels(target: Target) -> Iterator[Diagnostic]:
     marks = {OWNER_LABEL: target.owner, POOL_LABEL: target.pool, PROTECT_LABEL: "true"}
     length = sum(len(key) + len(value) for key, value in {**target.labels, **marks}.items())
     if length > _MOST_LABEL_CHARACTERS:
-        yield Diagnostic(
+        yield Finding(
             "gke-labels-length",
             target.locator.at("labels"),
             f"the labels have {length} characters together, those of gpukube included",
@@ -197,13 +195,13 @@ def _label_reason(key: str, prefix: str) -> str:
     return ""
 
 
-def _taints(target: Target) -> Iterator[Diagnostic]:
+def _taints(target: Target) -> Iterator[Finding]:
     for index, taint in enumerate(target.taints):
         # The GPU taint is first and never wrong by itself, so what is written begins one further on.
         where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
         is_gpu = taint != GPU_TAINT and (taint.key, taint.effect) == (GPU_TAINT.key, GPU_TAINT.effect)
         if is_gpu or taint.key in SYSTEM_TAINTS:
-            yield Diagnostic(
+            yield Finding(
                 "gke-taint",
                 where,
                 f'GKE adds a taint of the key "{taint.key}" by itself',
@@ -212,19 +210,19 @@ def _taints(target: Target) -> Iterator[Diagnostic]:
             )
 
 
-def _tags(target: Target) -> Iterator[Diagnostic]:
+def _tags(target: Target) -> Iterator[Finding]:
     most = _MOST_TAGS - len(COPY_TAGS)
     if len(target.tags) > most:
         says = f"there are {len(target.tags)} tags, more than a machine can have"
         fix = f"keep {most} or fewer; {len(COPY_TAGS)} more are gpukube's own"
-        yield Diagnostic("gke-tag-count", target.locator.at("tags"), says, fix=fix)
+        yield Finding("gke-tag-count", target.locator.at("tags"), says, fix=fix)
     for key, value in target.tags.items():
         if FORM.is_own(key):
             says = f'the tag "{key}" is written by gpukube'
             why = "it is part of a copy of the pool's marks"
-            yield Diagnostic("gke-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
+            yield Finding("gke-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
         elif key.startswith("goog-") or not key[:1].isalpha() or not (_is_tag(key) and _is_tag(value)):
-            yield Diagnostic(
+            yield Finding(
                 "gke-tag",
                 _at(target, "tags", key),
                 f'the tag "{key}: {value}" is not a label of Google Cloud',
@@ -239,9 +237,9 @@ def _is_tag(text: str) -> bool:
     return _TAG_CHARACTERS.fullmatch(text) is not None and text == text.lower()
 
 
-def _pods(target: Target) -> Iterator[Diagnostic]:
+def _pods(target: Target) -> Iterator[Finding]:
     if target.max_pods is not None and target.max_pods < _FEW_PODS:
-        yield Diagnostic(
+        yield Finding(
             "gke-max-pods",
             target.locator.at("maxPodsPerNode"),
             f"maxPodsPerNode is {target.max_pods}, and GKE's own pods take most of them",
@@ -251,7 +249,7 @@ def _pods(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-def _driver_version(target: Target) -> Iterator[Diagnostic]:
+def _driver_version(target: Target) -> Iterator[Finding]:
     asked, where = target.driver_version, target.locator.at("driver.version")
     if not asked:
         return
@@ -259,20 +257,20 @@ def _driver_version(target: Target) -> Iterator[Diagnostic]:
         return
     if asked not in ("default", LATEST):
         says = f'driver.version is "{asked}", and GKE chooses the driver by a word'
-        yield Diagnostic("gke-driver-version", where, says, fix=f"write default or {LATEST}")
+        yield Finding("gke-driver-version", where, says, fix=f"write default or {LATEST}")
     elif target.driver_owner == "none" or runs_own_plugin(target):
         says = "driver.version asks GKE for a driver, which driver.owner or devicePlugin.owner refuses"
-        yield Diagnostic("gke-driver-version", where, says, fix="take it away, or write owner: auto")
+        yield Finding("gke-driver-version", where, says, fix="take it away, or write owner: auto")
     elif asked == LATEST and image_of(target) == IMAGES[1]:
         says = f"driver.version is {LATEST}, which Ubuntu nodes do not have"
         fix = "write default, or image: COS_CONTAINERD"
-        yield Diagnostic("gke-driver-version", where, says, fix=fix)
+        yield Finding("gke-driver-version", where, says, fix=fix)
 
 
-def _driver(target: Target) -> Iterator[Diagnostic]:
+def _driver(target: Target) -> Iterator[Finding]:
     where = target.locator.at("driver.owner")
     if target.driver_owner == "operator" and image_of(target) != IMAGES[1]:
-        yield Diagnostic(
+        yield Finding(
             "gke-driver-owner",
             where,
             "driver.owner is operator, and the GPU Operator has no driver for Container-Optimized OS",
@@ -282,7 +280,7 @@ def _driver(target: Target) -> Iterator[Diagnostic]:
     elif is_operated(target) or target.driver_owner == "operator":
         return
     elif target.driver_owner == "cloud" and runs_own_plugin(target):
-        yield Diagnostic(
+        yield Finding(
             "gke-driverless",
             where,
             "driver.owner is cloud, but devicePlugin.owner none keeps away the plugin that ends the installation",
@@ -290,7 +288,7 @@ def _driver(target: Target) -> Iterator[Diagnostic]:
             why="the managed installation is an init container of GKE's plugin (NVIDIA/aicr#2047)",
         )
     elif target.driver_owner == "none" or runs_own_plugin(target):
-        yield Diagnostic(
+        yield Finding(
             "gke-own-driver",
             where,
             "GKE installs no driver on these nodes, and neither does gpukube",
@@ -299,7 +297,7 @@ def _driver(target: Target) -> Iterator[Diagnostic]:
         )
 
 
-_CHECKS: tuple[Callable[[Target], Iterator[Diagnostic]], ...] = (
+_CHECKS: tuple[Callable[[Target], Iterator[Finding]], ...] = (
     _name,
     check_counts,
     check_places,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_gke.fields import is_operated, runs_own_plugin
 from gpukube_gke.partitions import PARTITIONS
 
@@ -25,11 +25,11 @@ _MOST_CLIENTS: Final = 48  # 2 to 48 (GKE cluster autoscaler, GetMaxGpuSharedCli
 _FIELDS: Final = {"time-slicing": "sharing.timeSlicing", "mps": "sharing.mps"}
 
 
-def check_shared(target: Target) -> Iterator[Diagnostic]:
+def check_shared(target: Target) -> Iterator[Finding]:
     """Find every sharing that GKE's plugin does not do."""
     cut, slicing = target.sharing.mig, target.sharing.slicing
     if (cut or slicing) and target.machine.is_fractional:
-        yield Diagnostic(
+        yield Finding(
             "gke-fractional",
             target.locator.at("sharing"),
             f"{target.machine.name} holds a part of a GPU, which GKE shares no further",
@@ -46,19 +46,19 @@ def check_shared(target: Target) -> Iterator[Diagnostic]:
         yield from _own_plugin(target)
 
 
-def _mig(target: Target, cut: MigCut) -> Iterator[Diagnostic]:
+def _mig(target: Target, cut: MigCut) -> Iterator[Finding]:
     """Layouts are not judged: GKE does none, which is told by what it can do (`provider`)."""
     if cut.layout:
         return
     if cut.strategy == "mixed":
-        yield Diagnostic(
+        yield Finding(
             "gke-mig-mixed",
             target.locator.at("sharing.mig.strategy"),
             f"GKE shows MIG instances as nvidia.com/gpu, never as nvidia.com/mig-{cut.profile}",
             fix="write strategy: single",
         )
     if target.machine.name.startswith(_COHERENT):
-        yield Diagnostic(
+        yield Finding(
             "gke-mig-coherent",
             target.locator.at("sharing.mig"),
             f"GKE starts {target.machine.name} with coherent driver memory (CDMM), in which GPUs are not cut",
@@ -69,7 +69,7 @@ def _mig(target: Target, cut: MigCut) -> Iterator[Diagnostic]:
         )
     known = PARTITIONS.get(target.machine.accelerator, {})
     if cut.profile not in known:
-        yield Diagnostic(
+        yield Finding(
             "gke-mig-profile",
             target.locator.at("sharing.mig.profile"),
             f'GKE cannot cut {target.machine.model} to "{cut.profile}"',
@@ -78,7 +78,7 @@ def _mig(target: Target, cut: MigCut) -> Iterator[Diagnostic]:
         )
     elif "+" in cut.profile:
         plain = cut.profile.partition("+")[0]
-        yield Diagnostic(
+        yield Finding(
             "gke-mig-spelling",
             target.locator.at("sharing.mig.profile"),
             f'Google spells the size "{cut.profile}" in two ways, with + and with a dot',
@@ -88,17 +88,17 @@ def _mig(target: Target, cut: MigCut) -> Iterator[Diagnostic]:
         )
 
 
-def _slicing(target: Target, slicing: Slicing) -> Iterator[Diagnostic]:
+def _slicing(target: Target, slicing: Slicing) -> Iterator[Finding]:
     field = _FIELDS[slicing.mode]
     if slicing.rename:
-        yield Diagnostic(
+        yield Finding(
             "gke-renamed",
             target.locator.at(f"{field}.renameByDefault"),
             "GKE shows shared GPUs as nvidia.com/gpu, never as nvidia.com/gpu.shared",
             fix="drop renameByDefault: true",
         )
     if slicing.replicas > _MOST_CLIENTS:
-        yield Diagnostic(
+        yield Finding(
             "gke-clients",
             target.locator.at(f"{field}.replicas"),
             f"{field}.replicas is {slicing.replicas}, more clients than GKE allows per GPU",
@@ -107,7 +107,7 @@ def _slicing(target: Target, slicing: Slicing) -> Iterator[Diagnostic]:
     limit = f"{field}.failRequestsGreaterThanOne"
     is_written = target.locator.at(limit) != target.locator.at(field)  # else false is the default, and nobody's wish
     if slicing.mode == "time-slicing" and not slicing.fail_requests_greater_than_one and is_written:
-        yield Diagnostic(
+        yield Finding(
             "gke-request-limit",
             target.locator.at(limit),
             "GKE refuses pods that ask for more than one share of a GPU",
@@ -117,9 +117,9 @@ def _slicing(target: Target, slicing: Slicing) -> Iterator[Diagnostic]:
         )
 
 
-def _own_plugin(target: Target) -> Iterator[Diagnostic]:
+def _own_plugin(target: Target) -> Iterator[Finding]:
     """Time-slicing and MPS without GKE's plugin are refused on every cloud (`gpukube.spec.rules`, owner-conflict)."""
-    yield Diagnostic(
+    yield Finding(
         "gke-own-plugin",
         target.locator.at("devicePlugin.owner"),
         "devicePlugin.owner is none: GKE's driver installer cuts the GPUs, and your plugin has to count the parts",

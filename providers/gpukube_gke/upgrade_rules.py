@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube_gke.buying import is_short_lived, reservation_form
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
 
 
-def check_upgrade(target: Target) -> Iterator[Diagnostic]:
+def check_upgrade(target: Target) -> Iterator[Finding]:
     """Find shares of nodes, upgrades that could not begin, and those that want machines nobody has."""
     surge, unavailable = target.upgrade.max_surge, target.upgrade.max_unavailable
     asked = {"upgrade.maxSurge": surge, "upgrade.maxUnavailable": unavailable}
     shares = {path: value for path, value in asked.items() if value and value.endswith("%")}
     for path, value in shares.items():
-        yield Diagnostic(
+        yield Finding(
             "gke-upgrade-share",
             target.locator.at(path),
             f"{path} is {value}, and GKE takes a number of nodes only",
@@ -34,14 +34,14 @@ def check_upgrade(target: Target) -> Iterator[Diagnostic]:
     if shares:
         return
     if surge == "0" and unavailable in (None, "0"):
-        yield Diagnostic(
+        yield Finding(
             "gke-upgrade-none",
             target.locator.at("upgrade.maxSurge"),
             "upgrade.maxSurge is 0, and so is maxUnavailable: no upgrade could begin",
             fix="write maxUnavailable: 1 beside it",
         )
     elif is_short_lived(target) and (surge or unavailable):
-        yield Diagnostic(
+        yield Finding(
             "gke-upgrade-short-lived",
             target.locator.at("upgrade"),
             "flex-start and queued nodes are upgraded when they end, whatever upgrade says",
@@ -49,7 +49,7 @@ def check_upgrade(target: Target) -> Iterator[Diagnostic]:
             severity="warning",
         )
     elif reservation_form(target) == "reservation" and surge != "0":
-        yield Diagnostic(
+        yield Finding(
             "gke-upgrade-surge",
             target.locator.at("upgrade.maxSurge"),
             f"an upgrade adds nodes for a while ({surge or 1} at a time), and they have to be in the reservation too",

@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at
-from gpukube.errors import Diagnostic, SpecError
+from gpukube.errors import Finding, SpecError
 from gpukube_gke.buying import is_flex_start, is_queued
 from gpukube_gke.fields import image_of, runs_own_plugin
 
@@ -112,7 +112,7 @@ _NEWER_DRIVERS: Final = {"H200-141GB": "R550", "B200-180GB": "R570"}
 """GPU -> oldest driver, where Ubuntu nodes up to 1.33 get R535 (docs: kubernetes-engine/how-to/gpus)."""
 
 
-def check_versions(target: Target) -> Iterator[Diagnostic]:
+def check_versions(target: Target) -> Iterator[Finding]:
     """Check the version that a spec names; a minor version stands for its newest patch."""
     asked = target.kubernetes_version
     where = target.locator.at("kubernetesVersion")
@@ -120,9 +120,9 @@ def check_versions(target: Target) -> Iterator[Diagnostic]:
     for floor in missed:
         says = f'kubernetesVersion is "{asked}", which is too old for {floor.name}'
         why = f"it came with {' and '.join(floor.first)} ({floor.source})"
-        yield Diagnostic("gke-version-floor", where, says, fix=f'write "{_minor(floor.first[-1])}" or later', why=why)
+        yield Finding("gke-version-floor", where, says, fix=f'write "{_minor(floor.first[-1])}" or later', why=why)
     if asked and _parse(asked)[:2] <= _OLD_UBUNTU and _is_ubuntu(target) and (driver := _needed_driver(target)):
-        yield Diagnostic(
+        yield Finding(
             "gke-ubuntu-driver",
             target.locator.at("image"),
             f"{target.machine.model} needs the driver {driver}, and Ubuntu nodes of {asked} get R535",
@@ -130,7 +130,7 @@ def check_versions(target: Target) -> Iterator[Diagnostic]:
             severity="warning",
         )
     if asked.count(".") > 1 and not missed:
-        yield Diagnostic(
+        yield Finding(
             "gke-version-moves",
             where,
             f'kubernetesVersion is "{asked}", and GKE upgrades nodes by itself',

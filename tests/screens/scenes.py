@@ -33,7 +33,7 @@ from gpukube.core.values import (
 )
 from gpukube.engine.planning import ClusterPlan
 from gpukube.engine.report import ClusterReport, PoolReport
-from gpukube.errors import CapacityError, CloudError, ClusterError, Diagnostic, Where
+from gpukube.errors import CapacityError, CloudError, ClusterError, Finding, Where
 from gpukube.gpu.sharing import MigCut, Sharing
 from tests.builders import CLUSTER, make_target
 
@@ -49,7 +49,7 @@ THIRD: Final = replace(CLUSTER, key="lost-aks", name="lost")
 OURS: Final = Ownership("cloud", "chart", "c-1a2b3c4d5e", {}, "no cloud plugin runs on AKS: the chart advertises")
 UPDATE: Final = "agent_pools.begin_create_or_update"
 WARNINGS: Final = (
-    Diagnostic(
+    Finding(
         "aks-name-length",
         Where("pools.yaml", 9, 11),
         '"trainingpool" has no room for a suffix',
@@ -102,7 +102,7 @@ def pool(  # noqa: PLR0913, PLR0917 - the parts of a plan
     desired: Desired | None,
     observed: Observed | None = None,
     changes: tuple[ClassifiedChange, ...] = (),
-    diagnostics: tuple[Diagnostic, ...] = (),
+    diagnostics: tuple[Finding, ...] = (),
     loss: Loss | None = None,
     capacity: Mapping[str, int] | None = None,
 ) -> PoolPlan:
@@ -120,7 +120,7 @@ def pool(  # noqa: PLR0913, PLR0917 - the parts of a plan
 
 MIG: Final = wanted("a100mig", ND, {"nvidia.com/gpu": 56}, sharing=Sharing(MigCut("1g.5gb", "single")))
 ELASTIC: Final = wanted("t4elastic", nodes=Nodes(1, 0, 5, autoscaled=True), zones=("1", "2"))
-FOREIGN: Final = Diagnostic(
+FOREIGN: Final = Finding(
     "foreign-pool",
     Where("train-aks/found"),
     'a pool named "found" exists on train-aks and is not marked as ours',
@@ -218,7 +218,7 @@ PLANS: Final = (
         release=RELEASE,
         repairs=REPAIRS,
         diagnostics=(
-            Diagnostic(
+            Finding(
                 "foreign-advertiser",
                 Where("train-aks"),
                 "DaemonSet kube-system/nvidia-device-plugin-daemonset could land on nodes of a100mig",

@@ -54,14 +54,14 @@ def test_tables_when_two_list_a_code_then_it_is_known() -> None:
 @pytest.mark.parametrize(
     ("file", "source", "expected"),
     [
-        ("gpukube/a.py", 'Diagnostic("new", where, "m")', [("new", ExitCode.BAD_INPUT)]),
-        ("gpukube/a.py", 'Diagnostic("new", where, "m", severity="warning")', [("new", ExitCode.DONE)]),
-        ("gpukube/cluster/a.py", 'Diagnostic(code="new", where=where)', [("new", ExitCode.ERROR)]),
+        ("gpukube/a.py", 'Finding("new", where, "m")', [("new", ExitCode.BAD_INPUT)]),
+        ("gpukube/a.py", 'Finding("new", where, "m", severity="warning")', [("new", ExitCode.DONE)]),
+        ("gpukube/cluster/a.py", 'Finding(code="new", where=where)', [("new", ExitCode.ERROR)]),
         ("gpukube/a.py", 'raise errors.QuotaError("m", code="new")', [("new", ExitCode.CAPACITY)]),
         ("gpukube/a.py", 'raise Conflict("m")', []),
         ("gpukube/a.py", "raise Conflict('m', code='a' if x else 'b')", [("a", ExitCode.ERROR), ("b", ExitCode.ERROR)]),
-        ("gpukube/a.py", "Diagnostic(kind, where, 'm')", [("", ExitCode.BAD_INPUT)]),
-        ("gpukube/a.py", "Diagnostic(f'other-{kind}', where, 'm')", [("", ExitCode.BAD_INPUT)]),
+        ("gpukube/a.py", "Finding(kind, where, 'm')", [("", ExitCode.BAD_INPUT)]),
+        ("gpukube/a.py", "Finding(f'other-{kind}', where, 'm')", [("", ExitCode.BAD_INPUT)]),
         (
             "gpukube/a.py",
             "class _Row:\n    says: str\n    makes: type\n    code: str\n_Row('m', AccessError, 'new')",
@@ -69,10 +69,10 @@ def test_tables_when_two_list_a_code_then_it_is_known() -> None:
         ),
         (
             "gpukube/a.py",
-            "def say(self, code, text):\n    return Diagnostic(code, where, text)\nself.say('new', 'm')",
+            "def say(self, code, text):\n    return Finding(code, where, text)\nself.say('new', 'm')",
             [("new", ExitCode.BAD_INPUT)],
         ),
-        ("gpukube/a.py", "log('Diagnostic', code='new')", []),
+        ("gpukube/a.py", "log('Finding', code='new')", []),
     ],
 )
 def test_search_when_a_place_gives_a_code_then_finds_it(

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from gpukube.codes import GPUS, POOLS
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from gpukube.rule_ids import RULE_IDS, code_of, rule_id, rule_label
 from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
@@ -71,4 +71,4 @@ def test_code_of_when_asked_by_number_or_name_then_finds_it(rule: str, code: str
 )
 def test_diagnostic_when_rendered_then_shows_the_number_where_there_is_one(code: str, shown: str) -> None:
     assert rule_label(code) == shown
-    assert Diagnostic(code, Where("x"), "is wrong").render() == f"x: error[{shown}]: is wrong"
+    assert Finding(code, Where("x"), "is wrong").render() == f"x: error[{shown}]: is wrong"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import NodeStack
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.provider import FEATURES, Ability
 
 if TYPE_CHECKING:
@@ -97,18 +97,18 @@ class NimbusProvider:
             for feature in FEATURES
         }
 
-    def check(self, target: Target) -> list[Diagnostic]:
+    def check(self, target: Target) -> list[Finding]:
         """Find what Nimbus would refuse."""
         from gpukube_nimbus.pool import NATIVE
 
         found = []
         if len(target.name) > _NAME_LENGTH:
             message = f'{target.where}: "{target.name}" has more than {_NAME_LENGTH} characters'
-            found.append(Diagnostic("nimbus-name", target.locator.at("name"), message, fix="write a shorter name"))
+            found.append(Finding("nimbus-name", target.locator.at("name"), message, fix="write a shorter name"))
         for key in target.native:
             if key not in NATIVE:
                 message, fix = f'{target.where}: nimbus has no field "{key}"', f"write one of {', '.join(NATIVE)}"
-                found.append(Diagnostic("nimbus-native", target.locator.at(f"nimbus.{key}"), message, fix=fix))
+                found.append(Finding("nimbus-native", target.locator.at(f"nimbus.{key}"), message, fix=fix))
         return found
 
     def stack(self, target: Target) -> NodeStack:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ _OURS: Final = {
 }
 
 
-def check_own_labels(target: Target, ownership: Ownership) -> Iterator[Diagnostic]:
+def check_own_labels(target: Target, ownership: Ownership) -> Iterator[Finding]:
     """Find labels of a spec that gpukube sets on this pool, or whose readers it installs.
 
     Where neither the chart nor the operator of gpukube serves the pool, they are the user's: an operator of his own
@@ -57,8 +57,8 @@ def check_own_labels(target: Target, ownership: Ownership) -> Iterator[Diagnosti
         where = target.locator.at(f"labels[{json.dumps(key)}]")
         if ownership.labels.get(key) == target.labels[key]:
             says = f'the label "{key}" has the value that gpukube gives it here'
-            yield Diagnostic("reserved-key", where, says, fix="remove it: it stays on the nodes", severity="hint")
+            yield Finding("reserved-key", where, says, fix="remove it: it stays on the nodes", severity="hint")
         else:
             says = f'the label "{key}" is set by gpukube itself on this pool'
             fix = "remove it; or write devicePlugin.owner: none, where you run the plugin yourself"
-            yield Diagnostic("reserved-key", where, says, fix=fix, why=why)
+            yield Finding("reserved-key", where, says, fix=fix, why=why)

@@ -17,7 +17,7 @@ from gpukube.core.owners.labels import (
 )
 from gpukube.core.owners.table import DRIVER_ROWS, OPERATOR_KUBERNETES, PLUGIN_ROWS, RELEASE_ROWS
 from gpukube.core.values import Ownership
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from gpukube.gpu.mig_parted import cut_name
 from gpukube.gpu.plugin_config import config_key, plugin_config
 
@@ -85,7 +85,7 @@ class Decision:
     choice: ReleaseChoice
     driver: DriverRow
     plugin: PluginRow
-    outcome: Ownership | Diagnostic
+    outcome: Ownership | Finding
 
     @property
     def said(self) -> str:
@@ -132,7 +132,7 @@ def with_live(choice: ReleaseChoice, *, operator_live: bool) -> ReleaseChoice:
     return _choice(next(row for row in RELEASE_ROWS if row.name == "operator-live"))
 
 
-def solve_ownership(target: Target, stack: NodeStack, *, operator: bool = False) -> Ownership | Diagnostic:
+def solve_ownership(target: Target, stack: NodeStack, *, operator: bool = False) -> Ownership | Finding:
     """Decide who owns driver and plugin for one pool, as `decide_owner` does.
 
     Args:
@@ -157,7 +157,7 @@ def decide_owner(target: Target, stack: NodeStack, choice: ReleaseChoice) -> Dec
     """
     driver = _driver_row(target, stack)
     plugin = next(row for row in PLUGIN_ROWS if _matches(row, driver, target, stack, choice))
-    outcome: Ownership | Diagnostic
+    outcome: Ownership | Finding
     if driver.answer is None:
         outcome = _refusal("driver.owner", driver, target, stack, choice)
     elif plugin.answer is None:
@@ -167,7 +167,7 @@ def decide_owner(target: Target, stack: NodeStack, choice: ReleaseChoice) -> Dec
     return Decision(target, stack, choice, driver, plugin, outcome)
 
 
-def check_kubernetes(cluster: ClusterRef, version: str) -> list[Diagnostic]:
+def check_kubernetes(cluster: ClusterRef, version: str) -> list[Finding]:
     """Warn where the GPU Operator is to serve a cluster whose version it is not supported on.
 
     Args:
@@ -181,7 +181,7 @@ def check_kubernetes(cluster: ClusterRef, version: str) -> list[Diagnostic]:
         return []
     between = f"{'.'.join(map(str, oldest))} to {'.'.join(map(str, newest))}"
     return [
-        Diagnostic(
+        Finding(
             "owner",
             Where(cluster.key),
             f"the GPU Operator is to serve this cluster, and is not supported on its Kubernetes {version}",
@@ -229,10 +229,10 @@ def _matches(row: PluginRow, driver: DriverRow, target: Target, stack: NodeStack
 
 def _refusal(
     field: str, row: DriverRow | PluginRow, target: Target, stack: NodeStack, choice: ReleaseChoice
-) -> Diagnostic:
+) -> Finding:
     words = _words(target, stack, choice)
     fixes = [fix.format(**words) for fix in row.fixes or ()]
-    return Diagnostic(
+    return Finding(
         "owner",
         target.locator.at(field),
         f"{target.where}: {row.says.format(**words)}",

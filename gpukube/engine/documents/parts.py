@@ -28,8 +28,7 @@ if TYPE_CHECKING:
         Toleration,
     )
     from gpukube.engine.silence import Silenced
-    from gpukube.errors import Diagnostic as FoundDiagnostic
-    from gpukube.errors import GpukubeError, Severity, Where
+    from gpukube.errors import Finding, GpukubeError, Severity, Where
     from gpukube.gpu.catalogue import Machine
 
 WEIGHTS: Final[Mapping[Severity, Literal["note", "waiting", "broken"]]] = MappingProxyType(
@@ -44,7 +43,7 @@ _USER_DATA: Final = frozenset({"userdata", "customdata", "startupscript"})
 """Names of fields (letters only, lower case) that scripts of the user may stand in, with whatever secrets they hold."""
 
 
-def diagnostic_document(diagnostic: FoundDiagnostic, fields: Mapping[Where, str] = MappingProxyType({})) -> Diagnostic:
+def diagnostic_document(diagnostic: Finding, fields: Mapping[Where, str] = MappingProxyType({})) -> Diagnostic:
     """Describe one finding.
 
     Args:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     )
     from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.silence import Silenced
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
 
 _PROMISED: Final = ("nodes", "sharing", "instanceType", "devicePlugin", "driver")
 """First steps of fields whose change changes what the nodes promise: until then the live ones are not held to it."""
@@ -78,7 +78,7 @@ class _Wanted(TypedDict):
 
 def plan_document(
     plans: Sequence[ClusterPlan],
-    warnings: Sequence[Diagnostic],
+    warnings: Sequence[Finding],
     *,
     kind: Literal["Plan", "Diff"] = "Plan",
     silenced: Sequence[Silenced] = (),

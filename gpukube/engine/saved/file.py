@@ -21,7 +21,7 @@ from gpukube.engine.saved.options import PlanOptions
 from gpukube.engine.saved.records import KIND, SCHEMA_VERSION, PlanRecord
 from gpukube.engine.saved.sightings import digest
 from gpukube.engine.saved.specs import unpack_specs
-from gpukube.errors import Diagnostic, SpecError, Where
+from gpukube.errors import Finding, SpecError, Where
 
 if TYPE_CHECKING:
     from gpukube.engine.documents import Document
@@ -48,7 +48,7 @@ class SavedPlan:
     options: PlanOptions
     record: PlanRecord
     source: str
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 def write_plan(document: Document, path: str) -> None:
@@ -188,13 +188,13 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found.group().split(".")) if found else ()
 
 
-def _exposure(path: str, mode: int) -> tuple[Diagnostic, ...]:
+def _exposure(path: str, mode: int) -> tuple[Finding, ...]:
     """Warn of a file that others may read or change; a mode is easily lost on the way through CI, so no more."""
     if not mode & (stat.S_IRWXG | stat.S_IRWXO):
         return ()
     what = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
     return (
-        Diagnostic(
+        Finding(
             "saved-plan-open",
             Where(path),
             f"others on this machine may {what} it (mode {stat.S_IMODE(mode):04o})",

@@ -16,7 +16,7 @@ import msgspec
 from gpukube.engine.saved.records import KIND, SCHEMA_VERSION, OptionsRecord, PlanRecord
 from gpukube.engine.saved.sightings import digest, record_cluster
 from gpukube.engine.saved.specs import pack_spec
-from gpukube.errors import Diagnostic, GpukubeError, Where
+from gpukube.errors import Finding, GpukubeError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,8 +75,8 @@ def require_savable(plans: Sequence[ClusterPlan], options: PlanOptions) -> None:
         raise GpukubeError.of(dict.fromkeys(found))
 
 
-def _refusal(where: Where, cause: str) -> Diagnostic:
-    return Diagnostic(
+def _refusal(where: Where, cause: str) -> Finding:
+    return Finding(
         "plan-unsaved",
         where,
         f"the plan is not saved: {cause}",

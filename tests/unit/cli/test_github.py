@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.cli.github import SHOWN, github_lines
 from gpukube.engine.documents import plan_document
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from tests.screens.scenes import PLANS, SAME
 
 if TYPE_CHECKING:
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::(.*)")
 
 
-def warned(*found: Diagnostic) -> PlanDocument:
+def warned(*found: Finding) -> PlanDocument:
     return plan_document(SAME, found, kind="Diff")
 
 
 def test_command_when_texts_hold_special_signs_then_escaped_as_the_runner_reads_them() -> None:
-    found = Diagnostic("x", Where("a,b:c.yaml", 3, 4), "50%\nmore::here", severity="warning")
+    found = Finding("x", Where("a,b:c.yaml", 3, 4), "50%\nmore::here", severity="warning")
     first, last = github_lines(warned(found))
     assert first == "::warning file=a%2Cb%3Ac.yaml,line=3,col=4,title=spec [x]::50%25%0Amore::here"
     assert last == "gpukube: no differences: 1 unchanged"
 
 
 def test_command_when_a_text_would_be_a_command_then_it_is_none() -> None:
-    found = Diagnostic("x", Where("train-aks"), "fine\n::set-output name=a::b", severity="warning")
+    found = Finding("x", Where("train-aks"), "fine\n::set-output name=a::b", severity="warning")
     lines = list(github_lines(warned(found)))
     assert all(len(line.splitlines()) == 1 for line in lines)
     assert not [line for line in lines if line.startswith("::set-output")]
 
 
 def test_place_when_the_spec_came_from_stdin_then_no_file_is_named() -> None:
-    found = Diagnostic("x", Where("-", 3, 4), "mind this", severity="warning")
+    found = Finding("x", Where("-", 3, 4), "mind this", severity="warning")
     first, _ = github_lines(warned(found))
     assert first == "::warning title=spec [x]::mind this"
 
 
 def test_commands_when_more_than_github_shows_then_capped_and_the_rest_is_in_the_log() -> None:
-    found = [Diagnostic("x", Where("train-aks"), f"finding {n}", severity="warning") for n in range(25)]
+    found = [Finding("x", Where("train-aks"), f"finding {n}", severity="warning") for n in range(25)]
     lines = list(github_lines(warned(*found)))
     commands = [line for line in lines if COMMAND.fullmatch(line)]
     assert len(commands) == SHOWN
@@ -51,7 +51,7 @@ def test_commands_when_more_than_github_shows_then_capped_and_the_rest_is_in_the
 
 
 def test_commands_when_there_are_exactly_as_many_as_github_shows_then_all() -> None:
-    found = [Diagnostic("x", Where("train-aks"), f"finding {n}", severity="warning") for n in range(SHOWN)]
+    found = [Finding("x", Where("train-aks"), f"finding {n}", severity="warning") for n in range(SHOWN)]
     lines = list(github_lines(warned(*found)))
     assert len(lines) == SHOWN + 1
     assert not [line for line in lines if "more of this level" in line]

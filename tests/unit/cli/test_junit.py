@@ -10,7 +10,7 @@ from gpukube.cluster.proof import Check, NodeProof, PoolProof, Probe, missing
 from gpukube.core.values import Nodes
 from gpukube.engine.documents import report_document
 from gpukube.engine.report import ClusterReport, PoolReport
-from gpukube.errors import CloudError, ClusterError, Diagnostic, Where
+from gpukube.errors import CloudError, ClusterError, Finding, Where
 from gpukube.visible import visible_tree
 from tests.builders import CLUSTER
 
@@ -38,7 +38,7 @@ BROKEN = replace(
     probe=Probe("failed", "sees nothing", GPU, "cuda:1", "node-0", (), (replace(LOST, code="step-probe"),)),
 )
 UNPROVEN = ClusterError.of(
-    [Diagnostic("step-config-label", Where("train-aks/bad: node-1"), "no label", fix="label it")], "node-1: no label"
+    [Finding("step-config-label", Where("train-aks/bad: node-1"), "no label", fix="label it")], "node-1: no label"
 )
 REPORTS = (
     ClusterReport(

@@ -18,7 +18,7 @@ from gpukube.engine.documents import validation_document
 from gpukube.engine.documents.rules import rule_sentence
 from gpukube.engine.prepare import Validation
 from gpukube.engine.silence import Silenced
-from gpukube.errors import Diagnostic, Where
+from gpukube.errors import Finding, Where
 from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 SCHEMA = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0.json").read_text("utf-8-sig"))
 """Of microsoft/sarif-sdk, src/Sarif/Schemata/sarif-2.1.0.json (MIT, see the licence beside it)."""
 
-TYPE = Diagnostic("type", Where("a.yaml", 4, 2), "pools[0].x is 1", fix="write y", why="because")
-NAME = Diagnostic("aks-name-length", Where("a.yaml", 9, 7), '"abcdefghijkl" is long', fix="shorten", severity="warning")
-UNUSED = Diagnostic("silence-unused", Where("a.yaml", 12, 1), "unused", fix="remove it", severity="hint")
-MISSING = Diagnostic("file-missing", Where("b.yaml"), "does not exist", fix="check the path")
-SET = Diagnostic("set-path", Where("--set pools.x"), "no pool", fix="check -f")
+TYPE = Finding("type", Where("a.yaml", 4, 2), "pools[0].x is 1", fix="write y", why="because")
+NAME = Finding("aks-name-length", Where("a.yaml", 9, 7), '"abcdefghijkl" is long', fix="shorten", severity="warning")
+UNUSED = Finding("silence-unused", Where("a.yaml", 12, 1), "unused", fix="remove it", severity="hint")
+MISSING = Finding("file-missing", Where("b.yaml"), "does not exist", fix="check the path")
+SET = Finding("set-path", Where("--set pools.x"), "no pool", fix="check -f")
 
 
 def log_of(
-    found: Sequence[Diagnostic], silenced: Sequence[Silenced] = (), fields: Mapping[Where, str] | None = None
+    found: Sequence[Finding], silenced: Sequence[Silenced] = (), fields: Mapping[Where, str] | None = None
 ) -> dict[str, Any]:
     document = validation_document(Validation(1, 1, tuple(found), tuple(silenced), fields or {}))
     log = json.loads(json.dumps(sarif_log(document)))
@@ -48,7 +48,7 @@ def log_of(
     return log
 
 
-def run_of(found: Sequence[Diagnostic], silenced: Sequence[Silenced] = ()) -> dict[str, Any]:
+def run_of(found: Sequence[Finding], silenced: Sequence[Silenced] = ()) -> dict[str, Any]:
     (run,) = log_of(found, silenced)["runs"]
     assert isinstance(run, dict)
     return run
@@ -86,7 +86,7 @@ def test_levels_when_of_each_severity_then_error_warning_note() -> None:
 
 
 def test_rules_when_cited_then_each_once_with_the_sentences_that_github_asks_for() -> None:
-    run = run_of([TYPE, TYPE, NAME, Diagnostic("acme-odd", Where("a.yaml", 1, 1), "is odd", fix="x")])
+    run = run_of([TYPE, TYPE, NAME, Finding("acme-odd", Where("a.yaml", 1, 1), "is odd", fix="x")])
     rules = run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["GPK120", "acme-odd", "GPK502"]
     assert [rule["name"] for rule in rules] == ["type", "acme-odd", "aks-name-length"]
@@ -142,26 +142,26 @@ def test_log_when_nothing_is_wrong_then_a_run_without_results() -> None:
     assert (run["results"], run["invocations"][0]["exitCode"]) == ([], 0)
 
 
-def prints(*found: Diagnostic) -> list[str]:
+def prints(*found: Finding) -> list[str]:
     return [result["partialFingerprints"]["gpukubeFinding/v1"] for result in run_of(found)["results"]]
 
 
 def test_fingerprint_when_lines_and_pools_move_then_stays() -> None:
-    moved = Diagnostic("type", Where("a.yaml", 40, 2), "pools[7].x is 1", fix="write y")
+    moved = Finding("type", Where("a.yaml", 40, 2), "pools[7].x is 1", fix="write y")
     assert prints(TYPE) == prints(moved)
 
 
 def test_fingerprint_when_anything_else_differs_then_does_too() -> None:
     others = (
-        Diagnostic("type", Where("b.yaml", 4, 2), "pools[0].x is 1", fix="write y"),
-        Diagnostic("range", Where("a.yaml", 4, 2), "pools[0].x is 1", fix="write y"),
-        Diagnostic("type", Where("a.yaml", 4, 2), "pools[0].x is 2", fix="write y"),
+        Finding("type", Where("b.yaml", 4, 2), "pools[0].x is 1", fix="write y"),
+        Finding("range", Where("a.yaml", 4, 2), "pools[0].x is 1", fix="write y"),
+        Finding("type", Where("a.yaml", 4, 2), "pools[0].x is 2", fix="write y"),
     )
     assert len({*prints(TYPE), *(prints(other)[0] for other in others)}) == 4
 
 
 def test_fingerprint_when_two_pools_have_the_same_mistake_then_each_has_its_own() -> None:
-    second = Diagnostic("type", Where("a.yaml", 40, 2), "pools[7].x is 1", fix="write y")
+    second = Finding("type", Where("a.yaml", 40, 2), "pools[7].x is 1", fix="write y")
     assert len(set(prints(TYPE, second))) == 2
 
 
@@ -180,7 +180,7 @@ def test_place_when_a_path_is_named_then_is_relative_where_it_can_be(
     file: str, uri: str, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = Diagnostic("type", Where(file.format(here=tmp_path), 1, 1), "x", fix="y")
+    found = Finding("type", Where(file.format(here=tmp_path), 1, 1), "x", fix="y")
     (result,) = run_of([found])["results"]
     place = result["locations"][0]["physicalLocation"]["artifactLocation"]
     assert (place["uri"], place.get("uriBaseId", "")) == (uri, base)

@@ -22,7 +22,7 @@ from gpukube.core.owners import (
 )
 from gpukube.core.owners.labels import LABEL_REASONS
 from gpukube.core.values import NodeStack, Ownership
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.gpu.plugin_config import config_key, plugin_config
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from tests.builders import CLUSTER, make_target
@@ -65,7 +65,7 @@ def test_solve_when_any_combination_then_one_advertiser_or_a_refusal(
         brought = stack(driver, advertiser, cut_by, unable=unable)
         choice = choose_release([(target, brought)], operator_live=operator_live)
         answer = decide_owner(target, brought, choice).outcome
-        if isinstance(answer, Diagnostic):
+        if isinstance(answer, Finding):
             first, second = answer.fix.split("; or ")
             assert first != second
             continue
@@ -201,7 +201,7 @@ def test_choose_when_one_pool_has_the_operator_s_driver_and_one_the_cloud_s_then
     assert isinstance(decide_owner(driven, UNDRIVEN, choice).outcome, Ownership)
     refused = decide_owner(plain, DRIVEN, choice)
     assert refused.plugin.name == "operator-mixed"
-    assert isinstance(refused.outcome, Diagnostic)
+    assert isinstance(refused.outcome, Finding)
     assert "pool driven gets its driver from the GPU Operator" in refused.outcome.seen
 
 
@@ -227,7 +227,7 @@ def test_solve_when_refused_then_the_row_names_the_conflict(name: str) -> None:
     changes, brought, choice, row, words = REFUSED[name]
     decision = decide_owner(make_target(**changes), brought, choice)  # type: ignore[arg-type]  # test data
     assert decision.plugin.name == row
-    assert isinstance(decision.outcome, Diagnostic)
+    assert isinstance(decision.outcome, Finding)
     assert words in decision.outcome.seen
     assert decision.outcome.where.source == "spec.devicePlugin.owner"
 
@@ -235,7 +235,7 @@ def test_solve_when_refused_then_the_row_names_the_conflict(name: str) -> None:
 @pytest.mark.parametrize("owner", ["operator", "none"])
 def test_solve_when_the_driver_cannot_have_that_owner_then_refused_at_its_field(owner: str) -> None:
     answer = solve_ownership(make_target(driver_owner=owner), DRIVEN)
-    assert isinstance(answer, Diagnostic)
+    assert isinstance(answer, Finding)
     assert answer.where.source == "spec.driver.owner"
 
 

@@ -21,7 +21,7 @@ from gpukube.core.owners import choose_release, decide_owner
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Ownership
 from gpukube.engine.owners import has_operator
-from gpukube.errors import Diagnostic
+from gpukube.errors import Finding
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.provider import load_provider
 from tests.builders import make_target
@@ -94,7 +94,7 @@ PRESENT: dict[str, tuple[Sighting, str]] = {
 class End:
     """How it ends: what stands against it, or the nodes' advertisers."""
 
-    refusals: tuple[Diagnostic, ...]
+    refusals: tuple[Finding, ...]
     advertisers: tuple[str, ...]
 
 
@@ -105,8 +105,8 @@ def end(target: Target, seen: Sighting, strangers: str) -> End:
     choice = choose_release([(target, stack)], operator_live=has_operator(seen))
     outcome = decide_owner(target, stack, choice).outcome
     errors = [problem for problem in provider.check(target) if problem.severity == "error"]
-    if isinstance(outcome, Diagnostic) or errors:
-        return End((*errors, *([outcome] if isinstance(outcome, Diagnostic) else [])), ())
+    if isinstance(outcome, Finding) or errors:
+        return End((*errors, *([outcome] if isinstance(outcome, Finding) else [])), ())
     desired = provider.desired(target, outcome, promise_of(target))
     release = plan_release([desired], seen)
     found = [*release.diagnostics, *check_advertisers(find_advertisers(seen, [desired]), [desired])]
@@ -222,7 +222,7 @@ def test_owners_when_a_driver_is_asked_for_then_there_is_one_or_a_refusal(image:
         provider = load_provider(asked.cluster.provider)
         stack = provider.stack(asked)
         outcome = decide_owner(asked, stack, choose_release([(asked, stack)])).outcome
-        if isinstance(outcome, Diagnostic):
+        if isinstance(outcome, Finding):
             assert "; or " in outcome.fix
         else:
             assert outcome.driver == owner

@@ -15,8 +15,8 @@ from gpukube.errors import (
     CloudError,
     ClusterError,
     Conflict,
-    Diagnostic,
     ExitCode,
+    Finding,
     GpukubeError,
     QuotaError,
     WaitTimeout,
@@ -158,7 +158,7 @@ NOT_WORKABLE: dict[str, tuple[dict[str, object], GpukubeError | None, str]] = {
         "cluster-not-ready",
     ),
     "foreign advertiser": (
-        {"diagnostics": (Diagnostic("foreign-plugin", Where("x"), "another plugin", fix="remove it"),)},
+        {"diagnostics": (Finding("foreign-plugin", Where("x"), "another plugin", fix="remove it"),)},
         None,
         "foreign-plugin",
     ),

@@ -30,7 +30,7 @@ from gpukube.engine.documents import (
 from gpukube.engine.events import Event
 from gpukube.engine.planning import ClusterPlan
 from gpukube.engine.report import ClusterReport, PoolReport
-from gpukube.errors import CapacityError, CloudError, ClusterError, Diagnostic, SpecError, Where
+from gpukube.errors import CapacityError, CloudError, ClusterError, Finding, SpecError, Where
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER, make_observed, make_target
 from tools.document_schemas import FOLDER, schemas
@@ -46,7 +46,7 @@ PLAN = ClusterPlan(CLUSTER, facts=FACTS, pools=(plan_pool(PROVIDER, WANTED, ()),
 
 
 def test_plan_document_when_made_then_json_that_says_what_would_be_there() -> None:
-    document = plan_document([PLAN], [Diagnostic("some-code", Where("a.yaml", 3, 4), "mind this", severity="warning")])
+    document = plan_document([PLAN], [Finding("some-code", Where("a.yaml", 3, 4), "mind this", severity="warning")])
     read = json.loads(json.dumps(document))
     assert (read["schemaVersion"], read["kind"], read["differs"]) == (1, "Plan", True)
     (pool,) = read["clusters"][0]["pools"]

@@ -31,7 +31,7 @@ from gpukube.engine.saved import (
 )
 from gpukube.engine.saved.records import schema
 from gpukube.engine.saved.sightings import digest
-from gpukube.errors import CloudError, Diagnostic, GpukubeError, HelmError, SpecError, StalePlan, Where
+from gpukube.errors import CloudError, Finding, GpukubeError, HelmError, SpecError, StalePlan, Where
 from gpukube.spec.load import load_specs
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER, make_observed
@@ -340,7 +340,7 @@ UNFIT: dict[str, tuple[Callable[[ClusterPlan], ClusterPlan], str]] = {
         "train-aks: error[plan-unsaved]: the plan is not saved: the inside of the cluster is not known: skipped",
     ),
     "a foreign advertiser": (
-        lambda plan: replace(plan, diagnostics=(Diagnostic("foreign-advertiser", Where("train-aks"), "eksctl's"),)),
+        lambda plan: replace(plan, diagnostics=(Finding("foreign-advertiser", Where("train-aks"), "eksctl's"),)),
         "train-aks: error[plan-unsaved]: the plan is not saved: eksctl's",
     ),
     "a pool in the way": (
@@ -370,7 +370,7 @@ def test_plan_when_the_charts_address_holds_a_password_then_not_saved() -> None:
 
 
 def test_plan_when_a_warning_is_in_it_then_saved() -> None:
-    warning = Diagnostic("nfd-taint", CLUSTER.where, "mind this", severity="warning")
+    warning = Finding("nfd-taint", CLUSTER.where, "mind this", severity="warning")
     require_savable([replace(UPDATING.plan(), diagnostics=(warning,))], PlanOptions())
 
 

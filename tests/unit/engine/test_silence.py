@@ -11,7 +11,7 @@ from gpukube.errors import SpecError
 
 if TYPE_CHECKING:
     from gpukube.engine.prepare import Prepared
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
 
 HEAD = """\
 apiVersion: gpukube.io/v1alpha1
@@ -47,7 +47,7 @@ def silenced(found: Prepared) -> list[tuple[str, str]]:
 
 def refused(
     tmp_path_factory: pytest.TempPathFactory, *pools: str, defaults: str = "", strict: bool = False
-) -> list[Diagnostic]:
+) -> list[Finding]:
     with pytest.raises(SpecError) as caught:
         prepared(tmp_path_factory, *pools, defaults=defaults, strict=strict)
     return sorted(caught.value.diagnostics, key=lambda one: (one.where, one.code))

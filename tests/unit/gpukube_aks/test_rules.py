@@ -17,7 +17,7 @@ from gpukube_aks.limits import LIMITS
 from tests.builders import make_target
 
 if TYPE_CHECKING:
-    from gpukube.errors import Diagnostic, Severity
+    from gpukube.errors import Finding, Severity
     from gpukube_aks.combinations import Combination
 
 T4 = "Standard_NC4as_T4_v3"
@@ -833,7 +833,7 @@ BROKEN = (
 )
 
 
-def check(machine: str, changes: dict[str, object]) -> list[Diagnostic]:
+def check(machine: str, changes: dict[str, object]) -> list[Finding]:
     return AksProvider().check(make_target(machine, **changes))
 
 

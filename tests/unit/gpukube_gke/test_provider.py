@@ -10,7 +10,7 @@ import pytest
 
 from gpukube.core.owners import solve_ownership
 from gpukube.core.values import Ownership, Settings
-from gpukube.errors import Diagnostic, MissingExtra
+from gpukube.errors import Finding, MissingExtra
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.provider import FEATURES, load_provider
 from gpukube_gke import GkeProvider
@@ -109,7 +109,7 @@ def test_owner_when_solved_is_gke_or_nobody_of_ours(owner: str, advertiser: str 
     solved = solve_ownership(target, PROVIDER.stack(target))
 
     if advertiser is None:
-        assert isinstance(solved, Diagnostic)
+        assert isinstance(solved, Finding)
         assert solved.code == "owner"
     else:
         assert isinstance(solved, Ownership)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from gpukube.errors import Diagnostic
+    from gpukube.errors import Finding
     from gpukube.spec.load import LoadedSpec
 
 HEAD = """\
@@ -95,7 +95,7 @@ def load_text(
 
 def problems_of(
     folder: Path, text: str, *, sets: Sequence[str] = (), environ: Mapping[str, str] | None = None
-) -> tuple[Diagnostic, ...]:
+) -> tuple[Finding, ...]:
     """Load one spec and return everything wrong with it; nothing when it is right."""
     try:
         load_text(folder, text, sets=sets, environ=environ)
