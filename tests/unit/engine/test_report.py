@@ -18,6 +18,7 @@ from gpukube.errors import (
     Conflict,
     ExitCode,
     FieldConflict,
+    Finding,
     GpukubeError,
     HelmError,
     HelmTimeout,
@@ -29,6 +30,7 @@ from gpukube.errors import (
     SpecError,
     StalePlan,
     WaitTimeout,
+    Where,
     WrongAccount,
 )
 from tests.builders import CLUSTER
@@ -118,6 +120,15 @@ def test_error_classes_when_listed_then_every_one_is_in_the_table() -> None:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
     assert {kind for kind in below(GpukubeError) if kind.__module__ == "gpukube.errors"} == set(CLASSES)
+
+
+def test_error_when_made_of_several_findings_then_it_has_them_all_and_its_own_class() -> None:
+    found = [Finding("a", Where("x"), "first", fix="do"), Finding("b", Where("y"), "second", severity="warning")]
+    error = Busy.of(found, "both")
+    assert (type(error), str(error), error.diagnostics) == (Busy, "both", tuple(found))
+    assert str(SpecError.of(found)) == "first"
+    with pytest.raises(AttributeError):
+        error.diagnostics = ()  # type: ignore[misc]  # what this shows
 
 
 def test_exit_code_2_when_looked_for_then_no_error_has_it() -> None:
