@@ -97,11 +97,12 @@ def _with_gpu(item: JsonObject, policy: JsonObject) -> JsonObject:
     """
     pod = item["spec"]["template"]["spec"]
     pod["initContainers"] = [_validation("toolkit", policy), *pod["initContainers"]]
-    pod["runtimeClassName"] = _runtime(policy)
+    pod["runtimeClassName"] = runtime_class(policy)
     return item
 
 
-def _runtime(policy: JsonObject) -> str:
+def runtime_class(policy: JsonObject) -> str:
+    """Name the runtime class of the operands' pods, by a policy's spec."""
     return (policy.get("operator") or {}).get("runtimeClass") or "nvidia"
 
 
@@ -124,7 +125,7 @@ def _validator(policy: JsonObject) -> JsonObject:
     item = _daemonset(name, {f"{DEPLOY}operator-validator": "true"}, policy, [container])
     pod = item["spec"]["template"]["spec"]
     pod["initContainers"] = [_validation("driver", policy), _validation("toolkit", policy)]
-    pod["runtimeClassName"] = _runtime(policy)
+    pod["runtimeClassName"] = runtime_class(policy)
     return item
 
 
@@ -150,7 +151,7 @@ def _toolkit(policy: JsonObject) -> JsonObject:
     env = [
         *_env(section),
         {"name": "ROOT", "value": str(section.get("installDir") or "/usr/local/nvidia")},
-        {"name": "CONTAINERD_RUNTIME_CLASS", "value": _runtime(policy)},
+        {"name": "CONTAINERD_RUNTIME_CLASS", "value": runtime_class(policy)},
     ]
     container = {
         "name": "nvidia-container-toolkit-ctr",

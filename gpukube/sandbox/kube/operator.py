@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.migmanager import CONFIG, MigManagers
 from gpukube.sandbox.kube.objects import annotations_of, labels, meta, name_of, namespace_of, spec, status
-from gpukube.sandbox.kube.operands import APPLIED_HASH, DEPLOY, MANAGED_BY, operands
+from gpukube.sandbox.kube.operands import APPLIED_HASH, DEPLOY, MANAGED_BY, operands, runtime_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +62,7 @@ class GpuOperator:
             policy = policies[0]
             for node in await self._api.list("nodes"):
                 await self._label(node, spec(policy))
+            await self._runtime_class(policy)
             await self._operands(policy, namespace)
         due = await self._managers.step(pods)
         return min(due, default=None)
@@ -95,6 +96,16 @@ class GpuOperator:
         change = {key: value for key, value in wanted.items() if value and key not in found}
         if change:
             await self._api.patch("nodes", node, {"metadata": {"labels": change}})
+
+    async def _runtime_class(self, policy: JsonObject) -> None:
+        """Make the class that the operands' pods name: without it a real API server refuses these pods.
+
+        Source: controllers/object_controls.go, transformRuntimeClass.
+        """
+        name = runtime_class(spec(policy))
+        if name not in {name_of(item) for item in await self._api.list("runtimeclasses")}:
+            made = {"metadata": {"name": name, "ownerReferences": [_owner(policy)]}, "handler": name}
+            await self._api.create("runtimeclasses", {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", **made})
 
     async def _operands(self, policy: JsonObject, namespace: str) -> None:
         wanted = {name_of(item): item for item in operands(spec(policy), namespace)}

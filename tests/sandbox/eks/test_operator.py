@@ -106,6 +106,12 @@ class Plane:
         items = self.http.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets").json()["items"]
         return {item["metadata"]["name"]: item for item in items}
 
+    def runtime_classes(self) -> list[str]:
+        """Names of the runtime classes, which pods may ask for."""
+        return [
+            item["metadata"]["name"] for item in self.http.get("/apis/node.k8s.io/v1/runtimeclasses").json()["items"]
+        ]
+
 
 @pytest.fixture
 def plane(aws: Aws, tmp_path: Path) -> Iterator[Plane]:
@@ -237,6 +243,7 @@ def test_operator_when_upgraded_and_uninstalled_then_operands_follow(plane: Plan
     found = plane.daemonsets()["nvidia-device-plugin-daemonset"]
     assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "gpu-operator"
     assert found["metadata"]["labels"]["app"] == "nvidia-device-plugin-daemonset"
+    assert plane.runtime_classes() == [found["spec"]["template"]["spec"]["runtimeClassName"]] == ["nvidia"]
     common = {"chart_repo_url": plane.aws.info.charts_url, "chart_version": "v26.7.0", "timeout": HELM_S}
     values = {**VALUES, "migManager": {"enabled": False}, "daemonsets": {"tolerations": [{"operator": "Exists"}]}}
     answer = plane.helm("upgrade", "gpu-operator", "gpu-operator", values=values, namespace=NAMESPACE, **common)
@@ -249,7 +256,7 @@ def test_operator_when_upgraded_and_uninstalled_then_operands_follow(plane: Plan
 
     wait_for(tolerant)
     plane.helm("uninstall", "gpu-operator", timeout=HELM_S)
-    wait_for(lambda: not plane.daemonsets())
+    wait_for(lambda: not plane.daemonsets() and not plane.runtime_classes())
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
