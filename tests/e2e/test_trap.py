@@ -69,7 +69,7 @@ def test_chart_by_hand_when_a_taint_is_not_the_default_then_no_devices_until_the
         remedies: dict[str, str] = {}
 
         def is_found() -> bool:
-            remedies.update({check: ailment.remedy for _, check, ailment in ailments(stage.diagnose(document))})
+            remedies.update({check: ailment.fix for _, check, ailment in ailments(stage.diagnose(document))})
             return "nfd-worker-not-tolerating" in remedies
 
         wait_for(is_found, lambda: remedies)
