@@ -107,12 +107,15 @@ def test_doctor_when_something_is_put_wrong_then_its_check_finds_it_and_no_other
 
 
 def _healed(fault: Fault, doctor: Gpukube, spec: Path, patient: Cluster) -> bool:
-    """Take a fault out again, by hand or by the doctor's own."""
+    """Take a fault out again, by hand or by the doctor's own.
+
+    What the doctor sees right after its own mending is not asked: a container that failed waits for its next start.
+    """
     if fault.heal is not None:
         fault.heal(patient)
         return True
     mended = doctor("doctor", "-f", spec, "--fix", "--yes", "-o", "json").json()
-    return bool(mended["exitCode"] == 0 and mended["clusters"][0]["mended"])
+    return bool(mended["clusters"][0]["mended"])
 
 
 def test_doctor_when_only_an_address_is_given_then_a_cluster_is_examined_without_a_spec(
