@@ -1,6 +1,6 @@
-"""Write docs/codes.md and docs/diagnostics.md from the tables of codes: `python -m tools.codes_docs`.
+"""Write docs/codes.md and docs/diagnostics from the tables of codes: `python -m tools.codes_docs`.
 
-Tests compare: the pages cannot rot. What has a number, because validate says it, is on the page of diagnostics.
+Tests compare: the pages cannot rot. A code with a number, which validate reports, is on a page of docs/diagnostics.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from gpukube_eks.codes import FAILURE_CODES as EKS_FAILURES
 from gpukube_gke.codes import CODES as GKE_CODES
 from gpukube_gke.codes import FAILURE_CODES as GKE_FAILURES
 from tools.code_sites import exit_codes
-from tools.diagnostics_docs import PAGE as DIAGNOSTICS
-from tools.diagnostics_docs import diagnostics_page
+from tools.diagnostics_docs import write_diagnostics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +55,7 @@ HEAD: Final = """# Errors and warnings of a run
 
 Every message is `where: error[code]: what is wrong`, then `why:` where it is not plain, and `fix:`. Codes are stable:
 scripts may rely on them (`-o json` has them too), the wording may change. What is said of a spec alone, before any
-call, has a number too, and examples: [diagnostics.md](diagnostics.md).
+call, has a number too, and examples: [diagnostics](diagnostics/README.md).
 
 The last column is the exit code of a run that ends with this error alone; a run in which some pools or clusters
 succeeded ends with 3. A warning does not change the exit code.
@@ -81,5 +80,5 @@ def _exits(found: Sequence[ExitCode]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(codes_page(), "utf-8")
-    DIAGNOSTICS.write_text(diagnostics_page(), "utf-8")
-    sys.stdout.write(f"wrote {PAGE.name} and {DIAGNOSTICS.name}\n")
+    write_diagnostics()
+    sys.stdout.write("wrote docs/codes.md and docs/diagnostics\n")

@@ -1,7 +1,7 @@
-"""Write docs/diagnostics.md from the tables of codes and tests/messages: `python -m tools.codes_docs` writes it too.
+"""Write docs/diagnostics from the tables of codes and tests/messages; `python -m tools.codes_docs` runs it too.
 
-Every rule that validate can report: number, name, sentence, what is wrong as the difference to what is right, and what
-is said of it. A test compares: the page cannot rot.
+A page per family of rules, and an index. Every rule that validate can report: number, name, sentence, the difference
+between a wrong spec and a right one, and the message. A test compares: the pages cannot rot.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from tools.message_cases import Arguments, Case
 
 ROOT: Final = Path(__file__).parent.parent
-PAGE: Final = ROOT / "docs" / "diagnostics.md"
+FOLDER: Final = ROOT / "docs" / "diagnostics"
 LONGEST: Final = 160
 
-ROOMS: Final[Mapping[str, Mapping[str, str]]] = {
-    "The spec": SPEC_CODES,
-    "GPUs and machines": codes.GPUS,
-    "Pools on their clusters": codes.POOLS,
-    "EKS": EKS_CODES,
-    "AKS": AKS_CODES,
-    "GKE": GKE_CODES,
+FAMILIES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "spec": ("The spec", SPEC_CODES),
+    "gpus": ("GPUs and machines", codes.GPUS),
+    "pools": ("Pools on their clusters", codes.POOLS),
+    "eks": ("EKS", EKS_CODES),
+    "aks": ("AKS", AKS_CODES),
+    "gke": ("GKE", GKE_CODES),
 }
-"""What validate can report, by heading."""
+"""What validate can report: the title and the codes of each page."""
 
 SHADOWED: Final = {
     "no-provider": "the spec names no cloud whose provider is not in this distribution",
@@ -46,28 +46,35 @@ SHADOWED: Final = {
 """Codes that are found for targets no spec leads to. Each has its case in its room's tests."""
 
 
-HEAD: Final = """# What `gpukube validate` says
-
+NOTE: Final = """
 <!-- Written by tools/diagnostics_docs.py from the tables of codes and tests/messages; edit those, not this page. -->
+"""
 
-Everything that can be known of a spec without a cloud is said before the first call, all of it in one run:
+ABOUT: Final = """
+How to read a message, how to silence one, and the other families: [README.md](README.md). In the examples, lines with
+`-` are wrong and lines with `+` are what to write instead.
+"""
+
+HEAD: Final = (
+    f"# Rules of `gpukube validate`\n{NOTE}"
+    """
+`gpukube validate` checks a spec without calling a cloud and reports every problem in one run:
 
 ```text
 pools.yaml:9:18: error[GPK201 gpu-model]: "A100" matches 2 GPU models of different memory
     fix: write A100-40GB or A100-80GB
 ```
 
-Where it stands, how grave it is, the number and the name of the rule, what is wrong with the value seen, `why:` where
-that is not plain, and `fix:`. Numbers and names never change; wording may. What only a live run can say has a name and
-no number: [codes.md](codes.md).
+A message has the position, the severity, the number and name of the rule, what is wrong with the value, `why:` where
+that is not plain, and `fix:`. Numbers and names never change; wording may. Errors of a live run have a name and no
+number: [codes.md](../codes.md).
 
-An **error** cannot work. A **warning** probably will not, or means another thing than meant; `--strict` makes it an
-error (`validate`, `pool plan`, `pool plan diff`). A **hint** works and costs more than it has to; it is shown where a
-spec is written or brought about: `validate`, `pool plan`, `plan diff`, `create`, `apply`. The exit code is 4 with
-errors, else 0.
+- An **error** cannot work. The exit code is 4.
+- A **warning** probably fails, or does something else than intended. `--strict` makes it an error (`validate`,
+  `pool plan`, `pool plan diff`).
+- A **hint** works, and costs more than it has to. Shown by `validate`, `pool plan`, `plan diff`, `create` and `apply`.
 
-A warning or hint that is known and fine is silenced in its pool, or under `defaults`, with the reason. An error cannot
-be silenced.
+To accept a warning or hint, silence it in its pool or under `defaults`, with a reason. An error cannot be silenced.
 
 ```yaml
 pools:
@@ -75,9 +82,9 @@ pools:
     silence: [{rule: GPK502, reason: never replaced}]   # or the name: aks-name-length
 ```
 
-`-o json` has every finding with its number, position and field, and what was silenced; `-o github` writes annotations
-beside the lines of the spec, as many as GitHub shows of a step, and the rest into the log; `-o sarif` is for code
-scanning (SARIF 2.1.0). In a workflow:
+`-o json` has every finding with its number, position and field, and what was silenced. `-o github` writes annotations
+beside the lines of the spec, as many as GitHub shows per step, and the rest into the log. `-o sarif` writes SARIF 2.1.0
+for code scanning. In a workflow:
 
 ```yaml
 - run: gpukube validate -f 'pools/**/*.yaml' --strict -o github
@@ -87,24 +94,46 @@ scanning (SARIF 2.1.0). In a workflow:
   if: always()
   with: {sarif_file: gpukube.sarif, category: gpukube}
 ```
-
-In the examples, lines with `-` are wrong and lines with `+` are what to write instead.
 """
+)
 
 
-def diagnostics_page() -> str:
-    """Render the whole page."""
-    parts = [HEAD]
-    for title, table in ROOMS.items():
-        rows = [f"| [{rule_id(code)}](#{rule_id(code).lower()}) | `{code}` | {says} |" for code, says in table.items()]
-        parts.append(f"## {title}\n\n| Number | Name | Meaning |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n")
-    for table in ROOMS.values():
-        parts += ["\n".join(_section(code, says)) for code, says in table.items()]
-    return "\n".join(parts).rstrip() + "\n"
+def diagnostics_pages() -> dict[str, str]:
+    """Render the index and the page of each family, by file name."""
+    index = [HEAD]
+    pages = {}
+    for family, (title, table) in FAMILIES.items():
+        numbers = [rule_id(code) for code in table]
+        heading = f"{title} (GPK{numbers[0][3]}xx)"
+        index.append(f"## [{heading}]({family}.md)\n\n{_table(table, f'{family}.md')}")
+        parts = [
+            f"# {heading}\n{NOTE}{ABOUT}",
+            _table(table),
+            *("\n".join(_section(code, meaning)) for code, meaning in table.items()),
+        ]
+        pages[f"{family}.md"] = "\n".join(parts).rstrip() + "\n"
+    return {"README.md": "\n".join(index).rstrip() + "\n", **pages}
 
 
-def _section(code: str, says: str) -> Iterator[str]:
-    yield f'<a id="{rule_id(code).lower()}"></a>\n\n### {rule_label(code)}\n\n{says}\n'
+def write_diagnostics() -> None:
+    """Write all pages, and no others."""
+    pages = diagnostics_pages()
+    for old in FOLDER.glob("*.md"):
+        if old.name not in pages:
+            old.unlink()
+    for name, text in pages.items():
+        (FOLDER / name).write_text(text, "utf-8")
+
+
+def _table(table: Mapping[str, str], page: str = "") -> str:
+    rows = (
+        f"| [{rule_id(code)}]({page}#{rule_id(code).lower()}) | `{code}` | {text} |" for code, text in table.items()
+    )
+    return "\n".join(["| Number | Name | Meaning |", "| --- | --- | --- |", *rows, ""])
+
+
+def _section(code: str, meaning: str) -> Iterator[str]:
+    yield f'<a id="{rule_id(code).lower()}"></a>\n\n## {rule_label(code)}\n\n{meaning}\n'
     if code in SHADOWED:
         yield f"No spec leads here: {SHADOWED[code]}.\n"
     for case in message_cases():

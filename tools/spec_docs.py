@@ -32,7 +32,7 @@ stands in brackets (`--set 'pools.a100mig.labels["example.com/team"]=ml'`). `def
 every pool: maps are merged, lists replaced, and a pool that chooses another way (autoscaling instead of count, another
 kind of sharing) drops the default one.
 
-An unknown key is an error with the nearest known one; [diagnostics.md](diagnostics.md) has every error, warning and
+An unknown key is an error with the nearest known one; [diagnostics](diagnostics/README.md) has every error, warning and
 hint. Native fields under `eks`, `aks` and `gke` are merged into the request last; one that gpukube cannot judge the
 change of is refused.
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from gpukube import __version__
 from gpukube.cli.data import quoted_json
-from gpukube.engine.documents.rules import rule_sentence
+from gpukube.engine.documents.rules import rule_page, rule_sentence
 from gpukube.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT: Final = "%SRCROOT%"
 """Where the paths begin: the directory that gpukube runs in, which is the repository's own in CI."""
-PAGE: Final = "docs/diagnostics.md"
 _LEVELS: Final = {"error": "error", "warning": "warning", "hint": "note"}
 _PRINT: Final = "gpukubeFinding/v1"
 
@@ -78,16 +77,16 @@ def _invocation(document: ValidationDocument, apart: Sequence[Diagnostic], codes
 def _rule(code: str) -> dict[str, object]:
     from gpukube.rule_ids import rule_id
 
-    sentence, number = rule_sentence(code), rule_id(code) or code
+    sentence, page = rule_sentence(code), rule_page(code)
     rule: dict[str, object] = {
-        "id": number,
+        "id": rule_id(code) or code,
         "name": code,
         "shortDescription": {"text": sentence},
         "fullDescription": {"text": sentence},
-        "help": {"text": f"{sentence} Examples: {PAGE}#{number.lower()}"},
+        "help": {"text": f"{sentence} Examples: {page}"},
     }
     if home := _documentation():
-        rule["helpUri"] = f"{home.rstrip('/')}/{PAGE}#{number.lower()}"
+        rule["helpUri"] = f"{home.rstrip('/')}/{page}"
     return rule
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,10 +98,21 @@ def test_exit_codes_when_compared_then_the_table_has_them_all() -> None:
     assert listed == {int(code) for code in ExitCode}
 
 
-def test_links_when_followed_then_the_files_exist() -> None:
+def test_links_when_followed_then_files_and_anchors_exist() -> None:
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
+            file = page.parent / target if target else page
+            assert file.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in anchors(file), f"{page.name} links to {target}#{anchor}"
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """List the anchors of a page: its own, and those that GitHub makes of headings."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    made = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {*re.findall(r'<a id="([^"]+)">', text), *made}
 
 
 def test_spec_page_when_models_change_then_it_is_written_again() -> None:

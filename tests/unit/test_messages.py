@@ -1,6 +1,6 @@
 """Every code that `gpukube validate` can show has a page under tests/messages: a wrong spec, what is said, a right one.
 
-The form of the pages is in tools/message_cases.py; docs/diagnostics.md shows the difference between wrong and right.
+The form of the pages is in tools/message_cases.py; docs/diagnostics shows the difference between wrong and right.
 """
 
 from __future__ import annotations

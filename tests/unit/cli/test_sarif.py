@@ -93,7 +93,11 @@ def test_rules_when_cited_then_each_once_with_the_sentences_that_github_asks_for
     for rule in rules:
         assert rule["shortDescription"]["text"].endswith(".")
         assert rule["fullDescription"]["text"]
-        assert f"docs/diagnostics.md#{rule['id'].lower()}" in rule["help"]["text"]
+    assert [rule["help"]["text"].rpartition(" ")[2] for rule in rules] == [
+        "docs/diagnostics/spec.md#gpk120",
+        "docs/diagnostics/README.md",
+        "docs/diagnostics/aks.md#gpk502",
+    ]
     assert rules[1]["shortDescription"]["text"] == "Acme odd."
     assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [r["ruleId"] for r in run["results"]]
 
@@ -105,7 +109,7 @@ def test_rule_when_the_package_names_its_pages_then_has_an_address(monkeypatch: 
     monkeypatch.setattr("gpukube.cli.sarif.metadata", lambda _name: named)
     driver = run_of([TYPE])["tool"]["driver"]
     assert driver["informationUri"] == "https://example.com/gpukube/"
-    assert driver["rules"][0]["helpUri"] == "https://example.com/gpukube/docs/diagnostics.md#gpk120"
+    assert driver["rules"][0]["helpUri"] == "https://example.com/gpukube/docs/diagnostics/spec.md#gpk120"
 
 
 def test_rule_when_no_package_is_installed_then_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ class Diagnostic(TypedDict):
     severity: Literal["error", "warning", "hint"]
     """Errors stop a run before anything is changed; warnings do not; a hint is about what works and costs."""
     id: str
-    """Number of the rule, such as GPK103, documented in docs/diagnostics.md; empty where only a live run can say it."""
+    """Number of the rule, such as GPK103, documented in docs/diagnostics; empty where only a live run can say it."""
     code: str
     """Stable and documented in docs/codes.md."""
     where: str

@@ -1,0 +1,55 @@
+"""The pages of diagnostics are up to date, name every rule, and show each by what is wrong and what is right."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpukube.engine.documents.rules import rule_page
+from gpukube.rule_ids import RULE_IDS
+from tools.diagnostics_docs import FAMILIES, FOLDER, ROOT, SHADOWED, diagnostics_pages
+from tools.message_cases import message_cases
+
+PAGES = diagnostics_pages()
+
+
+def sections() -> dict[str, str]:
+    found = re.split(r"^## (GPK\d+) \S+$", "".join(PAGES.values()), flags=re.MULTILINE)
+    return dict(zip(found[1::2], found[2::2], strict=True))
+
+
+SECTIONS = sections()
+
+
+def test_pages_when_tables_or_examples_change_then_they_are_written_again() -> None:
+    assert {page.name: page.read_text("utf-8") for page in FOLDER.glob("*")} == PAGES, "run: python -m tools.codes_docs"
+
+
+def test_pages_when_read_then_every_number_has_its_section() -> None:
+    assert list(SECTIONS) == [RULE_IDS[code] for _, table in FAMILIES.values() for code in table]
+    assert sorted(SECTIONS) == sorted(RULE_IDS.values())
+
+
+@pytest.mark.parametrize("code", sorted(RULE_IDS))
+def test_address_of_a_rule_when_followed_then_its_page_has_the_anchor(code: str) -> None:
+    page, _, anchor = rule_page(code).partition("#")
+    assert f'<a id="{anchor}"></a>\n\n## {RULE_IDS[code]} {code}\n' in (ROOT / page).read_text("utf-8")
+
+
+def test_address_of_a_rule_when_it_has_no_number_then_is_the_index() -> None:
+    assert (ROOT / rule_page("acme-odd")) == FOLDER / "README.md"
+
+
+@pytest.mark.parametrize("code", sorted({case.code for case in message_cases()}))
+def test_section_when_read_then_shows_what_is_wrong_what_is_right_and_the_message(code: str) -> None:
+    section = SECTIONS[RULE_IDS[code]]
+    assert f"[{RULE_IDS[code]} {code}]: " in section
+    assert "    fix: " in section
+    examples = section.split("```diff\n")[1:]
+    lines = [line for example in examples for line in example.partition("```")[0].splitlines()]
+    assert any(line.startswith(("-", "+")) for line in lines), "bad.yaml and good.yaml are the same"
+
+
+def test_section_when_no_spec_leads_there_then_is_marked_so() -> None:
+    assert all("No spec leads here" in SECTIONS[RULE_IDS[code]] for code in SHADOWED)
