@@ -7,14 +7,16 @@ here: any check, and what only the inside of a cluster tells (doctor).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.core.faults import Fault
     from gpukube.core.values import ClusterFacts, ClusterRef, Observed
-    from gpukube.errors import GpukubeError
+    from gpukube.errors import GpukubeError, Severity
+
+Judge: TypeAlias = "Callable[[CloudView, Observed], Fault | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class CloudCheck:
     """One known fault of a cloud's pools.
 
     Attributes:
-        id, title, consequence, link: As in a check of the doctor.
+        id, title, consequence, link, severity: As in a check of the doctor.
         find: Pure; yields one finding per pool.
     """
 
@@ -50,6 +52,25 @@ class CloudCheck:
     consequence: str
     link: str
     find: Callable[[CloudView], Iterator[Fault]]
+    severity: Severity = "error"
+
+
+class CloudChecks(list[CloudCheck]):
+    """The checks of one cloud, in the order in which their judgements stand in its module."""
+
+    def each_pool(
+        self, check_id: str, *, title: str, consequence: str, link: str, severity: Severity = "error"
+    ) -> Callable[[Judge], Judge]:
+        """Make the decorated judgement on one pool a check of all; the arguments are those of `CloudCheck`."""
+
+        def added(judge: Judge) -> Judge:
+            def find(view: CloudView) -> Iterator[Fault]:
+                return (found for pool in view.pools if (found := judge(view, pool)) is not None)
+
+            self.append(CloudCheck(check_id, title, consequence, link, find, severity))
+            return judge
+
+        return added
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +109,7 @@ class Diagnosis:
         operator_values: What a GPU Operator must be told on such nodes, as --set takes it.
     """
 
-    checks: tuple[CloudCheck, ...]
+    checks: Sequence[CloudCheck]
     illness: Callable[[CloudView, Observed], GpukubeError | None]
     autoscaler: Autoscaler | None
     show: Callable[[CloudView, Observed], str]
@@ -98,12 +119,3 @@ class Diagnosis:
     brought: tuple[Literal["driver", "toolkit"], ...]
     toolkit_from: int | None
     operator_values: tuple[str, ...]
-
-
-def each_pool(judge: Callable[[CloudView, Observed], Fault | None]) -> Callable[[CloudView], Iterator[Fault]]:
-    """Make a check of all pools of a judgement on one."""
-
-    def find(view: CloudView) -> Iterator[Fault]:
-        return (found for pool in view.pools if (found := judge(view, pool)) is not None)
-
-    return find

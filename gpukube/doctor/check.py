@@ -1,12 +1,12 @@
-"""What a check is, and how checks are put to evidence.
+"""What a check is, how a module declares its checks, and how checks are put to evidence.
 
-Lives here: the value and the examination. Must not live here: any check (the families), I/O.
+Lives here: the value, its decorator and the examination. Must not live here: any check (the families), I/O.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gpukube.errors import SEVERITIES
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.core.values import ClusterRef
     from gpukube.doctor.evidence import Evidence, Reading
-    from gpukube.errors import GpukubeError
+    from gpukube.errors import GpukubeError, Severity
+
+Finder: TypeAlias = "Callable[[Evidence], Iterable[Fault]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +32,48 @@ class Check:
         link: Where this is documented: an issue thread or a page.
         find: Pure; yields one finding per place, whose code it leaves open.
         needs: What must have been read; without it the check is skipped.
+        severity: Of its findings; of those of an error, some may be warnings.
     """
 
     id: str
     title: str
     consequence: str
     link: str
-    find: Callable[[Evidence], Iterable[Fault]]
-    needs: tuple[Reading, ...] = ("nodes", "daemonsets", "pods")
+    find: Finder
+    needs: tuple[Reading, ...]
+    severity: Severity = "error"
+
+
+class Checks(list[Check]):
+    """The checks of one module, in the order in which their finders stand there.
+
+    Args:
+        needs: What each of them needs that does not name its own.
+    """
+
+    def __init__(self, needs: tuple[Reading, ...] = ("nodes", "daemonsets", "pods")) -> None:
+        super().__init__()
+        self.needs = needs
+
+    def add(  # noqa: PLR0913 - the parts of a check, beside its finder
+        self,
+        check_id: str,
+        *,
+        title: str,
+        consequence: str,
+        link: str,
+        severity: Severity = "error",
+        needs: tuple[Reading, ...] | None = None,
+    ) -> Callable[[Finder], Finder]:
+        """Make the decorated finder a check; the arguments are those of `Check`."""
+
+        def added(find: Finder) -> Finder:
+            self.append(
+                Check(check_id, title, consequence, link, find, self.needs if needs is None else needs, severity)
+            )
+            return find
+
+        return added
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +139,9 @@ def examine(evidence: Evidence, checks: Sequence[Check]) -> Examination:
 
 
 def _of_check(item: Fault, check: Check) -> Fault:
-    """Name the check in its finding, and what comes of that where the finding leaves it open."""
-    return replace(item, code=check.id, why=item.why or check.consequence)
+    """Complete a finding by what its check says of all: the id, the consequence if it is open, the milder severity."""
+    severity = max(item.severity, check.severity, key=SEVERITIES.index)
+    return replace(item, code=check.id, why=item.why or check.consequence, severity=severity)
 
 
 def _missing(check: Check, evidence: Evidence) -> list[Reading]:

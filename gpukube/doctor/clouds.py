@@ -41,4 +41,4 @@ def _check(row: CloudCheck) -> Check:
         view = view_of(evidence)
         return row.find(view) if view else iter(())
 
-    return Check(row.id, row.title, row.consequence, row.link, find, needs=("cloud", "pools"))
+    return Check(row.id, row.title, row.consequence, row.link, find, ("cloud", "pools"), row.severity)

@@ -16,7 +16,7 @@ from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, items, number, text, tree
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.placement import lost_labels
 from gpukube.doctor.stack import entries_for, environment_of, gpu_nodes, lands_on, plugins
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _STRATEGIES: Final = ("", "none", "single", "mixed")
 _MOST_MPS: Final = 48
 _FALLBACK: Final = "default"
+
+_README: Final = "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md"
+
+CHECKS: Final = Checks(needs=("nodes", "daemonsets", "config-maps"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,13 @@ def _parsed(written: str) -> dict[str, object]:
         return {}
 
 
+@CHECKS.add(
+    "config-key-unknown",
+    title="nodes whose label names a config entry that does not exist",
+    consequence="config-manager exits: a new plugin pod stays in Init:CrashLoopBackOff, a running one keeps the "
+    "old sharing",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go",
+)
 def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
     lost = {item.node: item for item in lost_labels(evidence) if item.key == CONFIG_LABEL}
     for plugin in plugins(evidence):
@@ -106,6 +117,12 @@ def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
+@CHECKS.add(
+    "config-default-unknown",
+    title="a config.default that names no entry",
+    consequence="the plugin does not start on nodes without a label of their own; Helm does not check it",
+    link=f"{_README}#passing-configuration-to-the-plugin-via-a-configmap",
+)
 def _unknown_default(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         entries = entries_for(evidence, plugin)
@@ -118,22 +135,12 @@ def _unknown_default(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
-def _unused(evidence: Evidence) -> Iterator[Fault]:
-    named = {node.labels.get(CONFIG_LABEL, "") for node in evidence.nodes}
-    named |= {pool.labels.get(CONFIG_LABEL, "") for pool in evidence.live}
-    named |= {wanted.ownership.config_key for wanted in evidence.desired}
-    for plugin in plugins(evidence):
-        entries = entries_for(evidence, plugin) or {}
-        default = _default_of(evidence, plugin, entries)
-        for key in sorted(set(entries) - named - {default}):
-            yield fault(
-                str(plugin),
-                f"config entry {key} is named by no node and no pool",
-                "gpukube pool apply -f SPEC drops it where it is ours; else take it out of config.map in its release",
-                severity="warning",
-            )
-
-
+@CHECKS.add(
+    "config-map-missing",
+    title="a ConfigMap that the plugin mounts and that is gone",
+    consequence="new pods of the plugin stay in ContainerCreating",
+    link="https://kubernetes.io/docs/concepts/configuration/configmap/#optional-configmaps",
+)
 def _missing_map(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         pod = tree(evidence.manifest(plugin), "spec", "template", "spec")
@@ -151,6 +158,12 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
+@CHECKS.add(
+    "config-entry-refused",
+    title="config entries that the plugin refuses",
+    consequence="the plugin exits on every node that names the entry",
+    link=f"{_README}#shared-access-to-gpus",
+)
 def _refused(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
@@ -194,6 +207,13 @@ def _sharing_faults(entry: object, kind: str) -> Iterator[str]:
             yield f"{text(resource, 'name')} has {replicas} replicas by MPS; at most {_MOST_MPS}"
 
 
+@CHECKS.add(
+    "config-entry-ignored",
+    title="settings of config entries that do nothing",
+    consequence="devices are not shared or named as the entry seems to say",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/628",
+    severity="warning",
+)
 def _ineffective(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
@@ -202,7 +222,6 @@ def _ineffective(evidence: Evidence) -> Iterator[Fault]:
                     str(plugin),
                     f"config entry {key}: {said}",
                     f"take it out of config.map.{key} in its release",
-                    severity="warning",
                 )
 
 
@@ -223,56 +242,24 @@ def _idle(entry: Mapping[str, object]) -> Iterator[str]:
                 yield f"{name} matches nothing under migStrategy {strategy or 'none'}; write nvidia.com/gpu"
 
 
-_README: Final = "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md"
-_NEEDS: Final = ("nodes", "daemonsets", "config-maps")
-
-CHECKS: Final = (
-    Check(
-        "config-key-unknown",
-        "nodes whose label names a config entry that does not exist",
-        "config-manager exits: a new plugin pod stays in Init:CrashLoopBackOff, a running one keeps the old sharing",
-        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go",
-        _unknown_key,
-        needs=_NEEDS,
-    ),
-    Check(
-        "config-default-unknown",
-        "a config.default that names no entry",
-        "the plugin does not start on nodes without a label of their own; Helm does not check it",
-        f"{_README}#passing-configuration-to-the-plugin-via-a-configmap",
-        _unknown_default,
-        needs=_NEEDS,
-    ),
-    Check(
-        "config-map-missing",
-        "a ConfigMap that the plugin mounts and that is gone",
-        "new pods of the plugin stay in ContainerCreating",
-        "https://kubernetes.io/docs/concepts/configuration/configmap/#optional-configmaps",
-        _missing_map,
-        needs=_NEEDS,
-    ),
-    Check(
-        "config-entry-refused",
-        "config entries that the plugin refuses",
-        "the plugin exits on every node that names the entry",
-        f"{_README}#shared-access-to-gpus",
-        _refused,
-        needs=_NEEDS,
-    ),
-    Check(
-        "config-entry-ignored",
-        "settings of config entries that do nothing",
-        "devices are not shared or named as the entry seems to say",
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/628",
-        _ineffective,
-        needs=_NEEDS,
-    ),
-    Check(
-        "config-entry-unused",
-        "config entries that nothing names",
-        "they mislead whoever reads the release",
-        f"{_README}#multiple-config-file-example",
-        _unused,
-        needs=(*_NEEDS, "pools"),
-    ),
+@CHECKS.add(
+    "config-entry-unused",
+    title="config entries that nothing names",
+    consequence="they mislead whoever reads the release",
+    link=f"{_README}#multiple-config-file-example",
+    severity="warning",
+    needs=("nodes", "daemonsets", "config-maps", "pools"),
 )
+def _unused(evidence: Evidence) -> Iterator[Fault]:
+    named = {node.labels.get(CONFIG_LABEL, "") for node in evidence.nodes}
+    named |= {pool.labels.get(CONFIG_LABEL, "") for pool in evidence.live}
+    named |= {wanted.ownership.config_key for wanted in evidence.desired}
+    for plugin in plugins(evidence):
+        entries = entries_for(evidence, plugin) or {}
+        default = _default_of(evidence, plugin, entries)
+        for key in sorted(set(entries) - named - {default}):
+            yield fault(
+                str(plugin),
+                f"config entry {key} is named by no node and no pool",
+                "gpukube pool apply -f SPEC drops it where it is ours; else take it out of config.map in its release",
+            )

@@ -17,7 +17,7 @@ from gpukube.core.faults import fault
 from gpukube.core.fields import DRIVER
 from gpukube.core.live import live_machine
 from gpukube.core.owners import MIG_CONFIG_LABEL
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
 from gpukube.doctor.stack import environment_of
 from gpukube.gpu.catalogue import catalogue_date, refuse_reason
@@ -40,7 +40,15 @@ _OFF: Final = "all-disabled"
 _SOURCE: Final = "RUNTIME_CONFIG_SOURCE"
 _MOST_NAMED: Final = 5
 
+CHECKS: Final = Checks(needs=("cloud", "pools"))
 
+
+@CHECKS.add(
+    "machine-retired",
+    title="machines that are retired or have no NVIDIA GPU",
+    consequence="no further node comes, and the present ones go when the cloud takes the type away",
+    link="https://learn.microsoft.com/azure/virtual-machines/sizes/retirement/retired-sizes-list",
+)
 def _retired(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if reason := refuse_reason(evidence.cluster.provider, pool.instance_type):
@@ -52,6 +60,12 @@ def _retired(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
+@CHECKS.add(
+    "machine-without-mig",
+    title="MIG asked of GPUs that cannot be cut",
+    consequence="the MIG manager fails on each of its nodes, and they keep whole GPUs",
+    link="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-gpus.html",
+)
 def _no_mig(evidence: Evidence) -> Iterator[Fault]:
     for view, _, pool in diagnosed_pools(evidence):
         machine, cut = live_machine(evidence.cluster.provider, pool), pool.labels.get(MIG_CONFIG_LABEL, _OFF)
@@ -65,6 +79,12 @@ def _no_mig(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
+@CHECKS.add(
+    "version-skew",
+    title="nodes whose Kubernetes does not fit the control plane's",
+    consequence="the combination is not supported: nodes may drop out, and upgrades are refused",
+    link="https://kubernetes.io/releases/version-skew-policy/",
+)
 def _skew(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         control, nodes = _minor(view.facts.kubernetes_version), _minor(diagnosis.node_version(pool))
@@ -85,6 +105,14 @@ def _minor(version: str) -> int | None:
     return int(found[1]) if found else None
 
 
+@CHECKS.add(
+    "dra-version",
+    title="the DRA driver on a Kubernetes that is too old for it",
+    consequence="claims for GPUs may not be served",
+    link="https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu",
+    severity="warning",
+    needs=("version", "dra"),
+)
 def _dra(evidence: Evidence) -> Iterator[Fault]:
     numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", evidence.version)
     version = tuple(int(part) for part in numbers.groups()) if numbers else ()
@@ -98,10 +126,16 @@ def _dra(evidence: Evidence) -> Iterator[Fault]:
             evidence=tuple(f"ResourceSlice of node {node}" for driver, node in evidence.seen.slices if driver == _DRA)[
                 :_MOST_NAMED
             ],
-            severity="warning",
         )
 
 
+@CHECKS.add(
+    "driver-of-nobody",
+    title="pools whose driver the cloud leaves out and nothing installs",
+    consequence="no plugin finds a GPU, and the nodes show none",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/1011",
+    needs=("cloud", "pools", "nodes", "daemonsets"),
+)
 def _nobodys_driver(evidence: Evidence) -> Iterator[Fault]:
     installers = [item for item in evidence.seen.daemonsets if role_of(item) in ("driver", "cloud-driver")]
     for view, diagnosis, pool in diagnosed_pools(evidence):
@@ -120,6 +154,13 @@ def _nobodys_driver(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+@CHECKS.add(
+    "driver-twice",
+    title="the cloud's driver and a GPU Operator's on one node",
+    consequence="the operator's pods fail or stop containerd, and GPUs go away from the node",
+    link="https://github.com/NVIDIA/gpu-operator/issues/525",
+    needs=("cloud", "pools", "nodes", "daemonsets"),
+)
 def _two_drivers(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.fields.get(DRIVER) == "none" or live_machine(evidence.cluster.provider, pool) is None:
@@ -148,6 +189,14 @@ def _clash(evidence: Evidence, at: tuple[CloudView, Diagnosis, Observed], rivals
     )
 
 
+@CHECKS.add(
+    "toolkit-config-source",
+    title="a container toolkit that rewrites containerd's configuration",
+    consequence="containerd 2 does not start with what it writes, and the node drops out",
+    link="https://github.com/NVIDIA/aicr/issues/1688",
+    severity="warning",
+    needs=("cloud", "pools", "nodes", "daemonsets"),
+)
 def _toolkit_source(evidence: Evidence) -> Iterator[Fault]:
     for item in evidence.seen.daemonsets:
         if role_of(item) != "toolkit" or environment_of(evidence.manifest(item)).get(_SOURCE, "").startswith("file"):
@@ -165,7 +214,6 @@ def _toolkit_source(evidence: Evidence) -> Iterator[Fault]:
                 f"--namespace {namespace} --reuse-values --set 'toolkit.env[0].name={_SOURCE}' "
                 "--set 'toolkit.env[0].value=file'",
                 evidence=(f"nodes of Kubernetes {diagnosis.node_version(pool)}",),
-                severity="warning",
             )
 
 
@@ -182,63 +230,3 @@ def _lands(daemonset: WorkloadView, nodes: tuple[NodeView, ...], pool: Observed)
         not daemon_misfits(daemonset.placement, labels, taints, name=name, unknown=None if name else lambda _key: True)
         for labels, taints, name in places
     )
-
-
-CHECKS: Final = (
-    Check(
-        "machine-retired",
-        "machines that are retired or have no NVIDIA GPU",
-        "no further node comes, and the present ones go when the cloud takes the type away",
-        "https://learn.microsoft.com/azure/virtual-machines/sizes/retirement/retired-sizes-list",
-        _retired,
-        needs=("cloud", "pools"),
-    ),
-    Check(
-        "machine-without-mig",
-        "MIG asked of GPUs that cannot be cut",
-        "the MIG manager fails on each of its nodes, and they keep whole GPUs",
-        "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-gpus.html",
-        _no_mig,
-        needs=("cloud", "pools"),
-    ),
-    Check(
-        "version-skew",
-        "nodes whose Kubernetes does not fit the control plane's",
-        "the combination is not supported: nodes may drop out, and upgrades are refused",
-        "https://kubernetes.io/releases/version-skew-policy/",
-        _skew,
-        needs=("cloud", "pools"),
-    ),
-    Check(
-        "dra-version",
-        "the DRA driver on a Kubernetes that is too old for it",
-        "claims for GPUs may not be served",
-        "https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu",
-        _dra,
-        needs=("version", "dra"),
-    ),
-    Check(
-        "driver-of-nobody",
-        "pools whose driver the cloud leaves out and nothing installs",
-        "no plugin finds a GPU, and the nodes show none",
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/1011",
-        _nobodys_driver,
-        needs=("cloud", "pools", "nodes", "daemonsets"),
-    ),
-    Check(
-        "driver-twice",
-        "the cloud's driver and a GPU Operator's on one node",
-        "the operator's pods fail or stop containerd, and GPUs go away from the node",
-        "https://github.com/NVIDIA/gpu-operator/issues/525",
-        _two_drivers,
-        needs=("cloud", "pools", "nodes", "daemonsets"),
-    ),
-    Check(
-        "toolkit-config-source",
-        "a container toolkit that rewrites containerd's configuration",
-        "containerd 2 does not start with what it writes, and the node drops out",
-        "https://github.com/NVIDIA/aicr/issues/1688",
-        _toolkit_source,
-        needs=("cloud", "pools", "nodes", "daemonsets"),
-    ),
-)

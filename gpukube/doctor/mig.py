@@ -15,7 +15,7 @@ from gpukube.cluster.views import DEVICE_PREFIX
 from gpukube.core.faults import Restart, fault
 from gpukube.core.jsontree import number
 from gpukube.core.owners import MIG_CONFIG_LABEL, OPERANDS_LABEL
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.stack import advertisers_on, environment_of, gpu_nodes, lands_on, plugins, workloads_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ _DEPLOYED: Final = "nvidia.com/gpu.deploy.mig-manager"
 _CAPABLE: Final = "nvidia.com/mig.capable"
 _LONGEST_CUT_S: Final = 1800.0
 
+CHECKS: Final = Checks()
+
 
 def explains_crash(node: NodeView) -> bool:
     """Say whether the state of MIG on a node explains that its plugin crashes."""
@@ -51,6 +53,13 @@ def _manager_comes(evidence: Evidence, node: NodeView) -> bool:
     return any(lands_on(item, node) for item in workloads_of(evidence, "mig-manager"))
 
 
+@CHECKS.add(
+    "mig-label-without-manager",
+    title="nodes whose label asks for a MIG cut that nobody makes",
+    consequence="the label does nothing: the GPUs stay as they are",
+    link="https://github.com/NVIDIA/gpu-operator/issues/652",
+    needs=("nodes", "daemonsets"),
+)
 def _no_manager(evidence: Evidence) -> Iterator[Fault]:
     managers = workloads_of(evidence, "mig-manager")
     for node in gpu_nodes(evidence):
@@ -93,6 +102,34 @@ def _bring_manager(evidence: Evidence, node: NodeView) -> str:
     )
 
 
+@CHECKS.add(
+    "mig-config-failed",
+    title="MIG cuts that failed",
+    consequence="the node keeps its former cut or shows nothing",
+    link="https://github.com/NVIDIA/gpu-operator/issues/668",
+)
+def _failed(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        if node.labels.get(_STATE) != "failed":
+            continue
+        users = [pod for pod in evidence.pods_on(node.name) if pod.view.devices]
+        namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
+        yield fault(
+            f"node {node.name}",
+            f"the MIG manager could not cut to {node.labels.get(MIG_CONFIG_LABEL, '(no label)')}",
+            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager; pods must not hold its GPUs (kubectl "
+            f"drain {node.name} --ignore-daemonsets), and in a virtual machine migManager.env needs WITH_REBOOT=true",
+            tuple(f"pod {pod} holds devices here" for pod in users[:5]),
+        )
+
+
+@CHECKS.add(
+    "mig-config-stuck",
+    title="MIG cuts that have been pending or rebooting for half an hour",
+    consequence="the plugin is kept off the node meanwhile: it shows no GPU",
+    link="https://github.com/NVIDIA/gpu-operator/issues/1606",
+    needs=("nodes", "daemonsets"),
+)
 def _stuck(evidence: Evidence) -> Iterator[Fault]:
     """Find cuts that are under way for longer than any takes; a reboot of a large machine takes ten minutes."""
     for node in gpu_nodes(evidence):
@@ -112,21 +149,13 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
-def _failed(evidence: Evidence) -> Iterator[Fault]:
-    for node in gpu_nodes(evidence):
-        if node.labels.get(_STATE) != "failed":
-            continue
-        users = [pod for pod in evidence.pods_on(node.name) if pod.view.devices]
-        namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
-        yield fault(
-            f"node {node.name}",
-            f"the MIG manager could not cut to {node.labels.get(MIG_CONFIG_LABEL, '(no label)')}",
-            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager; pods must not hold its GPUs (kubectl "
-            f"drain {node.name} --ignore-daemonsets), and in a virtual machine migManager.env needs WITH_REBOOT=true",
-            tuple(f"pod {pod} holds devices here" for pod in users[:5]),
-        )
-
-
+@CHECKS.add(
+    "mig-single-uneven",
+    title="strategy single on GPUs that are not cut alike",
+    consequence="the plugin exits on this node",
+    link="https://github.com/NVIDIA/gpu-operator/issues/460",
+    needs=("nodes",),
+)
 def _uneven(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         product = node.labels.get(_PRODUCT, "")
@@ -162,6 +191,12 @@ def _counted(node: NodeView) -> list[tuple[str, str]]:
     return [(key, key) for key in sorted(cuts)]
 
 
+@CHECKS.add(
+    "devices-out-of-date",
+    title="nodes that show another number of devices than feature discovery counts",
+    consequence="the plugin reads the GPUs once when it starts: after a change of the cut it shows the old devices",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/992",
+)
 def _out_of_date(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         plugin = _only_plugin(evidence, node)
@@ -190,6 +225,14 @@ def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
     return landing[0] if up else None
 
 
+@CHECKS.add(
+    "stale-resource-names",
+    title="resource names of a former cut in a node's status",
+    consequence="the kubelet keeps names until it restarts; autoscalers and people take them for real",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/240",
+    severity="warning",
+    needs=("nodes",),
+)
 def _stale_names(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         shown = [name for name, count in node.devices.items() if count]
@@ -200,55 +243,4 @@ def _stale_names(evidence: Evidence) -> Iterator[Fault]:
                 f"{', '.join(sorted(stale))} is left over in its status, with 0 devices",
                 f"restart the kubelet of the node, or replace it: kubectl drain {node.name} --ignore-daemonsets",
                 (f"advertised now: {', '.join(sorted(shown))}",),
-                severity="warning",
             )
-
-
-CHECKS: Final = (
-    Check(
-        "mig-label-without-manager",
-        "nodes whose label asks for a MIG cut that nobody makes",
-        "the label does nothing: the GPUs stay as they are",
-        "https://github.com/NVIDIA/gpu-operator/issues/652",
-        _no_manager,
-        needs=("nodes", "daemonsets"),
-    ),
-    Check(
-        "mig-config-failed",
-        "MIG cuts that failed",
-        "the node keeps its former cut or shows nothing",
-        "https://github.com/NVIDIA/gpu-operator/issues/668",
-        _failed,
-    ),
-    Check(
-        "mig-config-stuck",
-        "MIG cuts that have been pending or rebooting for half an hour",
-        "the plugin is kept off the node meanwhile: it shows no GPU",
-        "https://github.com/NVIDIA/gpu-operator/issues/1606",
-        _stuck,
-        needs=("nodes", "daemonsets"),
-    ),
-    Check(
-        "mig-single-uneven",
-        "strategy single on GPUs that are not cut alike",
-        "the plugin exits on this node",
-        "https://github.com/NVIDIA/gpu-operator/issues/460",
-        _uneven,
-        needs=("nodes",),
-    ),
-    Check(
-        "devices-out-of-date",
-        "nodes that show another number of devices than feature discovery counts",
-        "the plugin reads the GPUs once when it starts: after a change of the cut it shows the old devices",
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/992",
-        _out_of_date,
-    ),
-    Check(
-        "stale-resource-names",
-        "resource names of a former cut in a node's status",
-        "the kubelet keeps names until it restarts; autoscalers and people take them for real",
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/240",
-        _stale_names,
-        needs=("nodes",),
-    ),
-)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.views import devices_of
 from gpukube.core.faults import fault
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.stack import gpu_nodes
 
 if TYPE_CHECKING:
@@ -21,37 +21,15 @@ if TYPE_CHECKING:
 _HARD: Final = ("NoSchedule", "NoExecute")
 _MOST_NAMED: Final = 5
 
-
-def _untainted(evidence: Evidence) -> Iterator[Fault]:
-    for node in gpu_nodes(evidence):
-        if any(taint.effect in _HARD for taint in node.taints):
-            continue
-        guests = [pod for pod in evidence.pods_on(node.name) if _is_cpu_guest(pod)]
-        yield fault(
-            where=f"node {node.name}",
-            seen=f"no taint keeps pods without GPUs away; {len(guests)} of them sit here",
-            fix=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and the same taint on its pool "
-            "for nodes to come",
-            evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED]) + _more(guests),
-            severity="warning",
-        )
+CHECKS: Final = Checks(needs=("nodes",))
 
 
-def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
-    """Find devices that a plugin reports and holds back; with none left the plugin itself may be away."""
-    for node in gpu_nodes(evidence):
-        for name, count in sorted(node.devices.items()):
-            there = devices_of(node.capacity).get(name, 0)
-            if node.ready and 0 < count < there:
-                yield fault(
-                    f"node {node.name}",
-                    f"{there - count} of {there} {name} are unhealthy",
-                    f"the plugin's log there names the XID; kubectl drain {node.name} --ignore-daemonsets, "
-                    "then reboot or replace the node",
-                    (f"capacity {there}, allocatable {count}",),
-                )
-
-
+@CHECKS.add(
+    "node-not-ready",
+    title="GPU nodes that are not ready",
+    consequence="no pod starts there, and the machine is paid for all the same",
+    link="https://kubernetes.io/docs/reference/node/node-status/#condition",
+)
 def _not_ready(evidence: Evidence) -> Iterator[Fault]:
     """Find nodes that are gone, and those that have not come yet: a node that boots is not ready either."""
     for node in gpu_nodes(evidence):
@@ -75,6 +53,13 @@ def _not_ready(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
+@CHECKS.add(
+    "node-cordoned",
+    title="GPU nodes that are cordoned",
+    consequence="no new pod comes to its GPUs, and the machine is paid for all the same",
+    link="https://kubernetes.io/docs/concepts/architecture/nodes/#manual-node-administration",
+    severity="warning",
+)
 def _cordoned(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         if node.cordoned:
@@ -82,7 +67,6 @@ def _cordoned(evidence: Evidence) -> Iterator[Fault]:
                 f"node {node.name}",
                 "it is cordoned",
                 f"kubectl uncordon {node.name}, unless an upgrade or a drain of it is under way",
-                severity="warning",
             )
 
 
@@ -96,37 +80,45 @@ def _more(named: Sequence[object]) -> tuple[str, ...]:
     return (f"and {len(named) - _MOST_NAMED} more",) if len(named) > _MOST_NAMED else ()
 
 
-CHECKS: Final = (
-    Check(
-        "node-not-ready",
-        "GPU nodes that are not ready",
-        "no pod starts there, and the machine is paid for all the same",
-        "https://kubernetes.io/docs/reference/node/node-status/#condition",
-        _not_ready,
-        needs=("nodes",),
-    ),
-    Check(
-        "node-cordoned",
-        "GPU nodes that are cordoned",
-        "no new pod comes to its GPUs, and the machine is paid for all the same",
-        "https://kubernetes.io/docs/concepts/architecture/nodes/#manual-node-administration",
-        _cordoned,
-        needs=("nodes",),
-    ),
-    Check(
-        "devices-unhealthy",
-        "devices that the plugin holds for unhealthy",
-        "pods get none of them; a restart of the plugin would offer them again, broken as they are",
-        "https://docs.nvidia.com/deploy/xid-errors/index.html",
-        _unhealthy,
-        needs=("nodes",),
-    ),
-    Check(
-        "gpu-node-untainted",
-        "GPU nodes without a taint, and the CPU pods on them",
-        "pods that need no GPU fill the dearest nodes, keep them from scaling down, and leave no room for GPU pods",
-        "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#example-use-cases",
-        _untainted,
-        needs=("nodes", "pods"),
-    ),
+@CHECKS.add(
+    "devices-unhealthy",
+    title="devices that the plugin holds for unhealthy",
+    consequence="pods get none of them; a restart of the plugin would offer them again, broken as they are",
+    link="https://docs.nvidia.com/deploy/xid-errors/index.html",
 )
+def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
+    """Find devices that a plugin reports and holds back; with none left the plugin itself may be away."""
+    for node in gpu_nodes(evidence):
+        for name, count in sorted(node.devices.items()):
+            there = devices_of(node.capacity).get(name, 0)
+            if node.ready and 0 < count < there:
+                yield fault(
+                    f"node {node.name}",
+                    f"{there - count} of {there} {name} are unhealthy",
+                    f"the plugin's log there names the XID; kubectl drain {node.name} --ignore-daemonsets, "
+                    "then reboot or replace the node",
+                    (f"capacity {there}, allocatable {count}",),
+                )
+
+
+@CHECKS.add(
+    "gpu-node-untainted",
+    title="GPU nodes without a taint, and the CPU pods on them",
+    consequence="pods that need no GPU fill the dearest nodes, keep them from scaling down, and leave no room "
+    "for GPU pods",
+    link="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#example-use-cases",
+    severity="warning",
+    needs=("nodes", "pods"),
+)
+def _untainted(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        if any(taint.effect in _HARD for taint in node.taints):
+            continue
+        guests = [pod for pod in evidence.pods_on(node.name) if _is_cpu_guest(pod)]
+        yield fault(
+            where=f"node {node.name}",
+            seen=f"no taint keeps pods without GPUs away; {len(guests)} of them sit here",
+            fix=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and the same taint on its pool "
+            "for nodes to come",
+            evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED]) + _more(guests),
+        )

@@ -17,7 +17,7 @@ from gpukube.cluster.scheduling import daemon_misfits
 from gpukube.cluster.views import workload_view
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, text
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.stack import (
     gpu_nodes,
     is_failing,
@@ -42,6 +42,19 @@ _SLOW_S: Final = 300.0
 _MANY_RESTARTS: Final = 10
 _PLACING: Final = ("nodeSelector", "affinity")
 _APPLY: Final = "gpukube pool apply -f SPEC"
+
+WITHOUT: Final = {
+    "gfd": "feature discovery says nothing of this node: no labels for product, memory and MIG, and no MPS",
+    "mps": "the plugin waits for the daemon and shows no GPU",
+    "mig-manager": "the GPUs of this node are not cut",
+    "operator": "new nodes get no plugin, and changes of its ClusterPolicy do nothing",
+    "nfd-worker": "nothing tells that this node has a GPU: what waits for that label does not come",
+    "nfd-master": "features of nodes do not become labels: no new GPU node is known",
+}
+"""Part -> what its absence means, where that is another thing than a node without a plugin."""
+_ZERO: Final = "the plugin does not run on the node: it shows no GPU"
+
+CHECKS: Final = Checks(needs=("nodes", "daemonsets", "deployments", "pods"))
 
 
 @lru_cache(maxsize=16)
@@ -83,6 +96,13 @@ def is_part_gone(evidence: Evidence, *parts: str) -> bool:
     return any(parts_of(wanted) & {*parts} for _release, wanted in _gone(evidence))
 
 
+@CHECKS.add(
+    "stack-part-gone",
+    title="DaemonSets and Deployments of the stack that their release consists of, and that are gone",
+    consequence="what depends on it fails, at the latest on the next node",
+    link="https://helm.sh/docs/helm/helm_rollback/",
+    needs=("daemonsets", "deployments", "releases"),
+)
 def _part_gone(evidence: Evidence) -> Iterator[Fault]:
     for release, wanted in _gone(evidence):
         ours = _is_ours(evidence, release)
@@ -124,6 +144,13 @@ def patch_back(item: WorkloadView, edits: dict[str, object]) -> str:
     return f"kubectl patch {name} --type json --patch '{json.dumps(operations)}'"
 
 
+@CHECKS.add(
+    "stack-part-edited",
+    title="parts of the stack that were sent away from GPU nodes by hand",
+    consequence="these nodes lose their labels and what waits for them, at the latest when they are made anew",
+    link="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
+    needs=("nodes", "daemonsets", "deployments", "releases"),
+)
 def _part_edited(evidence: Evidence) -> Iterator[Fault]:
     """Find parts that were sent elsewhere by hand; the plugin's own absence from a node is told by its cause."""
     for item in (*evidence.seen.daemonsets, *evidence.seen.deployments):
@@ -145,6 +172,13 @@ def _part_edited(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+@CHECKS.add(
+    "operator-down",
+    title="a GPU Operator that does not run, or has no ClusterPolicy",
+    consequence=WITHOUT["operator"],
+    link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/troubleshooting.html",
+    needs=("daemonsets", "deployments", "pods", "releases", "policies"),
+)
 def _operator_down(evidence: Evidence) -> Iterator[Fault]:
     operators = workloads_of(evidence, "operator")
     installed = [item for item in evidence.releases if item.chart == "gpu-operator" and item.status == DEPLOYED]
@@ -204,6 +238,12 @@ def _stack_pods(evidence: Evidence) -> Iterator[tuple[WorkloadView, PodFacts]]:
             yield from ((item, pod) for pod in pods_of_deployment(evidence, item))
 
 
+@CHECKS.add(
+    "stack-pod-unplaced",
+    title="pods of the stack that the scheduler does not place",
+    consequence=_ZERO,
+    link="https://kubernetes.io/docs/tasks/debug/debug-application/debug-pods/#my-pod-stays-pending",
+)
 def _unplaced(evidence: Evidence) -> Iterator[Fault]:
     for item, pod in _stack_pods(evidence):
         said = pod.view.unschedulable
@@ -229,6 +269,12 @@ def _room(item: WorkloadView, pod: PodFacts) -> str:
     return f"kubectl describe pod {pod.view.name} --namespace {pod.view.namespace}"
 
 
+@CHECKS.add(
+    "stack-pod-not-starting",
+    title="pods of the stack that stay in ContainerCreating",
+    consequence=_ZERO,
+    link="https://kubernetes.io/docs/concepts/containers/runtime-class/#usage",
+)
 def _not_starting(evidence: Evidence) -> Iterator[Fault]:
     for item, pod in _stack_pods(evidence):
         age = evidence.age_s(pod.created)
@@ -265,6 +311,13 @@ def _minutes(seconds: float) -> str:
     return f"{int(seconds // 60)} min"
 
 
+@CHECKS.add(
+    "stack-pod-restarting",
+    title="pods of the stack that were restarted many times, though they run now",
+    consequence="each time the node shows no GPU for a moment, and pods that start then are refused",
+    link="https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/",
+    severity="warning",
+)
 def _restarting(evidence: Evidence) -> Iterator[Fault]:
     """Find containers that run now and ended again and again; those that wait to be restarted are told elsewhere."""
     for item, pod in _stack_pods(evidence):
@@ -277,69 +330,4 @@ def _restarting(evidence: Evidence) -> Iterator[Fault]:
             f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} -c {worst.name} --previous says why it "
             f"ended; once that is mended: kubectl delete pod {pod.view.name} --namespace {pod.view.namespace}",
             (f"it is of {item}",),
-            severity="warning",
         )
-
-
-WITHOUT: Final = {
-    "gfd": "feature discovery says nothing of this node: no labels for product, memory and MIG, and no MPS",
-    "mps": "the plugin waits for the daemon and shows no GPU",
-    "mig-manager": "the GPUs of this node are not cut",
-    "operator": "new nodes get no plugin, and changes of its ClusterPolicy do nothing",
-    "nfd-worker": "nothing tells that this node has a GPU: what waits for that label does not come",
-    "nfd-master": "features of nodes do not become labels: no new GPU node is known",
-}
-"""Part -> what its absence means, where that is another thing than a node without a plugin."""
-_ZERO: Final = "the plugin does not run on the node: it shows no GPU"
-_PODS: Final = ("nodes", "daemonsets", "deployments", "pods")
-
-CHECKS: Final = (
-    Check(
-        "stack-part-gone",
-        "DaemonSets and Deployments of the stack that their release consists of, and that are gone",
-        "what depends on it fails, at the latest on the next node",
-        "https://helm.sh/docs/helm/helm_rollback/",
-        _part_gone,
-        needs=("daemonsets", "deployments", "releases"),
-    ),
-    Check(
-        "stack-part-edited",
-        "parts of the stack that were sent away from GPU nodes by hand",
-        "these nodes lose their labels and what waits for them, at the latest when they are made anew",
-        "https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
-        _part_edited,
-        needs=("nodes", "daemonsets", "deployments", "releases"),
-    ),
-    Check(
-        "operator-down",
-        "a GPU Operator that does not run, or has no ClusterPolicy",
-        WITHOUT["operator"],
-        "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/troubleshooting.html",
-        _operator_down,
-        needs=("daemonsets", "deployments", "pods", "releases", "policies"),
-    ),
-    Check(
-        "stack-pod-unplaced",
-        "pods of the stack that the scheduler does not place",
-        _ZERO,
-        "https://kubernetes.io/docs/tasks/debug/debug-application/debug-pods/#my-pod-stays-pending",
-        _unplaced,
-        needs=_PODS,
-    ),
-    Check(
-        "stack-pod-not-starting",
-        "pods of the stack that stay in ContainerCreating",
-        _ZERO,
-        "https://kubernetes.io/docs/concepts/containers/runtime-class/#usage",
-        _not_starting,
-        needs=_PODS,
-    ),
-    Check(
-        "stack-pod-restarting",
-        "pods of the stack that were restarted many times, though they run now",
-        "each time the node shows no GPU for a moment, and pods that start then are refused",
-        "https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/",
-        _restarting,
-        needs=_PODS,
-    ),
-)

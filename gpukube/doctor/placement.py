@@ -18,7 +18,7 @@ from gpukube.core.faults import LabelNode, Reconcile, fault
 from gpukube.core.jsontree import items, text
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, OPERANDS_LABEL, PRESENT_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.parts import edits_of, is_part_gone, patch_back
 from gpukube.doctor.stack import (
     NFD_LABELS,
@@ -45,6 +45,10 @@ _MARKS: Final = (OWNER_LABEL, POOL_LABEL, ADVERTISER_LABEL, CONFIG_LABEL, PRESEN
 _PCI_LABEL: Final = NFD_LABELS[0]
 _DEPLOY: Final = "nvidia.com/gpu.deploy"
 _APPLY: Final = "gpukube pool apply -f SPEC"
+
+_ZERO: Final = "no plugin pod runs on the node: it shows no GPU, and pods that ask for one stay Pending"
+
+CHECKS: Final = Checks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +90,17 @@ def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
     )
 
 
-def _unreached(evidence: Evidence) -> list[_Unreached]:
+def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreached]:
+    """List the GPU nodes that no plugin goes to; those of one cause ("told" is reported by another check), or all."""
     lost = {item.node for item in lost_labels(evidence) if item.key == ADVERTISER_LABEL}
     found = []
     for node in gpu_nodes(evidence):
         if not node.ready or advertisers_on(evidence, node) or _is_served(evidence, node):
             continue
         nearest, reasons = _nearest(plugins(evidence), node)
-        cause = "marks" if node.name in lost else _cause(evidence, node, nearest, reasons)
-        found.append(_Unreached(node, cause, nearest, reasons))
+        why = "marks" if node.name in lost else _cause(evidence, node, nearest, reasons)
+        if cause in (None, why):
+            found.append(_Unreached(node, why, nearest, reasons))
     return found
 
 
@@ -146,49 +152,77 @@ def _of_nfd(evidence: Evidence, node: NodeView) -> Cause:
     return "labels"
 
 
-def _told(evidence: Evidence, cause: Cause) -> Iterator[Fault]:
-    for item in _unreached(evidence):
-        if item.cause == cause:  # "told" is told by another check
-            yield _MAKERS[cause](evidence, item)
+@CHECKS.add(
+    "node-labels-lost",
+    title="labels of gpukube that a node has lost",
+    consequence="the release chooses its nodes and their sharing by these labels",
+    link="https://github.com/Azure/AKS/issues/2832",
+    needs=("nodes", "pools"),
+)
+def _lost(evidence: Evidence) -> Iterator[Fault]:
+    for item in lost_labels(evidence):
+        recuts = item.key == MIG_CONFIG_LABEL
+        yield fault(
+            f"node {item.node}",
+            f"label {item.key} is {item.live or 'gone'}, and its pool declares {item.wanted}",
+            f"kubectl label node {item.node} {item.key}={item.wanted} --overwrite",
+            why="the MIG manager cuts the GPUs as the node's label says, not as its pool" if recuts else "",
+            mend=None if recuts else LabelNode(item.node, item.key, item.live, item.wanted),
+        )
 
 
-def _no_plugin(_evidence: Evidence, item: _Unreached) -> Fault:
-    ours = OWNER_LABEL in item.node.labels
-    return fault(
-        f"node {item.node.name}",
-        "no device plugin is in the cluster for this node: it shows no GPU",
-        f"{_APPLY} (it installs one)"
-        if ours
-        else "put the pool into a spec with devicePlugin.owner: helm, or install "
-        "one: helm upgrade --install nvdp nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin "
-        "--namespace nvidia-device-plugin --create-namespace",
-        mend=Reconcile() if ours else None,
-    )
-
-
-def _by_labels(evidence: Evidence, item: _Unreached) -> Fault:
-    says = tuple(reason.says for reason in item.reasons)
-    edits = edits_of(evidence, item.plugin) if item.plugin else {}
-    if item.plugin and edits:
-        ours = item.plugin.namespace == NAMESPACE and bool(evidence.desired)
-        return fault(
+@CHECKS.add(
+    "no-plugin",
+    title="GPU nodes in a cluster without a device plugin",
+    consequence=_ZERO,
+    link="https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/",
+)
+def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "no-plugin"):
+        ours = OWNER_LABEL in item.node.labels
+        yield fault(
             f"node {item.node.name}",
-            f"{item.plugin} does not go to this node, because its {' and '.join(edits)} were changed by hand",
-            patch_back(item.plugin, edits) + (f" ({_APPLY} does it too)" if ours else ""),
+            "no device plugin is in the cluster for this node: it shows no GPU",
+            f"{_APPLY} (it installs one)"
+            if ours
+            else "put the pool into a spec with devicePlugin.owner: helm, or install "
+            "one: helm upgrade --install nvdp nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin "
+            "--namespace nvidia-device-plugin --create-namespace",
+            mend=Reconcile() if ours else None,
+        )
+
+
+@CHECKS.add(
+    "plugin-desired-zero",
+    title="the plugin's DaemonSet wants labels that GPU nodes have not (0 desired)",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/315",
+)
+def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "labels"):
+        says = tuple(reason.says for reason in item.reasons)
+        edits = edits_of(evidence, item.plugin) if item.plugin else {}
+        if item.plugin and edits:
+            ours = item.plugin.namespace == NAMESPACE and bool(evidence.desired)
+            yield fault(
+                f"node {item.node.name}",
+                f"{item.plugin} does not go to this node, because its {' and '.join(edits)} were changed by hand",
+                patch_back(item.plugin, edits) + (f" ({_APPLY} does it too)" if ours else ""),
+                says,
+            )
+            continue
+        wanted = _landing_labels(item.plugin, item.node) if item.plugin else {}
+        pairs = " ".join(f"{key}={value}" for key, value in wanted.items())
+        yield fault(
+            f"node {item.node.name}",
+            f"{item.plugin} wants labels that this node has not",
+            f"label the node's pool {pairs} through the cloud's API (one node at once: kubectl label node "
+            f"{item.node.name} {pairs} --overwrite)"
+            if pairs
+            else f"kubectl get daemonset {item.plugin.name if item.plugin else ''} --output yaml names what it asks of "
+            "nodes; change that, or the node",
             says,
         )
-    wanted = _landing_labels(item.plugin, item.node) if item.plugin else {}
-    pairs = " ".join(f"{key}={value}" for key, value in wanted.items())
-    return fault(
-        f"node {item.node.name}",
-        f"{item.plugin} wants labels that this node has not",
-        f"label the node's pool {pairs} through the cloud's API (one node at once: kubectl label node "
-        f"{item.node.name} {pairs} --overwrite)"
-        if pairs
-        else f"kubectl get daemonset {item.plugin.name if item.plugin else ''} --output yaml names what it asks of "
-        "nodes; change that, or the node",
-        says,
-    )
 
 
 def _landing_labels(plugin: WorkloadView, node: NodeView) -> dict[str, str]:
@@ -211,94 +245,94 @@ def _landing_labels(plugin: WorkloadView, node: NodeView) -> dict[str, str]:
     return min(offers, key=lambda labels: (any(key.startswith(by_others) for key in labels), len(labels)), default={})
 
 
-def _by_taint(evidence: Evidence, item: _Unreached) -> Fault:
-    ours = OWNER_LABEL in item.node.labels
-    missing = [reason.taint for reason in item.reasons if reason.taint]
-    taints = ", ".join(map(str, missing))
-    declared = {taint for wanted in evidence.desired for taint in wanted.effective_taints}
-    return fault(
-        f"node {item.node.name}",
-        f"{item.plugin} does not tolerate {taints}",
-        f"write the taint into the spec and run {_APPLY} (it tolerates what the spec's pools carry), or take it off: "
-        f"kubectl taint node {item.node.name} {missing[0]}-"
-        if ours
-        else f"add tolerations for {taints} to the release of {item.plugin}",
-        mend=Reconcile() if ours and declared.issuperset(missing) else None,
-    )
-
-
-def _by_class_labels(_evidence: Evidence, item: _Unreached) -> Fault:
-    seen = [key for key in NFD_LABELS[1:] if item.node.labels.get(key) == "true"]
-    return fault(
-        f"node {item.node.name}",
-        f"NFD labels it {seen[0]}, and {item.plugin} asks for {_PCI_LABEL}",
-        f"label the node's pool {PRESENT_LABEL}=true, or give that NFD the value "
-        "worker.config.sources.pci.deviceLabelFields=[vendor]",
-        tuple(reason.says for reason in item.reasons),
-    )
-
-
-def _by_nfd(evidence: Evidence, item: _Unreached) -> Fault:
-    worker = workloads_of(evidence, "nfd-worker")[0]
-    reasons = daemon_misfits(worker.placement, item.node.labels, item.node.taints, name=item.node.name)
-    taints = ", ".join(str(reason.taint) for reason in reasons if reason.taint)
-    says = tuple(reason.says for reason in (*reasons, *item.reasons))
-    if reasons:
-        return fault(
+@CHECKS.add(
+    "operands-kept-off",
+    title="GPU nodes that a label keeps the GPU Operator off, and that have no other plugin",
+    consequence=_ZERO,
+    link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
+)
+def _opted_out(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "opted-out"):
+        yield fault(
             f"node {item.node.name}",
-            f"{worker} does not come here, so the label that {item.plugin} asks for is never set",
-            f"add tolerations for {taints} to nfd.worker.tolerations of the chart (the chart's own covers "
-            "nvidia.com/gpu=present only)"
-            if taints
-            else f"let {worker} run on this node: {'; '.join(reason.says for reason in reasons)}",
+            f"label {OPERANDS_LABEL}=false keeps the GPU Operator's plugin off, and there is no other",
+            f"kubectl label node {item.node.name} {OPERANDS_LABEL}- (and in its pool, where that has it)",
+            tuple(reason.says for reason in item.reasons),
+        )
+
+
+@CHECKS.add(
+    "plugin-not-tolerating",
+    title="taints of GPU nodes that the plugin does not tolerate",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/607",
+)
+def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "taint"):
+        ours = OWNER_LABEL in item.node.labels
+        missing = [reason.taint for reason in item.reasons if reason.taint]
+        taints = ", ".join(map(str, missing))
+        declared = {taint for wanted in evidence.desired for taint in wanted.effective_taints}
+        yield fault(
+            f"node {item.node.name}",
+            f"{item.plugin} does not tolerate {taints}",
+            f"write the taint into the spec and run {_APPLY} (it tolerates what the spec's pools carry), or "
+            "take it off: "
+            f"kubectl taint node {item.node.name} {missing[0]}-"
+            if ours
+            else f"add tolerations for {taints} to the release of {item.plugin}",
+            mend=Reconcile() if ours and declared.issuperset(missing) else None,
+        )
+
+
+@CHECKS.add(
+    "nfd-worker-not-tolerating",
+    title="NFD that does not come to GPU nodes or does not run, and a plugin that waits for its labels",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/734",
+)
+def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "nfd"):
+        worker = workloads_of(evidence, "nfd-worker")[0]
+        reasons = daemon_misfits(worker.placement, item.node.labels, item.node.taints, name=item.node.name)
+        taints = ", ".join(str(reason.taint) for reason in reasons if reason.taint)
+        says = tuple(reason.says for reason in (*reasons, *item.reasons))
+        if reasons:
+            yield fault(
+                f"node {item.node.name}",
+                f"{worker} does not come here, so the label that {item.plugin} asks for is never set",
+                f"add tolerations for {taints} to nfd.worker.tolerations of the chart (the chart's own covers "
+                "nvidia.com/gpu=present only)"
+                if taints
+                else f"let {worker} run on this node: {'; '.join(reason.says for reason in reasons)}",
+                says,
+            )
+            continue
+        down = next((master for master in workloads_of(evidence, "nfd-master") if not master.ready), None)
+        if down is not None and not down.asked:
+            fix = f"kubectl scale deployment {down.name} --namespace {down.namespace} --replicas=1"
+        elif down is not None:
+            fix = f"kubectl describe deployment {down.name} --namespace {down.namespace}"
+        else:
+            fix = (
+                f"kubectl get pods --namespace {worker.namespace} -o wide "
+                f"--field-selector spec.nodeName={item.node.name}"
+            )
+        yield fault(
+            f"node {item.node.name}",
+            f"{down or worker} is not ready, so the label that {item.plugin} asks for is not set",
+            fix,
             says,
         )
-    down = next((master for master in workloads_of(evidence, "nfd-master") if not master.ready), None)
-    if down is not None and not down.asked:
-        fix = f"kubectl scale deployment {down.name} --namespace {down.namespace} --replicas=1"
-    elif down is not None:
-        fix = f"kubectl describe deployment {down.name} --namespace {down.namespace}"
-    else:
-        fix = f"kubectl get pods --namespace {worker.namespace} -o wide --field-selector spec.nodeName={item.node.name}"
-    return fault(
-        f"node {item.node.name}",
-        f"{down or worker} is not ready, so the label that {item.plugin} asks for is not set",
-        fix,
-        says,
-    )
 
 
-def _by_opt_out(_evidence: Evidence, item: _Unreached) -> Fault:
-    return fault(
-        f"node {item.node.name}",
-        f"label {OPERANDS_LABEL}=false keeps the GPU Operator's plugin off, and there is no other",
-        f"kubectl label node {item.node.name} {OPERANDS_LABEL}- (and in its pool, where that has it)",
-        tuple(reason.says for reason in item.reasons),
-    )
-
-
-def _by_reset(_evidence: Evidence, item: _Unreached) -> Fault:
-    return fault(
-        f"node {item.node.name}",
-        f"the GPU Operator has set {PRESENT_LABEL}=false here, because NFD shows it no NVIDIA device",
-        f"let NFD see the device (kubectl get node {item.node.name} --show-labels names {_PCI_LABEL}), or keep "
-        f"the operator off: kubectl label node {item.node.name} nvidia.com/gpu.deploy.operands=false",
-        tuple(reason.says for reason in item.reasons),
-    )
-
-
-def _lost(evidence: Evidence) -> Iterator[Fault]:
-    for item in lost_labels(evidence):
-        recuts = item.key == MIG_CONFIG_LABEL
-        yield fault(
-            f"node {item.node}",
-            f"label {item.key} is {item.live or 'gone'}, and its pool declares {item.wanted}",
-            f"kubectl label node {item.node} {item.key}={item.wanted} --overwrite",
-            why="the MIG manager cuts the GPUs as the node's label says, not as its pool" if recuts else "",
-            mend=None if recuts else LabelNode(item.node, item.key, item.live, item.wanted),
-        )
-
-
+@CHECKS.add(
+    "nfd-out-of-reach",
+    title="NFD workers that the GPU nodes' taints keep away, though the plugin is there",
+    consequence="no feature labels on these nodes",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/734",
+    severity="warning",
+)
 def _nfd_misses(evidence: Evidence) -> Iterator[Fault]:
     """Tell of NFD workers that stay away where a plugin is all the same; where it is not, the cause tells of it."""
     workers = workloads_of(evidence, "nfd-worker")
@@ -311,91 +345,48 @@ def _nfd_misses(evidence: Evidence) -> Iterator[Fault]:
                 f"node {node.name}",
                 f"{workers[0]} does not tolerate {', '.join(taints)}",
                 f"add tolerations for {', '.join(taints)} to the workers of that NFD",
-                severity="warning",
                 why=_ALONE if all(map(publishes_itself, workloads_of(evidence, "gfd"))) else _UNHEARD,
             )
 
 
-_MAKERS: Final = {
-    "no-plugin": _no_plugin,
-    "labels": _by_labels,
-    "taint": _by_taint,
-    "class-labels": _by_class_labels,
-    "nfd": _by_nfd,
-    "reset": _by_reset,
-    "opted-out": _by_opt_out,
-}
 _UNHEARD: Final = "no feature labels (product, memory, MIG) on this node, and no MPS"
 _ALONE: Final = (
     "no labels of NFD's own on this node (pci-10de.present); GPU feature discovery publishes its own by itself"
 )
 """From 0.19 on GFD makes a NodeFeature of its own; before, an NFD worker on the node read its file (cluster.stack)."""
-_ZERO: Final = "no plugin pod runs on the node: it shows no GPU, and pods that ask for one stay Pending"
 
-CHECKS: Final = (
-    Check(
-        "node-labels-lost",
-        "labels of gpukube that a node has lost",
-        "the release chooses its nodes and their sharing by these labels",
-        "https://github.com/Azure/AKS/issues/2832",
-        _lost,
-        needs=("nodes", "pools"),
-    ),
-    Check(
-        "no-plugin",
-        "GPU nodes in a cluster without a device plugin",
-        _ZERO,
-        "https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/",
-        partial(_told, cause="no-plugin"),
-    ),
-    Check(
-        "plugin-desired-zero",
-        "the plugin's DaemonSet wants labels that GPU nodes have not (0 desired)",
-        _ZERO,
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/315",
-        partial(_told, cause="labels"),
-    ),
-    Check(
-        "operands-kept-off",
-        "GPU nodes that a label keeps the GPU Operator off, and that have no other plugin",
-        _ZERO,
-        "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
-        partial(_told, cause="opted-out"),
-    ),
-    Check(
-        "plugin-not-tolerating",
-        "taints of GPU nodes that the plugin does not tolerate",
-        _ZERO,
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/607",
-        partial(_told, cause="taint"),
-    ),
-    Check(
-        "nfd-worker-not-tolerating",
-        "NFD that does not come to GPU nodes or does not run, and a plugin that waits for its labels",
-        _ZERO,
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/734",
-        partial(_told, cause="nfd"),
-    ),
-    Check(
-        "nfd-out-of-reach",
-        "NFD workers that the GPU nodes' taints keep away, though the plugin is there",
-        "no feature labels on these nodes",
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/734",
-        _nfd_misses,
-    ),
-    Check(
-        "nfd-class-labels",
-        "an NFD whose labels carry the device class, which the plugin's affinity does not know",
-        _ZERO,
-        "https://github.com/NVIDIA/k8s-device-plugin/issues/1213",
-        partial(_told, cause="class-labels"),
-    ),
-    Check(
-        "operator-resets-label",
-        "nvidia.com/gpu.present set to false by the GPU Operator",
-        _ZERO,
-        "https://github.com/NVIDIA/gpu-operator/blob/v26.7.0/controllers/nodelabeling_controller.go",
-        partial(_told, cause="reset"),
-        needs=("nodes", "daemonsets", "pods", "policies"),
-    ),
+
+@CHECKS.add(
+    "nfd-class-labels",
+    title="an NFD whose labels carry the device class, which the plugin's affinity does not know",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/1213",
 )
+def _class_labels(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "class-labels"):
+        seen = [key for key in NFD_LABELS[1:] if item.node.labels.get(key) == "true"]
+        yield fault(
+            f"node {item.node.name}",
+            f"NFD labels it {seen[0]}, and {item.plugin} asks for {_PCI_LABEL}",
+            f"label the node's pool {PRESENT_LABEL}=true, or give that NFD the value "
+            "worker.config.sources.pci.deviceLabelFields=[vendor]",
+            tuple(reason.says for reason in item.reasons),
+        )
+
+
+@CHECKS.add(
+    "operator-resets-label",
+    title="nvidia.com/gpu.present set to false by the GPU Operator",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/gpu-operator/blob/v26.7.0/controllers/nodelabeling_controller.go",
+    needs=("nodes", "daemonsets", "pods", "policies"),
+)
+def _label_reset(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "reset"):
+        yield fault(
+            f"node {item.node.name}",
+            f"the GPU Operator has set {PRESENT_LABEL}=false here, because NFD shows it no NVIDIA device",
+            f"let NFD see the device (kubectl get node {item.node.name} --show-labels names {_PCI_LABEL}), or keep "
+            f"the operator off: kubectl label node {item.node.name} nvidia.com/gpu.deploy.operands=false",
+            tuple(reason.says for reason in item.reasons),
+        )

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.faults import fault
 from gpukube.core.jsontree import text
 from gpukube.core.owners import CONFIG_LABEL
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.configs import config_key_of, shares_by_mps
 from gpukube.doctor.mig import explains_crash, explains_zero
 from gpukube.doctor.parts import WITHOUT, is_part_gone
@@ -45,6 +44,10 @@ _BAD_VERSIONS: Final = {
 }
 """NVIDIA/k8s-device-plugin#856 and CHANGELOG."""
 
+_ISSUES: Final = "https://github.com/NVIDIA/k8s-device-plugin/issues"
+
+CHECKS: Final = Checks()
+
 
 @dataclass(frozen=True, slots=True)
 class _Failing:
@@ -54,6 +57,13 @@ class _Failing:
     failure: Failure
 
 
+@CHECKS.add(
+    "two-advertisers",
+    title="nodes on which two components register nvidia.com/*",
+    consequence="the kubelet keeps the last one, and the count falls to 0 when either restarts",
+    link=f"{_ISSUES}/255",
+    needs=("nodes", "daemonsets", "dra"),
+)
 def _two(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         found = advertisers_on(evidence, node)
@@ -85,6 +95,13 @@ def _shown(node: NodeView) -> str:
     return ", ".join(f"{name}: {count}" for name, count in sorted(node.devices.items())) or "no nvidia.com/*"
 
 
+@CHECKS.add(
+    "two-nfds",
+    title="Node Feature Discovery installed twice",
+    consequence="two masters write and remove the same labels, and plugins that wait for them come and go",
+    link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
+    needs=("daemonsets", "deployments"),
+)
 def _two_nfds(evidence: Evidence) -> Iterator[Fault]:
     masters = [item for item in workloads_of(evidence, "nfd-master") if item.desired]
     if len(masters) > 1:
@@ -153,26 +170,6 @@ def _read(failure: Failure, part: Part, item: _Failing) -> str:
     return _READ[failure]
 
 
-def _on_cpu_nodes(evidence: Evidence) -> Iterator[Fault]:
-    """Find plugins that are sent to nodes without GPUs and fail there: static manifests choose no nodes."""
-    with_gpus = {node.name for node in gpu_nodes(evidence)}
-    for item in plugins(evidence):
-        failing = [
-            pod
-            for pod in evidence.pods_of(item)
-            if pod.view.node not in with_gpus and any(map(is_failing, pod.view.containers))
-        ]
-        if failing:
-            yield fault(
-                str(item),
-                f"{len(failing)} of its pods fail on nodes without GPUs",
-                f"give it a node selector: kubectl patch daemonset {item.name} --namespace {item.namespace} --patch "
-                '\'{"spec": {"template": {"spec": {"nodeSelector": {"nvidia.com/gpu.present": "true"}}}}}\'',
-                tuple(f"pod {pod} on node {pod.view.node}" for pod in failing[:_MOST_NAMED]),
-                severity="warning",
-            )
-
-
 def _is_explained(evidence: Evidence, node: NodeView, item: _Failing) -> bool:
     if not parts_of(item.workload) & {"plugin", "gfd", "mps"}:
         return False
@@ -210,6 +207,78 @@ _OPERANDS: Final = {
 """Part -> value of the operator's chart (NVIDIA/gpu-operator v26.7.0 values.yaml)."""
 
 
+@CHECKS.add(
+    "plugin-config-failing",
+    title="config-manager containers that fail, though the label names an entry that exists",
+    consequence="the node keeps its former sharing, or shows no GPU",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go",
+)
+def _plugin_config_failing(evidence: Evidence) -> Iterator[Fault]:
+    return _pods_failing(evidence, "config")
+
+
+@CHECKS.add(
+    "plugin-crashing",
+    title="containers of the stack that crash",
+    consequence="the node shows no GPU; mostly there is no driver, or nvidia is not the container runtime",
+    link=f"{_ISSUES}/478",
+)
+def _plugin_crashing(evidence: Evidence) -> Iterator[Fault]:
+    return _pods_failing(evidence, "crash")
+
+
+@CHECKS.add(
+    "plugin-on-cpu-nodes",
+    title="plugins that fail on nodes without GPUs",
+    consequence="alerts on crashing pods that mean nothing hide those that do",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/static/nvidia-device-plugin.yml",
+    severity="warning",
+)
+def _on_cpu_nodes(evidence: Evidence) -> Iterator[Fault]:
+    """Find plugins that are sent to nodes without GPUs and fail there: static manifests choose no nodes."""
+    with_gpus = {node.name for node in gpu_nodes(evidence)}
+    for item in plugins(evidence):
+        failing = [
+            pod
+            for pod in evidence.pods_of(item)
+            if pod.view.node not in with_gpus and any(map(is_failing, pod.view.containers))
+        ]
+        if failing:
+            yield fault(
+                str(item),
+                f"{len(failing)} of its pods fail on nodes without GPUs",
+                f"give it a node selector: kubectl patch daemonset {item.name} --namespace {item.namespace} --patch "
+                '\'{"spec": {"template": {"spec": {"nodeSelector": {"nvidia.com/gpu.present": "true"}}}}}\'',
+                tuple(f"pod {pod} on node {pod.view.node}" for pod in failing[:_MOST_NAMED]),
+            )
+
+
+@CHECKS.add(
+    "plugin-image",
+    title="images of the stack that cannot be pulled",
+    consequence="the node shows no GPU",
+    link="https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff",
+)
+def _plugin_image(evidence: Evidence) -> Iterator[Fault]:
+    return _pods_failing(evidence, "image")
+
+
+@CHECKS.add(
+    "plugin-mount",
+    title="pods of the stack whose config maps or host paths are missing",
+    consequence="the pod stays in ContainerCreating, and the node shows no GPU",
+    link=f"{_ISSUES}/1371",
+)
+def _plugin_mount(evidence: Evidence) -> Iterator[Fault]:
+    return _pods_failing(evidence, "mount")
+
+
+@CHECKS.add(
+    "plugin-silent",
+    title="plugins that run and show no devices",
+    consequence="pods that ask for a GPU stay Pending, though everything looks as if it ran",
+    link=f"{_ISSUES}/1011",
+)
 def _silent(evidence: Evidence) -> Iterator[Fault]:
     """Find plugins that run and show nothing: they wait forever for a driver when failOnInitError is false."""
     with_gpus = {node.name: node for node in gpu_nodes(evidence)}
@@ -230,6 +299,13 @@ def _silent(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
+@CHECKS.add(
+    "plugin-pods-refused",
+    title="DaemonSets of the stack whose pods are not made",
+    consequence="no pod of it runs anywhere",
+    link="https://kubernetes.io/docs/concepts/policy/resource-quotas/#limit-priority-class-consumption-by-default",
+    needs=("nodes", "daemonsets", "pods", "quotas"),
+)
 def _not_made(evidence: Evidence) -> Iterator[Fault]:
     """Find DaemonSets of the stack whose pods are not even made: a quota, or an admission rule, refuses them."""
     for item in evidence.seen.daemonsets:
@@ -264,6 +340,13 @@ def _limits(hard: object) -> str:
     return ", ".join(f"{name} at most {value}" for name, value in pairs)
 
 
+@CHECKS.add(
+    "mps-daemon-missing",
+    title="nodes shared by MPS without its control daemon",
+    consequence="the plugin waits for the daemon and shows no GPU",
+    link=f"{_ISSUES}/634",
+    needs=("nodes", "daemonsets", "pods", "config-maps"),
+)
 def _mps_missing(evidence: Evidence) -> Iterator[Fault]:
     daemons = workloads_of(evidence, "mps")
     for node in gpu_nodes(evidence):
@@ -286,6 +369,14 @@ def _mps_missing(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+@CHECKS.add(
+    "gfd-without-nfd",
+    title="GPU feature discovery without an NFD master",
+    consequence="no labels for product, memory and MIG on any node, and no MPS",
+    link=f"{_ISSUES}/712",
+    severity="warning",
+    needs=("daemonsets", "deployments"),
+)
 def _gfd_alone(evidence: Evidence) -> Iterator[Fault]:
     masters = workloads_of(evidence, "nfd-master")
     for item in workloads_of(evidence, "gfd"):
@@ -300,10 +391,17 @@ def _gfd_alone(evidence: Evidence) -> Iterator[Fault]:
                 if not masters[0].asked
                 else f"kubectl describe deployment {masters[0].name} --namespace {masters[0].namespace}: where all "
                 "nodes carry GPU taints, nfd.master.tolerations must cover them",
-                severity="warning",
             )
 
 
+@CHECKS.add(
+    "plugin-version",
+    title="versions of the plugin with known faults",
+    consequence="pods may fail to start",
+    link=f"{_ISSUES}/856",
+    severity="warning",
+    needs=("daemonsets",),
+)
 def _bad_version(evidence: Evidence) -> Iterator[Fault]:
     for item in plugins(evidence):
         for image in item.images:
@@ -314,11 +412,18 @@ def _bad_version(evidence: Evidence) -> Iterator[Fault]:
                     str(item),
                     f"image {image} is of a version with a known fault: {trouble}",
                     "upgrade the release to 0.17.4 or newer",
-                    severity="warning",
                 )
                 break
 
 
+@CHECKS.add(
+    "plugin-not-restarted",
+    title="a plugin of its own beside a MIG manager",
+    consequence="after a change of the MIG cut the node shows the old devices",
+    link="https://github.com/NVIDIA/gpu-operator/issues/1704",
+    severity="warning",
+    needs=("nodes", "daemonsets"),
+)
 def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
     """Find plugins beside a MIG manager that does not restart them: it knows the operator's own clients only."""
     managers = [item for item in workloads_of(evidence, "mig-manager") if item.desired]
@@ -333,109 +438,4 @@ def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
                 f"{managers[0]} cuts GPUs of its nodes and does not restart it",
                 'add nodeSelector nvidia.com/gpu.deploy.device-plugin: "true" to its release, or restart it after each '
                 f"cut: kubectl rollout restart daemonset/{item.name} --namespace {item.namespace}",
-                severity="warning",
             )
-
-
-_ISSUES: Final = "https://github.com/NVIDIA/k8s-device-plugin/issues"
-
-CHECKS: Final = (
-    Check(
-        "two-advertisers",
-        "nodes on which two components register nvidia.com/*",
-        "the kubelet keeps the last one, and the count falls to 0 when either restarts",
-        f"{_ISSUES}/255",
-        _two,
-        needs=("nodes", "daemonsets", "dra"),
-    ),
-    Check(
-        "two-nfds",
-        "Node Feature Discovery installed twice",
-        "two masters write and remove the same labels, and plugins that wait for them come and go",
-        "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
-        _two_nfds,
-        needs=("daemonsets", "deployments"),
-    ),
-    Check(
-        "plugin-config-failing",
-        "config-manager containers that fail, though the label names an entry that exists",
-        "the node keeps its former sharing, or shows no GPU",
-        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go",
-        partial(_pods_failing, failure="config"),
-    ),
-    Check(
-        "plugin-crashing",
-        "containers of the stack that crash",
-        "the node shows no GPU; mostly there is no driver, or nvidia is not the container runtime",
-        f"{_ISSUES}/478",
-        partial(_pods_failing, failure="crash"),
-    ),
-    Check(
-        "plugin-on-cpu-nodes",
-        "plugins that fail on nodes without GPUs",
-        "alerts on crashing pods that mean nothing hide those that do",
-        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/static/nvidia-device-plugin.yml",
-        _on_cpu_nodes,
-    ),
-    Check(
-        "plugin-image",
-        "images of the stack that cannot be pulled",
-        "the node shows no GPU",
-        "https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff",
-        partial(_pods_failing, failure="image"),
-    ),
-    Check(
-        "plugin-mount",
-        "pods of the stack whose config maps or host paths are missing",
-        "the pod stays in ContainerCreating, and the node shows no GPU",
-        f"{_ISSUES}/1371",
-        partial(_pods_failing, failure="mount"),
-    ),
-    Check(
-        "plugin-silent",
-        "plugins that run and show no devices",
-        "pods that ask for a GPU stay Pending, though everything looks as if it ran",
-        f"{_ISSUES}/1011",
-        _silent,
-    ),
-    Check(
-        "plugin-pods-refused",
-        "DaemonSets of the stack whose pods are not made",
-        "no pod of it runs anywhere",
-        "https://kubernetes.io/docs/concepts/policy/resource-quotas/#limit-priority-class-consumption-by-default",
-        _not_made,
-        needs=("nodes", "daemonsets", "pods", "quotas"),
-    ),
-    Check(
-        "mps-daemon-missing",
-        "nodes shared by MPS without its control daemon",
-        "the plugin waits for the daemon and shows no GPU",
-        f"{_ISSUES}/634",
-        _mps_missing,
-        needs=("nodes", "daemonsets", "pods", "config-maps"),
-    ),
-    Check(
-        "gfd-without-nfd",
-        "GPU feature discovery without an NFD master",
-        "no labels for product, memory and MIG on any node, and no MPS",
-        f"{_ISSUES}/712",
-        _gfd_alone,
-        needs=("daemonsets", "deployments"),
-    ),
-    Check(
-        "plugin-version",
-        "versions of the plugin with known faults",
-        "pods may fail to start",
-        f"{_ISSUES}/856",
-        _bad_version,
-        needs=("daemonsets",),
-    ),
-    Check(
-        "plugin-not-restarted",
-        "a plugin of its own beside a MIG manager",
-        "after a change of the MIG cut the node shows the old devices",
-        "https://github.com/NVIDIA/gpu-operator/issues/1704",
-        _outdated_pods,
-        needs=("nodes", "daemonsets"),
-    ),
-)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.faults import fault
 from gpukube.core.marks import has_lost_marks, names_another
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.cloud_view import apply_command
 
 if TYPE_CHECKING:
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Observed
     from gpukube.doctor.evidence import Evidence
 
+CHECKS: Final = Checks(needs=("pools",))
 
+
+@CHECKS.add(
+    "marks-twice",
+    title="two live pools with one mark",
+    consequence="a replacement is unfinished: both pools are paid for",
+    link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+    severity="warning",
+)
 def _twice(evidence: Evidence) -> Iterator[Fault]:
     by_mark: dict[tuple[str, str], list[Observed]] = {}
     for pool in evidence.live:
@@ -35,10 +44,16 @@ def _twice(evidence: Evidence) -> Iterator[Fault]:
                 seen=f"{len(pools)} live pools carry this mark: {', '.join(pool.name for pool in pools)}",
                 fix=f"delete the one that is not meant, by the cloud's name: gpukube pool delete {spare} -f SPEC",
                 evidence=tuple(f"{pool.name}: {OWNER_LABEL}={owner}, {pool.status}" for pool in pools),
-                severity="warning",
             )
 
 
+@CHECKS.add(
+    "marks-half",
+    title="pools with one of our two marks",
+    consequence="gpukube takes it for somebody else's and never touches it",
+    link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+    severity="warning",
+)
 def _half(evidence: Evidence) -> Iterator[Fault]:
     for pool in evidence.live:
         if bool(pool.owner) == bool(pool.pool) or any(has_lost_marks(wanted, pool) for wanted in evidence.desired):
@@ -48,10 +63,34 @@ def _half(evidence: Evidence) -> Iterator[Fault]:
             where=f"pool {evidence.cluster.key}/{pool.name}",
             seen=f"it has the label {there}={pool.owner or pool.pool} and no {gone}",
             fix=f"add the label {gone} to the pool where the cloud keeps it, or take {there} off",
-            severity="warning",
         )
 
 
+@CHECKS.add(
+    "marks-lost",
+    title="pools whose labels lost our marks",
+    consequence="it is neither scaled, replaced nor deleted until it has them again",
+    link="https://learn.microsoft.com/cli/azure/aks/nodepool#az-aks-nodepool-update",
+    severity="warning",
+)
+def _lost(evidence: Evidence) -> Iterator[Fault]:
+    for wanted in evidence.desired:
+        for pool in evidence.live:
+            if has_lost_marks(wanted, pool):
+                yield fault(
+                    where=f"pool {wanted.target.where}",
+                    seen=f'the labels of "{pool.name}" lost the marks, and the copy in its tags still has them',
+                    fix=f"gpukube pool apply -f SPEC --pool {wanted.target.pool}",
+                    evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
+                )
+
+
+@CHECKS.add(
+    "protection-mark",
+    title="protection marks that protect nothing",
+    consequence="the pool can be deleted and replaced although somebody meant it not to be",
+    link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+)
 def _protection(evidence: Evidence) -> Iterator[Fault]:
     for pool in evidence.live:
         value = pool.labels.get(PROTECT_LABEL, "true")
@@ -66,6 +105,13 @@ def _protection(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+@CHECKS.add(
+    "protection-off",
+    title="pools that the spec protects and the cloud does not",
+    consequence="the pool can be deleted and replaced: what counts is the live mark",
+    link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+    severity="warning",
+)
 def _unprotected(evidence: Evidence) -> Iterator[Fault]:
     live = {(pool.owner, pool.pool): pool for pool in evidence.live}
     for wanted in evidence.desired:
@@ -77,10 +123,15 @@ def _unprotected(evidence: Evidence) -> Iterator[Fault]:
             seen="the spec protects it from deletion, the live pool does not say so",
             fix=apply_command(pool),
             evidence=(f"no label {PROTECT_LABEL}",),
-            severity="warning",
         )
 
 
+@CHECKS.add(
+    "name-taken",
+    title="declared pools whose name another pool has",
+    consequence="the pool cannot be created",
+    link="https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
+)
 def _taken(evidence: Evidence) -> Iterator[Fault]:
     ours = {(pool.owner, pool.pool) for pool in evidence.live}
     by_name = {pool.name: pool for pool in evidence.live}
@@ -111,19 +162,13 @@ def _adopting(wanted: Desired, other: Observed) -> str:
     return f"gpukube pool create -f SPEC --pool {wanted.target.pool} {option} gives it our marks if it matches; or "
 
 
-def _lost(evidence: Evidence) -> Iterator[Fault]:
-    for wanted in evidence.desired:
-        for pool in evidence.live:
-            if has_lost_marks(wanted, pool):
-                yield fault(
-                    where=f"pool {wanted.target.where}",
-                    seen=f'the labels of "{pool.name}" lost the marks, and the copy in its tags still has them',
-                    fix=f"gpukube pool apply -f SPEC --pool {wanted.target.pool}",
-                    evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
-                    severity="warning",
-                )
-
-
+@CHECKS.add(
+    "pool-undeclared",
+    title="pools of the spec's owner that it does not declare",
+    consequence="it runs and is paid for, and no plan changes it; apply --prune would delete it",
+    link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+    severity="warning",
+)
 def _undeclared(evidence: Evidence) -> Iterator[Fault]:
     owners = {wanted.target.owner for wanted in evidence.desired}
     declared = {(wanted.target.owner, wanted.target.pool) for wanted in evidence.desired}
@@ -136,65 +181,4 @@ def _undeclared(evidence: Evidence) -> Iterator[Fault]:
             seen=f'it carries the mark of "{pool.owner}", and the spec does not declare it',
             fix=f"write it into the spec; or {first}gpukube pool delete {pool.pool} -f SPEC",
             evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
-            severity="warning",
         )
-
-
-CHECKS: Final = (
-    Check(
-        "marks-twice",
-        "two live pools with one mark",
-        "a replacement is unfinished: both pools are paid for",
-        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
-        _twice,
-        needs=("pools",),
-    ),
-    Check(
-        "marks-half",
-        "pools with one of our two marks",
-        "gpukube takes it for somebody else's and never touches it",
-        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
-        _half,
-        needs=("pools",),
-    ),
-    Check(
-        "marks-lost",
-        "pools whose labels lost our marks",
-        "it is neither scaled, replaced nor deleted until it has them again",
-        "https://learn.microsoft.com/cli/azure/aks/nodepool#az-aks-nodepool-update",
-        _lost,
-        needs=("pools",),
-    ),
-    Check(
-        "protection-mark",
-        "protection marks that protect nothing",
-        "the pool can be deleted and replaced although somebody meant it not to be",
-        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
-        _protection,
-        needs=("pools",),
-    ),
-    Check(
-        "protection-off",
-        "pools that the spec protects and the cloud does not",
-        "the pool can be deleted and replaced: what counts is the live mark",
-        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
-        _unprotected,
-        needs=("pools",),
-    ),
-    Check(
-        "name-taken",
-        "declared pools whose name another pool has",
-        "the pool cannot be created",
-        "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
-        _taken,
-        needs=("pools",),
-    ),
-    Check(
-        "pool-undeclared",
-        "pools of the spec's owner that it does not declare",
-        "it runs and is paid for, and no plan changes it; apply --prune would delete it",
-        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
-        _undeclared,
-        needs=("pools",),
-    ),
-)

@@ -10,21 +10,29 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.core.faults import fault
 from gpukube.core.fields import MOST
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
-from gpukube.errors import CapacityError, QuotaError
+from gpukube.errors import CapacityError, GpukubeError, QuotaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from gpukube.core.faults import Fault
     from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence, PodFacts
-    from gpukube.errors import GpukubeError
 
 _MOST_NAMED: Final = 5
 
+CHECKS: Final = Checks(needs=("cloud", "pools"))
 
+
+@CHECKS.add(
+    "cluster-not-ready",
+    title="clusters that take no work",
+    consequence="no pool of it can be made, changed or used",
+    link="https://kubernetes.io/docs/concepts/overview/components/#control-plane-components",
+    needs=("cloud",),
+)
 def _cluster(evidence: Evidence) -> Iterator[Fault]:
     facts = evidence.facts
     if facts is not None and not facts.ready:
@@ -36,26 +44,61 @@ def _cluster(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
-def _ill(wanted: Callable[[GpukubeError], bool]) -> Callable[[Evidence], Iterator[Fault]]:
-    """Make a check of the pools whose illness is of one kind."""
-
-    def find(evidence: Evidence) -> Iterator[Fault]:
-        for view, diagnosis, pool in diagnosed_pools(evidence):
-            error = diagnosis.illness(view, pool)
-            if error is None or not wanted(error):
-                continue
-            told = error.diagnostics[0]
-            again = "gpukube pool create -f SPEC takes it up again" if pool.owner else diagnosis.remove(view, pool)
-            yield fault(
-                where=view.name_of(pool),
-                seen=f"{pool.status}: {told.seen}",
-                fix=f"{told.fix}; then {again}" if pool.state == "failed" else told.fix,
-                evidence=tuple(line for line in (told.why, f"to see it: {diagnosis.show(view, pool)}") if line),
-            )
-
-    return find
+def _ill(
+    evidence: Evidence, kind: type[GpukubeError], *, other_than: tuple[type[GpukubeError], ...] = ()
+) -> Iterator[Fault]:
+    """Find the pools that the cloud reports an error of this class for."""
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        error = diagnosis.illness(view, pool)
+        if not isinstance(error, kind) or isinstance(error, other_than):
+            continue
+        problem = error.diagnostics[0]
+        again = "gpukube pool create -f SPEC takes it up again" if pool.owner else diagnosis.remove(view, pool)
+        yield fault(
+            where=view.name_of(pool),
+            seen=f"{pool.status}: {problem.seen}",
+            fix=f"{problem.fix}; then {again}" if pool.state == "failed" else problem.fix,
+            evidence=tuple(line for line in (problem.why, f"to see it: {diagnosis.show(view, pool)}") if line),
+        )
 
 
+@CHECKS.add(
+    "pool-quota",
+    title="pools that a quota keeps small",
+    consequence="the pool gets no further nodes until somebody raises the quota",
+    link="https://github.com/aws/containers-roadmap/issues/2204",
+)
+def _pool_quota(evidence: Evidence) -> Iterator[Fault]:
+    return _ill(evidence, QuotaError)
+
+
+@CHECKS.add(
+    "pool-capacity",
+    title="pools for which the cloud has no machine",
+    consequence="the pool gets no further nodes here and now",
+    link="https://github.com/aws/containers-roadmap/issues/2326",
+)
+def _pool_capacity(evidence: Evidence) -> Iterator[Fault]:
+    return _ill(evidence, CapacityError)
+
+
+@CHECKS.add(
+    "pool-ill",
+    title="pools that failed or run with an error",
+    consequence="its nodes are missing or do not work, and may be paid for all the same",
+    link="https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
+)
+def _pool_ill(evidence: Evidence) -> Iterator[Fault]:
+    return _ill(evidence, GpukubeError, other_than=(QuotaError, CapacityError))
+
+
+@CHECKS.add(
+    "pool-busy",
+    title="pools that the cloud is changing",
+    consequence="other changes of the pool, on AKS of the whole cluster, are refused meanwhile",
+    link="https://github.com/Azure/telescope/issues/1213",
+    severity="warning",
+)
 def _busy(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.state == "busy":
@@ -66,10 +109,16 @@ def _busy(evidence: Evidence) -> Iterator[Fault]:
                 if pool.pool
                 else f"wait for it: {diagnosis.show(view, pool)}",
                 evidence=_named(_leaving(evidence, pool)),
-                severity="warning",
             )
 
 
+@CHECKS.add(
+    "pool-deleting",
+    title="deletions that are under way, and what holds them up",
+    consequence="its machines are paid for until they are drained",
+    link="https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
+    severity="warning",
+)
 def _deleting(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.state == "deleting":
@@ -80,7 +129,6 @@ def _deleting(evidence: Evidence) -> Iterator[Fault]:
                 fix="loosen what keeps its pods (kubectl get poddisruptionbudgets -A), or delete them; to see it: "
                 + diagnosis.show(view, pool),
                 evidence=_named(held),
-                severity="warning",
             )
 
 
@@ -99,6 +147,13 @@ def _is_moved(pod: PodFacts) -> bool:
     return pod.view.owner_kind not in ("DaemonSet", "Node") and pod.view.phase in ("Pending", "Running")
 
 
+@CHECKS.add(
+    "pool-nodes-missing",
+    title="machines that the cloud counts and the cluster does not have",
+    consequence="they are paid for, and no pod can use them",
+    link="https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
+    needs=("cloud", "pools", "nodes"),
+)
 def _missing_nodes(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.state != "ready" or not pool.nodes or diagnosis.illness(view, pool) is not None:
@@ -112,67 +167,3 @@ def _missing_nodes(evidence: Evidence) -> Iterator[Fault]:
                 evidence=tuple(f"node {node.name}" for node in seen[:_MOST_NAMED]),
                 severity="warning" if seen or MOST in pool.fields else "error",
             )
-
-
-def _is_other(error: GpukubeError) -> bool:
-    return not isinstance(error, QuotaError | CapacityError)
-
-
-CHECKS: Final = (
-    Check(
-        "cluster-not-ready",
-        "clusters that take no work",
-        "no pool of it can be made, changed or used",
-        "https://kubernetes.io/docs/concepts/overview/components/#control-plane-components",
-        _cluster,
-        needs=("cloud",),
-    ),
-    Check(
-        "pool-quota",
-        "pools that a quota keeps small",
-        "the pool gets no further nodes until somebody raises the quota",
-        "https://github.com/aws/containers-roadmap/issues/2204",
-        _ill(lambda error: isinstance(error, QuotaError)),
-        needs=("cloud", "pools"),
-    ),
-    Check(
-        "pool-capacity",
-        "pools for which the cloud has no machine",
-        "the pool gets no further nodes here and now",
-        "https://github.com/aws/containers-roadmap/issues/2326",
-        _ill(lambda error: isinstance(error, CapacityError)),
-        needs=("cloud", "pools"),
-    ),
-    Check(
-        "pool-ill",
-        "pools that failed or run with an error",
-        "its nodes are missing or do not work, and may be paid for all the same",
-        "https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
-        _ill(_is_other),
-        needs=("cloud", "pools"),
-    ),
-    Check(
-        "pool-busy",
-        "pools that the cloud is changing",
-        "other changes of the pool, on AKS of the whole cluster, are refused meanwhile",
-        "https://github.com/Azure/telescope/issues/1213",
-        _busy,
-        needs=("cloud", "pools"),
-    ),
-    Check(
-        "pool-deleting",
-        "deletions that are under way, and what holds them up",
-        "its machines are paid for until they are drained",
-        "https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
-        _deleting,
-        needs=("cloud", "pools"),
-    ),
-    Check(
-        "pool-nodes-missing",
-        "machines that the cloud counts and the cluster does not have",
-        "they are paid for, and no pod can use them",
-        "https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
-        _missing_nodes,
-        needs=("cloud", "pools", "nodes"),
-    ),
-)

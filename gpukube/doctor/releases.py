@@ -15,7 +15,7 @@ import yaml
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, text
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.stack import entries_for, environment_of, gpu_nodes, lands_on, plugins, release_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,15 @@ if TYPE_CHECKING:
 _PLUGIN_CHART: Final = "nvidia-device-plugin"
 _MIG: Final = ("single", "mixed")
 
+CHECKS: Final = Checks(needs=("daemonsets", "deployments", "releases"))
 
+
+@CHECKS.add(
+    "release-stuck",
+    title="Helm releases of the stack that are pending or failed",
+    consequence="Helm refuses every further upgrade while an operation is pending",
+    link="https://github.com/helm/helm/issues/8987",
+)
 def _stuck(evidence: Evidence) -> Iterator[Fault]:
     for release in evidence.releases:
         ours = release.namespace == NAMESPACE and bool(evidence.desired)
@@ -59,6 +67,13 @@ def _named(release: Release) -> str:
     return f"release {release.namespace}/{release.name}"
 
 
+@CHECKS.add(
+    "strategy-overridden",
+    title="a chart value migStrategy that overrides the config entries",
+    consequence="nodes show other devices than their config entry says",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#configuration-option-details",
+    needs=("nodes", "daemonsets", "config-maps"),
+)
 def _overriding(evidence: Evidence) -> Iterator[Fault]:
     """Find a strategy in the environment that beats the one of a config entry: command line, environment, file."""
     for plugin in plugins(evidence):
@@ -100,6 +115,13 @@ def _strategy(written: str) -> str:
         return ""
 
 
+@CHECKS.add(
+    "chart-value-ignored",
+    title="chart values that do nothing",
+    consequence="the release does not do what its values say; the chart has no schema and accepts anything",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/helm/nvidia-device-plugin/values.yaml",
+    severity="warning",
+)
 def _idle_values(evidence: Evidence) -> Iterator[Fault]:
     for release in evidence.releases:
         for chart, path, idle, said, instead in _IDLE:
@@ -108,7 +130,6 @@ def _idle_values(evidence: Evidence) -> Iterator[Fault]:
                     _named(release),
                     f"value {'.'.join(path)} {said}",
                     instead,
-                    severity="warning",
                 )
 
 
@@ -149,30 +170,3 @@ _IDLE: Final[tuple[tuple[str, tuple[str, ...], Callable[[object], bool], str, st
     ),
 )
 """Chart, path, when it does nothing, what to say, what to do (rendered charts 0.20.0 and v26.7.0)."""
-
-CHECKS: Final = (
-    Check(
-        "release-stuck",
-        "Helm releases of the stack that are pending or failed",
-        "Helm refuses every further upgrade while an operation is pending",
-        "https://github.com/helm/helm/issues/8987",
-        _stuck,
-        needs=("daemonsets", "deployments", "releases"),
-    ),
-    Check(
-        "strategy-overridden",
-        "a chart value migStrategy that overrides the config entries",
-        "nodes show other devices than their config entry says",
-        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#configuration-option-details",
-        _overriding,
-        needs=("nodes", "daemonsets", "config-maps"),
-    ),
-    Check(
-        "chart-value-ignored",
-        "chart values that do nothing",
-        "the release does not do what its values say; the chart has no schema and accepts anything",
-        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/helm/nvidia-device-plugin/values.yaml",
-        _idle_values,
-        needs=("daemonsets", "deployments", "releases"),
-    ),
-)

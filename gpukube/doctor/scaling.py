@@ -13,7 +13,7 @@ from gpukube.cluster.nodes_drift import nodes_of_pool
 from gpukube.core.belief import compare, devices_text
 from gpukube.core.faults import fault
 from gpukube.core.fields import LEAST, MOST
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
 
 if TYPE_CHECKING:
@@ -30,7 +30,15 @@ _CRITICAL: Final = "CriticalAddonsOnly"
 _SYSTEM: Final = "kube-system"
 _MOST_NAMED: Final = 5
 
+CHECKS: Final = Checks(needs=("cloud", "pools", "nodes"))
 
+
+@CHECKS.add(
+    "autoscaler-misled",
+    title="pools from zero whose devices the autoscaler does not know",
+    consequence="pods that ask for these devices stay pending: NotTriggerScaleUp, Insufficient",
+    link="https://github.com/kubernetes/autoscaler/issues/8799",
+)
 def _misled(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         scaler = diagnosis.autoscaler
@@ -63,6 +71,13 @@ def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
     return evidence.desired[wanted.index(True)].promise.per_node if any(wanted) else {}
 
 
+@CHECKS.add(
+    "autoscaler-unready",
+    title="autoscaled nodes that the autoscaler counts as unready",
+    consequence="it starts more nodes, and after three such nodes stops scaling at all",
+    link="https://github.com/kubernetes/autoscaler/issues/7050",
+    severity="warning",
+)
 def _unready(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
         scaler = diagnosis.autoscaler
@@ -81,10 +96,16 @@ def _unready(evidence: Evidence) -> Iterator[Fault]:
                 fix="show the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
                 "then gpukube pool apply -f SPEC; or give the pool a fixed size",
                 evidence=tuple(f"node {node.name}: {devices_text(node.devices)}" for node in blind[:_MOST_NAMED]),
-                severity="warning",
             )
 
 
+@CHECKS.add(
+    "no-room-for-system-pods",
+    title="clusters whose nodes are all tainted",
+    consequence="coredns and its like have nowhere to run, and names do not resolve",
+    link="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+    needs=("nodes", "pods"),
+)
 def _homeless(evidence: Evidence) -> Iterator[Fault]:
     if not evidence.nodes or any(_is_open(node.taints) for node in evidence.nodes):
         return
@@ -108,31 +129,3 @@ def _homeless(evidence: Evidence) -> Iterator[Fault]:
 
 def _is_open(taints: tuple[Taint, ...]) -> bool:
     return not any(taint.effect in _HARD and taint.key != _CRITICAL for taint in taints)
-
-
-CHECKS: Final = (
-    Check(
-        "autoscaler-misled",
-        "pools from zero whose devices the autoscaler does not know",
-        "pods that ask for these devices stay pending: NotTriggerScaleUp, Insufficient",
-        "https://github.com/kubernetes/autoscaler/issues/8799",
-        _misled,
-        needs=("cloud", "pools", "nodes"),
-    ),
-    Check(
-        "autoscaler-unready",
-        "autoscaled nodes that the autoscaler counts as unready",
-        "it starts more nodes, and after three such nodes stops scaling at all",
-        "https://github.com/kubernetes/autoscaler/issues/7050",
-        _unready,
-        needs=("cloud", "pools", "nodes"),
-    ),
-    Check(
-        "no-room-for-system-pods",
-        "clusters whose nodes are all tainted",
-        "coredns and its like have nowhere to run, and names do not resolve",
-        "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-        _homeless,
-        needs=("nodes", "pods"),
-    ),
-)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.names import kind_of
 from gpukube.core.faults import fault
 from gpukube.core.jsontree import at
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.kubeconfig import KubeconfigError, read_kubeconfig
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _LABELS: Final = (3, 13)
 """From here on helm upgrade knows --labels, by which a run whose answer was lost finds its own revision."""
 _OWN_DRIVERS: Final = ("", "secret", "secrets")
 """Values of HELM_DRIVER that keep releases where everybody looks (helm.sh: helm env)."""
+
+CHECKS: Final = Checks(needs=())
 
 
 def access_command(cluster: ClusterRef) -> str:
@@ -45,6 +47,12 @@ def _needs_helm(evidence: Evidence) -> bool:
     return any(kind_of(wanted.ownership.advertiser) for wanted in evidence.desired)
 
 
+@CHECKS.add(
+    "helm-missing",
+    title="a Helm that can be used",
+    consequence="the device plugin cannot be installed or changed from this machine",
+    link="https://helm.sh/docs/intro/install/",
+)
 def _missing(evidence: Evidence) -> Iterator[Fault]:
     tools = evidence.tools
     if tools is not None and tools.trouble is not None:
@@ -58,6 +66,13 @@ def _missing(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+@CHECKS.add(
+    "helm-other",
+    title="a command called helm that is something else",
+    consequence="repositories, plugins and registry logins of your Helm are not used",
+    link="https://helm.sh/docs/intro/install/",
+    severity="warning",
+)
 def _other(evidence: Evidence) -> Iterator[Fault]:
     tools = evidence.tools
     if tools is not None and tools.helm and tools.program and not tools.helm.endswith("on PATH"):
@@ -65,10 +80,15 @@ def _other(evidence: Evidence) -> Iterator[Fault]:
             where="this machine",
             seen=f"{tools.program} is not Helm 3 or 4; {tools.helm} is used",
             fix="install Helm before it on PATH (https://helm.sh/docs/intro/install) for your plugins and logins",
-            severity="warning",
         )
 
 
+@CHECKS.add(
+    "helm-old",
+    title="a Helm that is too old",
+    consequence="installing the device plugin may fail",
+    link="https://helm.sh/docs/topics/version_skew/",
+)
 def _old(evidence: Evidence) -> Iterator[Fault]:
     tools = evidence.tools
     found = re.search(r"v(\d+)\.(\d+)\.\d+", tools.helm) if tools else None
@@ -85,6 +105,13 @@ def _old(evidence: Evidence) -> Iterator[Fault]:
     )
 
 
+@CHECKS.add(
+    "helm-driver",
+    title="a Helm that keeps its records elsewhere",
+    consequence="releases made by hand are not seen, and a second device plugin may be installed beside them",
+    link="https://helm.sh/docs/topics/advanced/#storage-backends",
+    severity="warning",
+)
 def _driver(evidence: Evidence) -> Iterator[Fault]:
     tools = evidence.tools
     if tools is not None and tools.driver not in _OWN_DRIVERS:
@@ -92,10 +119,15 @@ def _driver(evidence: Evidence) -> Iterator[Fault]:
             where="this machine",
             seen=f"HELM_DRIVER={tools.driver}: your own helm keeps releases where gpukube does not look",
             fix="unset HELM_DRIVER for GPU charts; gpukube keeps its release in Secrets whatever it says",
-            severity="warning",
         )
 
 
+@CHECKS.add(
+    "kubeconfig-command",
+    title="commands that a kubeconfig runs and that are not installed",
+    consequence="the cluster cannot be entered",
+    link="https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins",
+)
 def _plugin(evidence: Evidence) -> Iterator[Fault]:
     tools, command = evidence.tools, access_command(evidence.cluster)
     if tools is not None and command and shutil.which(command, path=tools.path) is None:
@@ -106,47 +138,3 @@ def _plugin(evidence: Evidence) -> Iterator[Fault]:
             "cloud's own login",
             evidence=(f"kubeconfig {evidence.cluster.kubeconfig}",),
         )
-
-
-CHECKS: Final = (
-    Check(
-        "helm-missing",
-        "a Helm that can be used",
-        "the device plugin cannot be installed or changed from this machine",
-        "https://helm.sh/docs/intro/install/",
-        _missing,
-        needs=(),
-    ),
-    Check(
-        "helm-other",
-        "a command called helm that is something else",
-        "repositories, plugins and registry logins of your Helm are not used",
-        "https://helm.sh/docs/intro/install/",
-        _other,
-        needs=(),
-    ),
-    Check(
-        "helm-old",
-        "a Helm that is too old",
-        "installing the device plugin may fail",
-        "https://helm.sh/docs/topics/version_skew/",
-        _old,
-        needs=(),
-    ),
-    Check(
-        "helm-driver",
-        "a Helm that keeps its records elsewhere",
-        "releases made by hand are not seen, and a second device plugin may be installed beside them",
-        "https://helm.sh/docs/topics/advanced/#storage-backends",
-        _driver,
-        needs=(),
-    ),
-    Check(
-        "kubeconfig-command",
-        "commands that a kubeconfig runs and that are not installed",
-        "the cluster cannot be entered",
-        "https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins",
-        _plugin,
-        needs=(),
-    ),
-)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.scheduling import misfits
 from gpukube.core.faults import fault
 from gpukube.core.jsontree import items, number, text, tree
-from gpukube.doctor.check import Check
+from gpukube.doctor.check import Checks
 from gpukube.doctor.configs import entry_of
 from gpukube.doctor.stack import gpu_nodes
 
@@ -29,6 +29,10 @@ _MISSPELT: Final = re.compile(r"^nvidia\.com/(mig\d|GPU|gpus|mig-.*\+)")
 NVIDIA/k8s-device-plugin internal/rm)."""
 _ADMISSION: Final = "UnexpectedAdmissionError"
 _OUT_OF: Final = f"OutOf{_GPU.partition('/')[0]}"
+
+_DOCS: Final = "https://kubernetes.io/docs/concepts"
+
+CHECKS: Final = Checks(needs=("nodes", "pods"))
 
 
 def _waiting(evidence: Evidence) -> list[PodFacts]:
@@ -82,6 +86,12 @@ def _names(evidence: Evidence, pod: PodFacts) -> tuple[str, ...]:
     return (f"nodes offer {shown or 'no nvidia.com/*'}",)
 
 
+@CHECKS.add(
+    "pods-ask-gpu-under-mixed",
+    title="pods that ask for nvidia.com/gpu where MIG strategy mixed gives other names",
+    consequence="the pod stays Pending forever",
+    link="https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html",
+)
 def _under_mixed(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "mixed"):
         cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
@@ -93,28 +103,12 @@ def _under_mixed(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
-def _renamed(evidence: Evidence) -> Iterator[Fault]:
-    for pod, name, _count in _hopeless(evidence, "shared"):
-        other = name.removesuffix(_SHARED) if name.endswith(_SHARED) else f"{name}{_SHARED}"
-        yield fault(
-            f"pod {pod}",
-            f"it asks for {name}, and the nodes' devices are called {other}",
-            f"write {other} in its limits (renameByDefault of the sharing decides the name)",
-            _names(evidence, pod),
-        )
-
-
-def _misspelt(evidence: Evidence) -> Iterator[Fault]:
-    for pod, name, _count in _hopeless(evidence, "name"):
-        right = re.sub(r"/mig(?=\d)", "/mig-", name).replace("+", ".").replace("/GPU", "/gpu").replace("/gpus", "/gpu")
-        yield fault(
-            f"pod {pod}",
-            f"it asks for {name}, a name that no plugin advertises",
-            f"write {right} in its limits",
-            _names(evidence, pod),
-        )
-
-
+@CHECKS.add(
+    "pods-ask-absent-profile",
+    title="pods that ask for a MIG profile that no node has",
+    consequence="the pod stays Pending forever: no plugin and no autoscaler cuts GPUs on demand",
+    link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",
+)
 def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "profile"):
         cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
@@ -128,6 +122,46 @@ def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+@CHECKS.add(
+    "pods-ask-other-name",
+    title="pods that do not know that sharing renames the devices",
+    consequence="the pod stays Pending forever",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
+)
+def _renamed(evidence: Evidence) -> Iterator[Fault]:
+    for pod, name, _count in _hopeless(evidence, "shared"):
+        other = name.removesuffix(_SHARED) if name.endswith(_SHARED) else f"{name}{_SHARED}"
+        yield fault(
+            f"pod {pod}",
+            f"it asks for {name}, and the nodes' devices are called {other}",
+            f"write {other} in its limits (renameByDefault of the sharing decides the name)",
+            _names(evidence, pod),
+        )
+
+
+@CHECKS.add(
+    "pods-ask-misspelt-name",
+    title="pods that ask for a resource name that cannot exist",
+    consequence="the API accepts any name; the pod stays Pending forever",
+    link="https://learn.microsoft.com/azure/aks/gpu-multi-instance",
+)
+def _misspelt(evidence: Evidence) -> Iterator[Fault]:
+    for pod, name, _count in _hopeless(evidence, "name"):
+        right = re.sub(r"/mig(?=\d)", "/mig-", name).replace("+", ".").replace("/GPU", "/gpu").replace("/gpus", "/gpu")
+        yield fault(
+            f"pod {pod}",
+            f"it asks for {name}, a name that no plugin advertises",
+            f"write {right} in its limits",
+            _names(evidence, pod),
+        )
+
+
+@CHECKS.add(
+    "pods-too-large",
+    title="pods that ask for more devices than any node has",
+    consequence="the pod stays Pending forever, unless a larger node comes",
+    link=f"{_DOCS}/configuration/manage-resources-containers/#consuming-extended-resources",
+)
 def _too_large(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, count in _hopeless(evidence, "size"):
         yield fault(
@@ -138,6 +172,13 @@ def _too_large(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+@CHECKS.add(
+    "pods-pending",
+    title="pods that wait for GPUs, and the scheduler's reason",
+    consequence="the pod waits",
+    link=f"{_DOCS}/scheduling-eviction/taint-and-toleration/",
+    severity="warning",
+)
 def _pending(evidence: Evidence) -> Iterator[Fault]:
     for pod in _waiting(evidence):
         if any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
@@ -149,7 +190,6 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
             f"it waits for {asked}: {said or 'the scheduler has not looked at it yet'}",
             _way_out(said, pod),
             _names(evidence, pod),
-            severity="warning",
         )
 
 
@@ -167,6 +207,12 @@ def _way_out(said: str, pod: PodFacts) -> str:
     return "wait until devices are free, or give the pool more nodes: gpukube pool scale POOL --nodes N"
 
 
+@CHECKS.add(
+    "pods-refused-by-node",
+    title="pods that a node refused after they were placed",
+    consequence="the pod has failed and is not placed anew; its controller makes others that fail alike",
+    link="https://github.com/NVIDIA/gpu-operator/issues/233",
+)
 def _refused(evidence: Evidence) -> Iterator[Fault]:
     for pod in evidence.pods:
         if pod.view.phase == "Failed" and pod.view.devices and pod.reason.startswith((_ADMISSION, _OUT_OF)):
@@ -179,6 +225,14 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
+@CHECKS.add(
+    "shared-request-above-one",
+    title="containers that ask for more than one share of a GPU",
+    consequence="two shares are not twice the GPU: it gets no more time, and others less",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
+    severity="warning",
+    needs=("nodes", "daemonsets", "pods", "config-maps"),
+)
 def _twice_the_share(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         shared = _shared_names(entry_of(evidence, node))
@@ -191,7 +245,6 @@ def _twice_the_share(evidence: Evidence) -> Iterator[Fault]:
                         f"pod {pod}",
                         f"one of its containers asks for {count} of {name}, which is shared on node {node.name}",
                         "write 1, and failRequestsGreaterThanOne: true in the pool's sharing to have it refused",
-                        severity="warning",
                     )
 
 
@@ -204,6 +257,14 @@ def _shared_names(entry: Mapping[str, object]) -> frozenset[str]:
     return frozenset(found)
 
 
+@CHECKS.add(
+    "quota-exhausted",
+    title="ResourceQuotas that allow no further GPU",
+    consequence="controllers cannot make their pods; nothing is Pending, and only events say it",
+    link=f"{_DOCS}/policy/resource-quotas/#resource-quota-for-extended-resources",
+    severity="warning",
+    needs=("quotas",),
+)
 def _quotas(evidence: Evidence) -> Iterator[Fault]:
     for quota in evidence.quotas:
         for name, hard in sorted(quota.hard.items()):
@@ -214,10 +275,17 @@ def _quotas(evidence: Evidence) -> Iterator[Fault]:
                 str(quota),
                 f"it allows {hard} of {resource}, and {quota.used.get(name, '0')} are used: no further pod is made",
                 f"kubectl edit resourcequota {quota.name} --namespace {quota.namespace}",
-                severity="warning",
             )
 
 
+@CHECKS.add(
+    "quota-other-name",
+    title="ResourceQuotas that limit GPUs by a name that nodes do not offer",
+    consequence="the quota does not count what pods use",
+    link=f"{_DOCS}/policy/resource-quotas/#resource-quota-for-extended-resources",
+    severity="warning",
+    needs=("nodes", "quotas"),
+)
 def _quota_names(evidence: Evidence) -> Iterator[Fault]:
     offered = _offered(evidence)
     for quota in evidence.quotas:
@@ -227,93 +295,5 @@ def _quota_names(evidence: Evidence) -> Iterator[Fault]:
                 str(quota),
                 f"it limits {', '.join(sorted(limited))}, and nodes offer {', '.join(sorted(offered))}",
                 f"add requests.{min(offered)}: kubectl edit resourcequota {quota.name} --namespace {quota.namespace}",
-                severity="warning",
                 why="pods of this namespace may take any number of GPUs",
             )
-
-
-_DOCS: Final = "https://kubernetes.io/docs/concepts"
-_PODS: Final = ("nodes", "pods")
-
-CHECKS: Final = (
-    Check(
-        "pods-ask-gpu-under-mixed",
-        "pods that ask for nvidia.com/gpu where MIG strategy mixed gives other names",
-        "the pod stays Pending forever",
-        "https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html",
-        _under_mixed,
-        needs=_PODS,
-    ),
-    Check(
-        "pods-ask-absent-profile",
-        "pods that ask for a MIG profile that no node has",
-        "the pod stays Pending forever: no plugin and no autoscaler cuts GPUs on demand",
-        "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",
-        _absent_profile,
-        needs=_PODS,
-    ),
-    Check(
-        "pods-ask-other-name",
-        "pods that do not know that sharing renames the devices",
-        "the pod stays Pending forever",
-        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
-        _renamed,
-        needs=_PODS,
-    ),
-    Check(
-        "pods-ask-misspelt-name",
-        "pods that ask for a resource name that cannot exist",
-        "the API accepts any name; the pod stays Pending forever",
-        "https://learn.microsoft.com/azure/aks/gpu-multi-instance",
-        _misspelt,
-        needs=_PODS,
-    ),
-    Check(
-        "pods-too-large",
-        "pods that ask for more devices than any node has",
-        "the pod stays Pending forever, unless a larger node comes",
-        f"{_DOCS}/configuration/manage-resources-containers/#consuming-extended-resources",
-        _too_large,
-        needs=_PODS,
-    ),
-    Check(
-        "pods-pending",
-        "pods that wait for GPUs, and the scheduler's reason",
-        "the pod waits",
-        f"{_DOCS}/scheduling-eviction/taint-and-toleration/",
-        _pending,
-        needs=_PODS,
-    ),
-    Check(
-        "pods-refused-by-node",
-        "pods that a node refused after they were placed",
-        "the pod has failed and is not placed anew; its controller makes others that fail alike",
-        "https://github.com/NVIDIA/gpu-operator/issues/233",
-        _refused,
-        needs=_PODS,
-    ),
-    Check(
-        "shared-request-above-one",
-        "containers that ask for more than one share of a GPU",
-        "two shares are not twice the GPU: it gets no more time, and others less",
-        "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
-        _twice_the_share,
-        needs=("nodes", "daemonsets", "pods", "config-maps"),
-    ),
-    Check(
-        "quota-exhausted",
-        "ResourceQuotas that allow no further GPU",
-        "controllers cannot make their pods; nothing is Pending, and only events say it",
-        f"{_DOCS}/policy/resource-quotas/#resource-quota-for-extended-resources",
-        _quotas,
-        needs=("quotas",),
-    ),
-    Check(
-        "quota-other-name",
-        "ResourceQuotas that limit GPUs by a name that nodes do not offer",
-        "the quota does not count what pods use",
-        f"{_DOCS}/policy/resource-quotas/#resource-quota-for-extended-resources",
-        _quota_names,
-        needs=("nodes", "quotas"),
-    ),
-)

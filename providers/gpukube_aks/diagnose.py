@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
+from gpukube.core.cloud_check import Autoscaler, CloudChecks, Diagnosis
 from gpukube.core.faults import fault
 from gpukube.core.fields import INSTANCE_TYPE, MOST, PLUGIN, FieldPath
 from gpukube.core.jsontree import at, tree
@@ -38,6 +38,8 @@ _A10_FLOOR: Final = (202606, 8, 1)
 _LARGEST_DISCOUNT: Final = 0.1
 """Azure advertises discounts of up to 90 % for Spot; what offers less never gets a machine (Azure/AKS#4404)."""
 _RETIRED_TAG: Final = "skipgpudriverinstall"
+
+_CHECKS: Final = CloudChecks()
 
 
 def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
@@ -100,6 +102,12 @@ def _is_managed(pool: Observed) -> bool:
     return pool.fields.get(PLUGIN) == "cloud"
 
 
+@_CHECKS.each_pool(
+    "aks-managed-plugin",
+    title="labels for a plugin of ours on pools whose plugin AKS runs",
+    consequence="two plugins register nvidia.com/gpu on one node: the count falls to 0 when either restarts",
+    link="https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
+)
 def _managed_plugin(view: CloudView, pool: Observed) -> Fault | None:
     found = [key for key in (ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL) if pool.labels.get(key)]
     if not _is_managed(pool) or not found:
@@ -116,6 +124,13 @@ def _managed_plugin(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "aks-managed-autoscaling",
+    title="autoscaling of pools whose GPUs AKS manages",
+    consequence="AKS does not support the two together; the number of nodes may not follow the pods",
+    link="https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
+    severity="warning",
+)
 def _managed_autoscaling(view: CloudView, pool: Observed) -> Fault | None:
     if not _is_managed(pool) or not _properties(pool).get("enableAutoScaling"):
         return None
@@ -124,10 +139,16 @@ def _managed_autoscaling(view: CloudView, pool: Observed) -> Fault | None:
         "a pool whose GPUs AKS manages is autoscaled",
         f"az aks nodepool update {_names(view, pool)} --disable-cluster-autoscaler",
         evidence=("gpuProfile.nvidia.managementMode=Managed", "enableAutoScaling=true"),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "aks-managed-driver",
+    title="a driver that is both left out and managed",
+    consequence="a driver that you install yourself meets AKS's own",
+    link="https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
+    severity="warning",
+)
 def _managed_driver(view: CloudView, pool: Observed) -> Fault | None:
     driver = at(_properties(pool), "gpuProfile", "driver")
     if not _is_managed(pool) or driver != "None":
@@ -138,10 +159,15 @@ def _managed_driver(view: CloudView, pool: Observed) -> Fault | None:
         "for a driver of your own make a new pool with managementMode Unmanaged and --gpu-driver none, "
         f"then {_remove(view, pool)}",
         evidence=("gpuProfile.nvidia.managementMode=Managed", "gpuProfile.driver=None"),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "aks-mig-size",
+    title="MIG on sizes that AKS does not cut",
+    consequence="nodes do not come up, or show whole GPUs",
+    link="https://learn.microsoft.com/azure/aks/gpu-multi-instance",
+)
 def _mig_size(view: CloudView, pool: Observed) -> Fault | None:
     value, machine = _properties(pool).get("gpuInstanceProfile"), _machine(pool)
     if not value or machine is None or can_cut(machine):
@@ -154,6 +180,12 @@ def _mig_size(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "aks-two-cutters",
+    title="GPUs that AKS and a MIG manager cut",
+    consequence="each undoes the cut of the other, and pods lose their devices",
+    link="https://learn.microsoft.com/azure/aks/gpu-multi-instance",
+)
 def _two_cutters(view: CloudView, pool: Observed) -> Fault | None:
     value, label = _properties(pool).get("gpuInstanceProfile"), pool.labels.get(MIG_CONFIG_LABEL)
     if not value or not label:
@@ -167,6 +199,13 @@ def _two_cutters(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "aks-spot-taint",
+    title="Spot pools that have lost their taint",
+    consequence="pods that cannot bear an eviction are placed there",
+    link="https://github.com/Azure/AKS/issues/3152",
+    severity="warning",
+)
 def _spot_taint(view: CloudView, pool: Observed) -> Fault | None:
     spot = _properties(pool).get("scaleSetPriority") == "Spot"
     if not spot or any(taint.key == _SPOT for taint in pool.effective_taints):
@@ -177,10 +216,16 @@ def _spot_taint(view: CloudView, pool: Observed) -> Fault | None:
         f"a Spot pool has lost its taint {_SPOT}=spot:NoSchedule",
         f"az aks nodepool update {_names(view, pool)} --node-taints {taints}",
         evidence=("scaleSetPriority=Spot", f"nodeTaints={','.join(map(str, pool.effective_taints)) or 'none'}"),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "aks-spot-price",
+    title="Spot pools that offer too little to get a machine",
+    consequence="the pool is Succeeded and never gets a node",
+    link="https://github.com/Azure/AKS/issues/4404",
+    severity="warning",
+)
 def _spot_price(view: CloudView, pool: Observed) -> Fault | None:
     price, machine = pool.fields.get(FieldPath("capacity", "maxPrice")), _machine(pool)
     full = machine.price_usd_h if machine else None
@@ -191,10 +236,16 @@ def _spot_price(view: CloudView, pool: Observed) -> Fault | None:
         f"spotMaxPrice {price:g} is less than a tenth of what {machine.name} costs on demand, {full:g} USD per hour",
         f"make a pool with --spot-max-price -1 beside it, then {_remove(view, pool)}",
         evidence=(f"spotMaxPrice={price:g}", f"count={pool.nodes}", f"prices of {machine.price_region}"),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "aks-deallocate",
+    title="GPU pools that keep machines they shrink away from",
+    consequence="the GPU Operator no longer comes up after some ten stops, and the machines count on the quota",
+    link="https://github.com/NVIDIA/gpu-operator/issues/729",
+    severity="warning",
+)
 def _deallocate(view: CloudView, pool: Observed) -> Fault | None:
     if _properties(pool).get("scaleDownMode") != "Deallocate" or _machine(pool) is None:
         return None
@@ -203,10 +254,16 @@ def _deallocate(view: CloudView, pool: Observed) -> Fault | None:
         "machines of this pool are deallocated, not deleted, when it shrinks",
         f"az aks nodepool update {_names(view, pool)} --scale-down-mode Delete",
         evidence=("scaleDownMode=Deallocate",),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "aks-retired-tag",
+    title="the retired tag that left the driver out",
+    consequence="the next node comes with AKS's driver, beside one of your own",
+    link="https://github.com/Azure/AKS/issues/4925",
+    severity="warning",
+)
 def _retired_tag(view: CloudView, pool: Observed) -> Fault | None:
     tags = {path.key: value for path, value in pool.fields.items() if path.is_below("tags")}
     found = next((key for key in tags if key.casefold() == _RETIRED_TAG), "")
@@ -217,10 +274,15 @@ def _retired_tag(view: CloudView, pool: Observed) -> Fault | None:
         f"the tag {found} no longer keeps AKS's driver away; pools with it cannot be made again",
         f"make a pool with --gpu-driver none beside it, then {_remove(view, pool)}",
         evidence=(f"tag {found}={tags[found]}",),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "aks-a10-image",
+    title="node images whose driver does not work with A10",
+    consequence="the driver is not licensed any more, and the nodes show no GPU",
+    link="https://github.com/Azure/AKS/issues/5875",
+)
 def _a10_image(view: CloudView, pool: Observed) -> Fault | None:
     image, machine = str(_properties(pool).get("nodeImageVersion") or ""), _machine(pool)
     version = image.rpartition("-")[2]
@@ -238,6 +300,12 @@ def _a10_image(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "aks-system-without-driver",
+    title="node systems without an NVIDIA driver",
+    consequence="the device plugin finds no driver, and the nodes show no GPU",
+    link="https://learn.microsoft.com/azure/aks/use-nvidia-gpu",
+)
 def _system_without_driver(view: CloudView, pool: Observed) -> Fault | None:
     system, machine = str(_properties(pool).get("osSKU") or ""), _machine(pool)
     arm = machine is not None and machine.arch == "arm64" and system == "AzureContainerLinux"
@@ -251,6 +319,14 @@ def _system_without_driver(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "aks-system-mode",
+    title="GPU pools of mode System",
+    consequence="such a pool cannot shrink to 0 nor keep other pods away by a taint, "
+    "so that GPUs are paid for and not used",
+    link="https://github.com/Azure/AKS/issues/2578",
+    severity="warning",
+)
 def _system_mode(view: CloudView, pool: Observed) -> Fault | None:
     machine = _machine(pool)
     if _properties(pool).get("mode") != "System" or machine is None:
@@ -260,10 +336,16 @@ def _system_mode(view: CloudView, pool: Observed) -> Fault | None:
         f"the cluster's own pods run on {machine.name}: the pool is of mode System",
         f"once there is another System pool: az aks nodepool update {_names(view, pool)} --mode User",
         evidence=("mode=System",),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "aks-stopped",
+    title="pools that are stopped",
+    consequence="pods that ask for its GPUs stay pending",
+    link="https://learn.microsoft.com/azure/aks/start-stop-nodepools",
+    severity="warning",
+)
 def _stopped(view: CloudView, pool: Observed) -> Fault | None:
     if pool.status != "Stopped":
         return None
@@ -272,7 +354,6 @@ def _stopped(view: CloudView, pool: Observed) -> Fault | None:
         "the pool is stopped: it has no nodes, and its autoscaler is off",
         f"az aks nodepool start {_names(view, pool)}",
         evidence=("powerState.code=Stopped",),
-        severity="warning",
     )
 
 
@@ -285,100 +366,6 @@ def _without(pool: Observed, keys: list[str]) -> str:
 def _is_azures(label: str) -> bool:
     return label.startswith("kubernetes.azure.com/") or label in ("agentpool", "accelerator")
 
-
-_CHECKS: Final = (
-    CloudCheck(
-        "aks-managed-plugin",
-        "labels for a plugin of ours on pools whose plugin AKS runs",
-        "two plugins register nvidia.com/gpu on one node: the count falls to 0 when either restarts",
-        "https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
-        each_pool(_managed_plugin),
-    ),
-    CloudCheck(
-        "aks-managed-autoscaling",
-        "autoscaling of pools whose GPUs AKS manages",
-        "AKS does not support the two together; the number of nodes may not follow the pods",
-        "https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
-        each_pool(_managed_autoscaling),
-    ),
-    CloudCheck(
-        "aks-managed-driver",
-        "a driver that is both left out and managed",
-        "a driver that you install yourself meets AKS's own",
-        "https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
-        each_pool(_managed_driver),
-    ),
-    CloudCheck(
-        "aks-mig-size",
-        "MIG on sizes that AKS does not cut",
-        "nodes do not come up, or show whole GPUs",
-        "https://learn.microsoft.com/azure/aks/gpu-multi-instance",
-        each_pool(_mig_size),
-    ),
-    CloudCheck(
-        "aks-two-cutters",
-        "GPUs that AKS and a MIG manager cut",
-        "each undoes the cut of the other, and pods lose their devices",
-        "https://learn.microsoft.com/azure/aks/gpu-multi-instance",
-        each_pool(_two_cutters),
-    ),
-    CloudCheck(
-        "aks-spot-taint",
-        "Spot pools that have lost their taint",
-        "pods that cannot bear an eviction are placed there",
-        "https://github.com/Azure/AKS/issues/3152",
-        each_pool(_spot_taint),
-    ),
-    CloudCheck(
-        "aks-spot-price",
-        "Spot pools that offer too little to get a machine",
-        "the pool is Succeeded and never gets a node",
-        "https://github.com/Azure/AKS/issues/4404",
-        each_pool(_spot_price),
-    ),
-    CloudCheck(
-        "aks-deallocate",
-        "GPU pools that keep machines they shrink away from",
-        "the GPU Operator no longer comes up after some ten stops, and the machines count on the quota",
-        "https://github.com/NVIDIA/gpu-operator/issues/729",
-        each_pool(_deallocate),
-    ),
-    CloudCheck(
-        "aks-retired-tag",
-        "the retired tag that left the driver out",
-        "the next node comes with AKS's driver, beside one of your own",
-        "https://github.com/Azure/AKS/issues/4925",
-        each_pool(_retired_tag),
-    ),
-    CloudCheck(
-        "aks-a10-image",
-        "node images whose driver does not work with A10",
-        "the driver is not licensed any more, and the nodes show no GPU",
-        "https://github.com/Azure/AKS/issues/5875",
-        each_pool(_a10_image),
-    ),
-    CloudCheck(
-        "aks-system-without-driver",
-        "node systems without an NVIDIA driver",
-        "the device plugin finds no driver, and the nodes show no GPU",
-        "https://learn.microsoft.com/azure/aks/use-nvidia-gpu",
-        each_pool(_system_without_driver),
-    ),
-    CloudCheck(
-        "aks-system-mode",
-        "GPU pools of mode System",
-        "such a pool cannot shrink to 0 nor keep other pods away by a taint, so that GPUs are paid for and not used",
-        "https://github.com/Azure/AKS/issues/2578",
-        each_pool(_system_mode),
-    ),
-    CloudCheck(
-        "aks-stopped",
-        "pools that are stopped",
-        "pods that ask for its GPUs stay pending",
-        "https://learn.microsoft.com/azure/aks/start-stop-nodepools",
-        each_pool(_stopped),
-    ),
-)
 
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_check import Autoscaler, CloudCheck, Diagnosis, each_pool
+from gpukube.core.cloud_check import Autoscaler, CloudChecks, Diagnosis
 from gpukube.core.faults import fault
 from gpukube.core.fields import DISK_SIZE, LEAST, MOST
 from gpukube.core.jsontree import at, strings
@@ -36,6 +36,8 @@ _SMALLEST_DISK_GIB: Final = 50
 _SCARCE: Final = 8
 """GPUs of a machine from which on a second one is seldom free."""
 _PLUGIN_LABELS: Final = (ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)
+
+_CHECKS: Final = CloudChecks()
 
 
 def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
@@ -90,6 +92,12 @@ def _ami(pool: Observed) -> str:
     return str(pool.native.get("amiType") or "")
 
 
+@_CHECKS.each_pool(
+    "eks-image-without-driver",
+    title="GPU node groups whose image has no NVIDIA driver",
+    consequence="the device plugin finds no driver, and the nodes show no GPU",
+    link="https://github.com/awslabs/amazon-eks-ami/issues/1817",
+)
 def _image_without_driver(view: CloudView, pool: Observed) -> Fault | None:
     ami, machine = _ami(pool), live_machine("eks", pool)
     if machine is None or not ami or ami == "CUSTOM" or "NVIDIA" in ami or ami == "AL2_x86_64_GPU":
@@ -103,6 +111,12 @@ def _image_without_driver(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "eks-image-retired",
+    title="GPU node groups on Amazon Linux 2",
+    consequence="no fixes, no newer driver, and no update to Kubernetes 1.33 or newer",
+    link="https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html",
+)
 def _image_retired(view: CloudView, pool: Observed) -> Fault | None:
     ami = _ami(pool)
     if ami != "AL2_x86_64_GPU":
@@ -115,6 +129,12 @@ def _image_retired(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "eks-g7-driver",
+    title="G7 machines on an image whose driver is too old",
+    consequence="the driver does not know the GPU, and the nodes show none",
+    link="https://github.com/awslabs/amazon-eks-ami/blob/main/doc/usage/g7-ami.md",
+)
 def _g7_driver(view: CloudView, pool: Observed) -> Fault | None:
     if family_of(pool.instance_type) != "g7" or _ami(pool) in ("", "CUSTOM"):
         return None
@@ -126,6 +146,12 @@ def _g7_driver(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "eks-bottlerocket-labels",
+    title="labels of a plugin or MIG manager on Bottlerocket groups",
+    consequence="a second device plugin comes to nodes that run one by themselves, and both register nvidia.com/gpu",
+    link="https://github.com/bottlerocket-os/bottlerocket/issues/4309",
+)
 def _bottlerocket_labels(view: CloudView, pool: Observed) -> Fault | None:
     found = [key for key in _PLUGIN_LABELS if pool.labels.get(key)]
     if not is_bottlerocket(_ami(pool)) or not found:
@@ -141,6 +167,14 @@ def _bottlerocket_labels(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "eks-accelerator-label",
+    title="autoscaled GPU groups without the autoscaler's accelerator label",
+    consequence="until the plugin has registered, the autoscaler takes a new node for one without GPUs "
+    "and starts another",
+    link="https://github.com/kubernetes/autoscaler/issues/1949",
+    severity="warning",
+)
 def _accelerator_label(view: CloudView, pool: Observed) -> Fault | None:
     machine = live_machine("eks", pool)
     if machine is None or not _is_autoscaled(pool) or pool.labels.get(ACCELERATOR_LABEL):
@@ -151,10 +185,16 @@ def _accelerator_label(view: CloudView, pool: Observed) -> Fault | None:
         f"an autoscaled GPU group without the label {ACCELERATOR_LABEL}",
         f"aws eks update-nodegroup-config {_names(view, pool)} --labels 'addOrUpdateLabels={{{label}}}'",
         evidence=(_bounds(pool),),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "eks-autoscaler-taint",
+    title="taints that the autoscaler does not see while a group is empty",
+    consequence="pods that do not tolerate the taint start nodes on which they cannot run",
+    link="https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/aws_wrapper.go",
+    severity="warning",
+)
 def _taint_without_value(view: CloudView, pool: Observed) -> Fault | None:
     bare = [taint for taint in pool.effective_taints if not taint.value]
     if not bare or live_machine("eks", pool) is None or not _from_zero(pool):
@@ -168,10 +208,16 @@ def _taint_without_value(view: CloudView, pool: Observed) -> Fault | None:
         f"aws eks update-nodegroup-config {_names(view, pool)} --taints 'addOrUpdateTaints=[{{{new}}}],"
         f"removeTaints=[{{{old}}}]'",
         evidence=(_bounds(pool),),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "eks-unlike-types",
+    title="instance types with different GPUs in one group",
+    consequence="the number of devices changes from node to node, and the autoscaler counts by the first type only",
+    link="https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md",
+    severity="warning",
+)
 def _unlike_types(view: CloudView, pool: Observed) -> Fault | None:
     names = strings(pool.native, "instanceTypes")
     machines = [find_machine("eks", name) for name in names]
@@ -183,10 +229,17 @@ def _unlike_types(view: CloudView, pool: Observed) -> Fault | None:
         f"its instance types have different GPUs: {'; '.join(kinds)}",
         f"make one node group for each kind, then {_remove(view, pool)}",
         evidence=(f"instanceTypes={','.join(names)}",),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "eks-template-leftover",
+    title="launch templates of ours without their node group",
+    consequence="a creation or a deletion stopped half-way; the template costs "
+    "nothing but counts on the account's limit",
+    link="https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html",
+    severity="warning",
+)
 def _leftover(view: CloudView, pool: Observed) -> Fault | None:
     if pool.status != LEFTOVER:
         return None
@@ -197,10 +250,16 @@ def _leftover(view: CloudView, pool: Observed) -> Fault | None:
         f"gpukube pool create -f SPEC goes on with it; else aws ec2 delete-launch-template "
         f"--launch-template-name {template} --region {view.cluster.identity['region']}",
         evidence=(f"tag gpukube.io/owner={pool.owner}", f"tag gpukube.io/nodegroup={pool.name}"),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "eks-small-disk",
+    title="GPU groups with a disk that a few images fill",
+    consequence="image pulls fill the disk, and the kubelet evicts pods",
+    link="https://github.com/eksctl-io/eksctl/issues/780",
+    severity="warning",
+)
 def _small_disk(view: CloudView, pool: Observed) -> Fault | None:
     size = pool.fields.get(DISK_SIZE)
     if live_machine("eks", pool) is None or not isinstance(size, int) or size >= _SMALLEST_DISK_GIB:
@@ -210,10 +269,16 @@ def _small_disk(view: CloudView, pool: Observed) -> Fault | None:
         f"the nodes' disk is {size} GiB",
         f"make a node group with --disk-size 100 beside it, then {_remove(view, pool)}",
         evidence=(f"diskSize={size}",),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "eks-surge",
+    title="scarce machines that an update wants twice",
+    consequence="an update waits for spare GPUs that the region does not have, and fails",
+    link="https://github.com/aws/containers-roadmap/issues/1866",
+    severity="warning",
+)
 def _surge(view: CloudView, pool: Observed) -> Fault | None:
     machine, strategy = live_machine("eks", pool), at(pool.native, "updateConfig", "updateStrategy")
     if machine is None or machine.gpus < _SCARCE or strategy != "DEFAULT":
@@ -223,7 +288,6 @@ def _surge(view: CloudView, pool: Observed) -> Fault | None:
         f"updates start new {machine.name} before they stop old ones (updateStrategy DEFAULT)",
         f"aws eks update-nodegroup-config {_names(view, pool)} --update-config maxUnavailable=1,updateStrategy=MINIMAL",
         evidence=(f"{machine.devices} x {machine.model} per node",),
-        severity="warning",
     )
 
 
@@ -238,79 +302,6 @@ def _from_zero(pool: Observed) -> bool:
 def _bounds(pool: Observed) -> str:
     return f"minSize={pool.fields.get(LEAST)}, maxSize={pool.fields.get(MOST)}"
 
-
-_CHECKS: Final = (
-    CloudCheck(
-        "eks-image-without-driver",
-        "GPU node groups whose image has no NVIDIA driver",
-        "the device plugin finds no driver, and the nodes show no GPU",
-        "https://github.com/awslabs/amazon-eks-ami/issues/1817",
-        each_pool(_image_without_driver),
-    ),
-    CloudCheck(
-        "eks-image-retired",
-        "GPU node groups on Amazon Linux 2",
-        "no fixes, no newer driver, and no update to Kubernetes 1.33 or newer",
-        "https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html",
-        each_pool(_image_retired),
-    ),
-    CloudCheck(
-        "eks-g7-driver",
-        "G7 machines on an image whose driver is too old",
-        "the driver does not know the GPU, and the nodes show none",
-        "https://github.com/awslabs/amazon-eks-ami/blob/main/doc/usage/g7-ami.md",
-        each_pool(_g7_driver),
-    ),
-    CloudCheck(
-        "eks-bottlerocket-labels",
-        "labels of a plugin or MIG manager on Bottlerocket groups",
-        "a second device plugin comes to nodes that run one by themselves, and both register nvidia.com/gpu",
-        "https://github.com/bottlerocket-os/bottlerocket/issues/4309",
-        each_pool(_bottlerocket_labels),
-    ),
-    CloudCheck(
-        "eks-accelerator-label",
-        "autoscaled GPU groups without the autoscaler's accelerator label",
-        "until the plugin has registered, the autoscaler takes a new node for one without GPUs and starts another",
-        "https://github.com/kubernetes/autoscaler/issues/1949",
-        each_pool(_accelerator_label),
-    ),
-    CloudCheck(
-        "eks-autoscaler-taint",
-        "taints that the autoscaler does not see while a group is empty",
-        "pods that do not tolerate the taint start nodes on which they cannot run",
-        "https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/aws_wrapper.go",
-        each_pool(_taint_without_value),
-    ),
-    CloudCheck(
-        "eks-unlike-types",
-        "instance types with different GPUs in one group",
-        "the number of devices changes from node to node, and the autoscaler counts by the first type only",
-        "https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md",
-        each_pool(_unlike_types),
-    ),
-    CloudCheck(
-        "eks-template-leftover",
-        "launch templates of ours without their node group",
-        "a creation or a deletion stopped half-way; the template costs nothing but counts on the account's limit",
-        "https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html",
-        each_pool(_leftover),
-    ),
-    CloudCheck(
-        "eks-small-disk",
-        "GPU groups with a disk that a few images fill",
-        "image pulls fill the disk, and the kubelet evicts pods",
-        "https://github.com/eksctl-io/eksctl/issues/780",
-        each_pool(_small_disk),
-    ),
-    CloudCheck(
-        "eks-surge",
-        "scarce machines that an update wants twice",
-        "an update waits for spare GPUs that the region does not have, and fails",
-        "https://github.com/aws/containers-roadmap/issues/1866",
-        each_pool(_surge),
-    ),
-)
 
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,

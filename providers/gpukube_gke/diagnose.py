@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_check import CloudCheck, Diagnosis, each_pool
+from gpukube.core.cloud_check import CloudChecks, Diagnosis
 from gpukube.core.faults import fault
 from gpukube.core.jsontree import at, strings, tree
 from gpukube.core.resolve import GPU_TAINT
@@ -32,6 +32,8 @@ _MPS_FLOOR: Final = (1, 27, 7, 1088000)
 """Docs: kubernetes-engine/how-to/nvidia-mps-gpus."""
 _SCOPES: Final = ("devstorage.read_only", "devstorage.read_write", "devstorage.full_control", "cloud-platform")
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-gke\.(\d+))?.*")
+
+_CHECKS: Final = CloudChecks()
 
 
 def parse_version(version: str) -> tuple[int, ...]:
@@ -104,6 +106,12 @@ def _driver_flag(pool: Observed, version: str) -> str:
     return f"--accelerator type={kind},count={count},gpu-driver-version={version}"
 
 
+@_CHECKS.each_pool(
+    "gke-sharing-without-plugin",
+    title="sharing by GKE on pools that keep its plugin away",
+    consequence="nodes show whole GPUs or none, never shares",
+    link="https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus",
+)
 def _sharing_without_plugin(view: CloudView, pool: Observed) -> Fault | None:
     strategy = _sharing(pool).get("gpuSharingStrategy")
     if not _opts_out(pool) or not strategy:
@@ -116,6 +124,12 @@ def _sharing_without_plugin(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "gke-driverless",
+    title="pools that wait for a driver which never comes",
+    consequence="the driver is never finished, and no plugin finds a GPU",
+    link="https://github.com/NVIDIA/aicr/issues/2047",
+)
 def _driverless(view: CloudView, pool: Observed) -> Fault | None:
     driver = _driver(pool)
     if not _opts_out(pool) or not _accelerator(pool) or driver == NO_DRIVER:
@@ -130,6 +144,12 @@ def _driverless(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "gke-default-driver",
+    title="no driver on versions that install none unasked",
+    consequence="the nodes have no driver and show no GPU",
+    link="https://cloud.google.com/kubernetes-engine/docs/how-to/gpus",
+)
 def _default_driver(view: CloudView, pool: Observed) -> Fault | None:
     if not _accelerator(pool) or _driver(pool) or _opts_out(pool) or not _is_before(view, pool, _DRIVER_FLOOR):
         return None
@@ -141,6 +161,13 @@ def _default_driver(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "gke-taint",
+    title="GPU pools that GKE left without its taint",
+    consequence="any pod may be placed on GPU nodes and keep them from shrinking away",
+    link="https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/703",
+    severity="warning",
+)
 def _taint(view: CloudView, pool: Observed) -> Fault | None:
     is_there = any((t.key, t.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for t in pool.effective_taints)
     if not _accelerator(pool) or is_there or pool.effective_taints or pool.state != "ready":
@@ -150,10 +177,15 @@ def _taint(view: CloudView, pool: Observed) -> Fault | None:
         f"GKE made the pool without the taint {GPU_TAINT}: the cluster had no other pool then",
         f"gcloud container node-pools update {_names(view, pool)} --node-taints {GPU_TAINT}",
         evidence=("config.taints is empty",),
-        severity="warning",
     )
 
 
+@_CHECKS.each_pool(
+    "gke-scopes",
+    title="nodes that may not fetch the driver",
+    consequence="the driver's download is refused, and the nodes show no GPU",
+    link="https://cloud.google.com/kubernetes-engine/docs/how-to/gpus",
+)
 def _scopes(view: CloudView, pool: Observed) -> Fault | None:
     scopes = [scope.rpartition("/")[2] for scope in strings(_config(pool), "oauthScopes")]
     if not _accelerator(pool) or any(scope in _SCOPES for scope in scopes) or _driver(pool) == NO_DRIVER:
@@ -166,6 +198,12 @@ def _scopes(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "gke-partition",
+    title="partition sizes that GKE's plugin does not know",
+    consequence="the plugin refuses to start, and the nodes show no GPU",
+    link="https://github.com/GoogleCloudPlatform/container-engine-accelerators/blob/master/pkg/gpu/nvidia/mig/mig.go",
+)
 def _partition(view: CloudView, pool: Observed) -> Fault | None:
     size, kind = str(_accelerator(pool).get("gpuPartitionSize") or ""), str(_accelerator(pool).get("acceleratorType"))
     if not size or kind not in PARTITIONS or size in PARTITIONS[kind] or _opts_out(pool):
@@ -178,6 +216,12 @@ def _partition(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "gke-mps-version",
+    title="MPS on nodes that are too old",
+    consequence="the nodes show whole GPUs or none",
+    link="https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus",
+)
 def _mps_version(view: CloudView, pool: Observed) -> Fault | None:
     if _sharing(pool).get("gpuSharingStrategy") != "MPS":
         return None
@@ -192,6 +236,13 @@ def _mps_version(view: CloudView, pool: Observed) -> Fault | None:
     )
 
 
+@_CHECKS.each_pool(
+    "gke-autoprovisioned",
+    title="pools of ours that node auto-provisioning owns",
+    consequence="GKE deletes the pool when it is empty",
+    link="https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning",
+    severity="warning",
+)
 def _autoprovisioned(view: CloudView, pool: Observed) -> Fault | None:
     if not pool.owner or not at(pool.native, "autoscaling", "autoprovisioned"):
         return None
@@ -200,7 +251,6 @@ def _autoprovisioned(view: CloudView, pool: Observed) -> Fault | None:
         "node auto-provisioning owns this pool, and it carries our marks",
         f"gcloud container node-pools update {_names(view, pool)} --no-enable-autoprovisioning",
         evidence=("autoscaling.autoprovisioned=true", f"label gpukube.io/owner={pool.owner}"),
-        severity="warning",
     )
 
 
@@ -222,65 +272,6 @@ def _kept(pool: Observed) -> str:
     kept = (f"{key}={value}" for key, value in sorted(pool.labels.items()) if key != OPT_OUT_LABEL)
     return ",".join(kept) or '""'
 
-
-_CHECKS: Final = (
-    CloudCheck(
-        "gke-sharing-without-plugin",
-        "sharing by GKE on pools that keep its plugin away",
-        "nodes show whole GPUs or none, never shares",
-        "https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus",
-        each_pool(_sharing_without_plugin),
-    ),
-    CloudCheck(
-        "gke-driverless",
-        "pools that wait for a driver which never comes",
-        "the driver is never finished, and no plugin finds a GPU",
-        "https://github.com/NVIDIA/aicr/issues/2047",
-        each_pool(_driverless),
-    ),
-    CloudCheck(
-        "gke-default-driver",
-        "no driver on versions that install none unasked",
-        "the nodes have no driver and show no GPU",
-        "https://cloud.google.com/kubernetes-engine/docs/how-to/gpus",
-        each_pool(_default_driver),
-    ),
-    CloudCheck(
-        "gke-taint",
-        "GPU pools that GKE left without its taint",
-        "any pod may be placed on GPU nodes and keep them from shrinking away",
-        "https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/703",
-        each_pool(_taint),
-    ),
-    CloudCheck(
-        "gke-scopes",
-        "nodes that may not fetch the driver",
-        "the driver's download is refused, and the nodes show no GPU",
-        "https://cloud.google.com/kubernetes-engine/docs/how-to/gpus",
-        each_pool(_scopes),
-    ),
-    CloudCheck(
-        "gke-partition",
-        "partition sizes that GKE's plugin does not know",
-        "the plugin refuses to start, and the nodes show no GPU",
-        "https://github.com/GoogleCloudPlatform/container-engine-accelerators/blob/master/pkg/gpu/nvidia/mig/mig.go",
-        each_pool(_partition),
-    ),
-    CloudCheck(
-        "gke-mps-version",
-        "MPS on nodes that are too old",
-        "the nodes show whole GPUs or none",
-        "https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus",
-        each_pool(_mps_version),
-    ),
-    CloudCheck(
-        "gke-autoprovisioned",
-        "pools of ours that node auto-provisioning owns",
-        "GKE deletes the pool when it is empty",
-        "https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning",
-        each_pool(_autoprovisioned),
-    ),
-)
 
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,

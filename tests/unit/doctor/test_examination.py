@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from gpukube.core.faults import LabelNode, Mend, Reconcile, Restart, fault
-from gpukube.doctor.check import Check, Examination, examine
+from gpukube.doctor.check import Check, Checks, Examination, examine
 from gpukube.doctor.diagnose import doctor_exit_code, mends_of
 from gpukube.doctor.document import doctor_document
 from gpukube.engine.documents import document_schema
 from gpukube.errors import AccessError, ClusterError, ExitCode
 from tests.builders import CLUSTER
 from tests.unit.doctor.patients import patient
+
+if TYPE_CHECKING:
+    from gpukube.core.faults import Fault
+    from gpukube.doctor.evidence import Evidence
 
 LABEL = LabelNode("gpu-1", "team", None, "vision")
 RESTART = Restart("ns", "plugin")
@@ -57,6 +62,24 @@ def test_examine_when_a_finding_has_a_consequence_then_it_counts_for_more_than_t
     worse = replace(check("w"), find=lambda _evidence: [fault("n", "seen", "fix", why="worse")])
     seen = examine(patient(), [worse, check("x")])
     assert [(item.finding.code, item.finding.why) for item in seen.found] == [("w", "worse"), ("x", "what follows")]
+
+
+def test_checks_when_a_finder_is_decorated_then_it_is_one_with_what_its_module_needs_and_no_graver_than_it_says() -> (
+    None
+):
+    checks = Checks(needs=("nodes",))
+
+    @checks.add("mild", title="t", consequence="c", link="l", severity="warning")
+    def _mild(evidence: Evidence) -> list[Fault]:
+        return [fault(evidence.cluster.key, "seen", "fix")]
+
+    @checks.add("grave", title="t", consequence="c", link="l", needs=("pods",))
+    def _grave(evidence: Evidence) -> list[Fault]:
+        return [*_mild(evidence), fault(evidence.cluster.key, "seen", "fix", severity="warning")]
+
+    found = [(item.check.id, item.finding.severity) for item in examine(patient(), checks).found]
+    assert found == [("grave", "error"), ("mild", "warning"), ("grave", "warning")]
+    assert [check.needs for check in checks] == [("nodes",), ("pods",)]
 
 
 EXITS = {
