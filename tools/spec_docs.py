@@ -24,22 +24,22 @@ HEAD = """# The spec, field by field
 <!-- Written by tools/spec_docs.py from the models; edit their descriptions, not this page. -->
 
 One file, several files, a directory (`*.yaml`, `*.yml`), a quoted pattern (`'pools/**/*.yaml'`) or `-` for stdin;
-several documents in a file are several specs. YAML 1.2: `no` is a string, anchors are allowed, tags and merge keys are
-not. `${NAME}` in a value is taken from the environment, `${NAME:-text}` is the text where that is not set, `$${` is a
-literal `${`. `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) overrides. Where a field is a string,
-the text is kept as written (`--set pools[0].kubernetesVersion=1.30`), elsewhere it is read as YAML; a key with dots
-stands in brackets (`--set 'pools.a100mig.labels["example.com/team"]=ml'`). `defaults` is merged under
-every pool: maps are merged, lists replaced, and a pool that chooses another way (autoscaling instead of count, another
+several documents in a file are several specs. YAML 1.2: `no` is a string, anchors are allowed, tags and merge keys
+are not. `${NAME}` in a value is taken from the environment, `${NAME:-text}` is the text where that is not set, `$${`
+is a literal `${`. `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) overrides. Where a field is a
+string, the text is kept as written (`--set pools[0].kubernetesVersion=1.30`), elsewhere it is read as YAML; a key
+with dots is written in brackets (`--set 'pools.a100mig.labels["example.com/team"]=ml'`). `defaults` is merged under
+every pool: maps are merged, lists replaced, and a pool with an alternative (autoscaling instead of count, another
 kind of sharing) drops the default one.
 
-An unknown key is an error with the nearest known one; [diagnostics](diagnostics/README.md) has every error, warning and
-hint. Native fields under `eks`, `aks` and `gke` are merged into the request last; one that gpukube cannot judge the
-change of is refused.
+An unknown key is an error that suggests the nearest known one; [diagnostics](diagnostics/README.md) has every error,
+warning and hint. Native fields under `eks`, `aks` and `gke` are merged into the request last; a field whose change
+gpukube cannot classify is refused.
 
-## To begin with
+## Start with a template
 
-`gpukube init` writes a commented spec. On a terminal it asks for what its flags leave open; every answer is judged by
-the rules of `validate`, and Ctrl-C leaves nothing behind. Without a terminal the flags say it all:
+`gpukube init` writes a commented spec. On a terminal it prompts for what its flags leave open and checks every answer
+with the rules of `validate`; Ctrl-C leaves no file. Without a terminal the flags must be complete:
 
 ```sh
 gpukube init --provider aks --name train --resource-group ml \\
@@ -48,42 +48,40 @@ gpukube init --provider eks --account 111122223333 --region us-east-1 --name tra
 ```
 
 `--provider` may be repeated: one pool, on one cluster of each cloud. `--replicas` shares GPUs by time-slicing,
-`--spot` buys Spot machines. A file that is there stays unless `--force` is given.
+`--spot` buys Spot machines. An existing file is kept unless `--force` is given.
 
-## What a field means
+## Look up a field
 
-`gpukube explain FIELD` says of any field below its type, what it may be and what holds without it, how faithfully each
-cloud does it, and what a change of it does to a live pool: in place, in place but disturbing pods, or a new pool. It
-needs no cloud and no spec.
+`gpukube explain FIELD` shows the type of a field, its values and default, how each cloud does it, and what a change
+does to a live pool: in place, in place but disturbing pods, or a new pool. It needs no cloud and no spec.
 
 ```sh
 gpukube explain pools.sharing.mig.profile   # or sharing.mig.profile, or mig.profile
 gpukube explain pools --recursive           # all fields of a pool
 gpukube explain defaults.taints -o json
-gpukube explain nodes.count -v              # -v names the sources
+gpukube explain nodes.count -v              # with sources
 ```
 
 `gpukube explain owner POOL -f FILE` is about one pool: see [ownership.md](ownership.md).
 
 ## In an editor
 
-[gpukube.schema.json](gpukube.schema.json) is the JSON Schema (draft 2020-12) of a spec; `gpukube schema` prints the
-one of the installed version. With yaml-language-server (in VS Code, Neovim, Emacs, Helix, ...) the first line of a
-spec turns on completion, descriptions and checks:
+[gpukube.schema.json](gpukube.schema.json) is the JSON Schema (draft 2020-12) of a spec; `gpukube schema` prints that
+of the installed version. With yaml-language-server (in VS Code, Neovim, Emacs, Helix, ...) the first line of a spec
+turns on completion, descriptions and checks:
 
 ```yaml
 # yaml-language-server: $schema=gpukube.schema.json
 ```
 
-Behind `$schema=` stands a path as seen from the spec, or a URL. Completed are keys, choices, and what the catalogue
-knows: GPU models, instance types by cloud, MIG profiles; a model or type that it does not know is no error there. A
-cluster offers the fields of its `provider`. `${NAME}` is taken wherever text is. What depends on several fields at
-once, and what each cloud refuses, is found by `gpukube validate`.
+`$schema=` takes a path relative to the spec, or a URL. The editor completes keys, choices, GPU models, instance types
+by cloud and MIG profiles; an unknown model or type is no error there. A cluster has the fields of its `provider`.
+`${NAME}` is allowed in any text. Rules across several fields, and those of each cloud, are checked by `gpukube
+validate`.
 
-Tried with yaml-language-server 1.25: completion at every place named here, hover over keys, and one message per mistake
-in a bad file (`GPUKUBE_TEST_YAML_LS=/path/to/yaml-language-server pytest tests/docs/test_editor.py` does it again).
-Other tools can use the schema as well: `check-jsonschema --schemafile gpukube.schema.json pools.yaml`.
-"""
+Tried with yaml-language-server 1.25: completion at every place named here, hover over keys, and one message per
+mistake in a bad file (`GPUKUBE_TEST_YAML_LS=/path/to/yaml-language-server pytest tests/docs/test_editor.py` does it
+again). Other tools can use the schema as well: `check-jsonschema --schemafile gpukube.schema.json pools.yaml`."""
 
 
 def schema_file() -> str:
