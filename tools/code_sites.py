@@ -29,7 +29,7 @@ NOT_PRODUCT: Final = ("gpukube/sandbox/", "gpukube/testing/")
 ERRORS: Final[Mapping[str, type[GpukubeError]]] = {
     name: found for name, found in vars(errors).items() if isinstance(found, type) and issubclass(found, GpukubeError)
 }
-POSITIONS: Final = {"Finding": 0, "CatalogueError": -1, **dict.fromkeys(ERRORS, -1)}
+POSITIONS: Final = {"Finding": 0, "CatalogueError": -1, "Meaning": -1, **dict.fromkeys(ERRORS, -1)}
 """Callable -> position of its argument `code`; -1 when it is a keyword."""
 BUILT: Final[Mapping[str, tuple[str, ...]]] = {"step-": get_args(Step)}
 """Codes made of a prefix and a word."""
@@ -99,6 +99,7 @@ class _Module:
     def __init__(self, name: str, tree: ast.Module) -> None:
         self.name = name
         self.tree = tree
+        self.constants = dict(_constants(tree))
         self.positions = {**POSITIONS, **dict(_imported(tree)), **dict(_positions(tree))}
 
     def sites(self) -> Iterator[Site]:
@@ -125,7 +126,9 @@ class _Module:
         argument = keywords.get("code", call.args[position] if 0 <= position < len(call.args) else None)
         if callee not in ERRORS and isinstance(argument, ast.Constant) and argument.value == "":
             return  # a cloud's answer without a code of its own
-        raised = next((name for name in (callee, *map(_last_name, call.args)) if name in ERRORS), "")
+        raised = next(
+            (name for name in (callee, *map(_last_name, (*call.args, *keywords.values()))) if name in ERRORS), ""
+        )
         kind: Kind = "error" if _text(keywords.get("severity")) in ("", "error") else "warning"
         for code in self._codes(argument):
             yield self._site(call, code or (ERRORS[raised].default_code if raised else ""), self._exit(kind, raised))
@@ -139,6 +142,8 @@ class _Module:
         elif isinstance(argument, ast.JoinedStr):
             prefix = _text(argument.values[0])
             yield from (prefix + word for word in BUILT.get(prefix, ())) if prefix in BUILT else ("",)
+        elif isinstance(argument, ast.Name) and argument.id in self.constants:
+            yield self.constants[argument.id]
         elif isinstance(argument, ast.Name) and argument.id != "code":
             yield from LOOPED.get(self.name, ("",))
 
@@ -151,6 +156,13 @@ class _Module:
 
     def _site(self, node: ast.expr | ast.stmt, code: str, exit_code: ExitCode) -> Site:
         return Site(code, self.name, node.lineno, exit_code)
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Find the constants of a module that are texts."""
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and (value := _text(node.value)):
+            yield _last_name(node.target), value
 
 
 def _positions(tree: ast.Module) -> Iterator[tuple[str, int]]:

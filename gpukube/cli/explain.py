@@ -153,8 +153,10 @@ def _look(choices: Choices, pool: str) -> tuple[dict[str, Sighting], dict[str, l
 
 def _against(plan: ClusterPlan, pool: str) -> list[Finding]:
     """Take what stops this pool or its cluster; the solver's own refusals are told by the explanation."""
+    from gpukube.core.owners import OWNER_REFUSED
+
     places = {plan.cluster.key, f"{plan.cluster.key}/{pool}"}
-    errors = [found for found in plan.diagnostics if found.severity == "error" and found.code != "owner"]
+    errors = [found for found in plan.diagnostics if found.severity == "error" and found.code != OWNER_REFUSED]
     return [found for found in errors if found.where.source in places]
 
 

@@ -18,7 +18,7 @@ from gpukube.errors import Finding, SpecError, Where
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from gpukube.core.values import Action, Change, ClusterRef, Desired, Observed, Request, UpdateRow
+    from gpukube.core.values import Action, Change, ClusterRef, Desired, Observed, Obstacle, Request, UpdateRow
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
 
@@ -152,9 +152,17 @@ def plan_removal(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -
     problems = (_protected(where, "deleted"),) if observed.protected else ()
     going = observed.state == "deleting"
     requests = () if going else (provider.delete_request(cluster, observed),)
-    why = f'belongs to "{observed.owner}", which no longer declares it'
-    name = observed.pool or observed.name
-    return PoolPlan(cluster, name, observed.name, "delete", why, None, observed, (), requests, problems)
+    return PoolPlan(
+        cluster=cluster,
+        pool=observed.pool or observed.name,
+        name=observed.name,
+        action="delete",
+        why=f'belongs to "{observed.owner}", which no longer declares it',
+        desired=None,
+        observed=observed,
+        requests=requests,
+        diagnostics=problems,
+    )
 
 
 def spare_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
@@ -188,12 +196,21 @@ def _plan(  # noqa: PLR0913 - the parts of a plan
     changes: tuple[ClassifiedChange, ...] = (),
     requests: tuple[Request, ...] = (),
     diagnostics: tuple[Finding, ...] = (),
+    obstacle: Obstacle | None = None,
 ) -> PoolPlan:
-    target = desired.target
-    name = observed.name if observed else target.name
     return PoolPlan(
-        target.cluster, target.pool, name, action, why, desired, observed, changes, requests, diagnostics
-    )  # fmt: skip
+        cluster=desired.target.cluster,
+        pool=desired.target.pool,
+        name=observed.name if observed else desired.target.name,
+        action=action,
+        why=why,
+        desired=desired,
+        observed=observed,
+        changes=changes,
+        requests=requests,
+        diagnostics=diagnostics,
+        obstacle=obstacle,
+    )
 
 
 def find_changes(desired: Desired, observed: Observed) -> tuple[Change, ...]:
@@ -336,7 +353,7 @@ def _not_adoptable(desired: Desired, observed: Observed) -> PoolPlan:
         else f"repair it with the cloud's own tool, or {another}",
         why="adopting changes marks only, and a pool that is not ready takes no change",
     )
-    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
+    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="not-ready")
 
 
 def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
@@ -353,7 +370,7 @@ def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
         fix=f"{another}, or delete the live one" if observed.owner else f"{another}, or {adopt}",
         why="gpukube changes and deletes only pools that carry its owner's mark",
     )
-    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
+    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="foreign")
 
 
 def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
@@ -375,7 +392,7 @@ def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
         if desired.copy_is_fixed
         else "labels can be replaced by accident, so a pool stays its owner's until that owner is named",
     )
-    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
+    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="foreign-copy")
 
 
 def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> PoolPlan:

@@ -29,6 +29,7 @@ PROTECT_LABEL = "gpukube.io/protect"
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
+Obstacle = Literal["foreign", "foreign-copy", "not-ready"]
 PoolState = Literal["ready", "busy", "failed", "deleting"]
 UpdateKind = Literal["in-place", "disruptive", "replace", "refused"]
 
@@ -473,6 +474,8 @@ class PoolPlan:
         diagnostics: Warnings, and the errors that stop the run.
         loss: What a replace, delete or disruptive update costs; None for other actions.
         capacity: Allocatable devices now, by resource name; None when the inside of the cluster is not known.
+        obstacle: Of a conflict that the user can resolve: "foreign" by --adopt if nobody owns the pool, "foreign-copy"
+            by --adopt-from, "not-ready" once the cloud has finished with it; None for other conflicts.
     """
 
     cluster: ClusterRef
@@ -482,11 +485,12 @@ class PoolPlan:
     why: str
     desired: Desired | None
     observed: Observed | None
-    changes: tuple[ClassifiedChange, ...]
-    requests: tuple[Request, ...]
-    diagnostics: tuple[Finding, ...]
+    changes: tuple[ClassifiedChange, ...] = ()
+    requests: tuple[Request, ...] = ()
+    diagnostics: tuple[Finding, ...] = ()
     loss: Loss | None = None
     capacity: Mapping[str, int] | None = None
+    obstacle: Obstacle | None = None
 
     @property
     def where(self) -> Where:

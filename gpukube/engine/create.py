@@ -68,10 +68,9 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         raise Conflict.of(plan.diagnostics, plan.why) if plan.diagnostics else Conflict(plan.why, where=plan.where)
     done = _come_to_be(plan, desired, session, run)
     tolerations = pod_tolerations(desired, tolerates_resources=session.provider.tolerates_resources)
-    later = plan.changes if any(d.code == "adopt-differs" for d in plan.diagnostics) else ()
-    if later:  # not proven: what it lacks may be what differs
-        marks = adopting_changes(desired, later)
-        left = tuple(c for c in later if c not in marks)
+    adopted = adopting_changes(desired, plan.changes)
+    left = tuple(c for c in plan.changes if c not in adopted) if plan.action == "adopt" else ()
+    if left:  # not proven: what it lacks may be what differs
         message = f"adopted; it differs in {', '.join(str(c.change.field) for c in left)}, for a later apply"
         return PoolReport(plan.pool, plan.name, "done", message, left, tolerations=tolerations)
     if run.no_wait and done:

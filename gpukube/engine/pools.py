@@ -44,7 +44,7 @@ def require_adoptable(plans: Sequence[ClusterPlan]) -> None:
     Raises:
         Conflict: Holds one diagnostic per such pool.
     """
-    found = [d for plan in plans for pool in plan.pools for d in pool.diagnostics if d.code == "adopt-not-ready"]
+    found = [d for plan in plans for pool in plan.pools if pool.obstacle == "not-ready" for d in pool.diagnostics]
     if found:
         raise Conflict.of(found)
 

@@ -105,16 +105,15 @@ def _plan(plan: ClusterPlan, session: Session, observed: Observed, desired: Desi
         promise = replace(desired.promise, nodes=nodes)
         desired = replace(desired, target=replace(desired.target, nodes=nodes), promise=promise)
     return PoolPlan(
-        plan.cluster,
-        observed.pool,
-        observed.name,
-        "update" if changes else "no-op",
-        "asked for by name" if changes else "has that size already",
-        desired,
-        observed,
-        classified,
-        (request,) if changes else (),
-        (),
+        cluster=plan.cluster,
+        pool=observed.pool,
+        name=observed.name,
+        action="update" if changes else "no-op",
+        why="asked for by name" if changes else "has that size already",
+        desired=desired,
+        observed=observed,
+        changes=classified,
+        requests=(request,) if changes else (),
     )
 
 

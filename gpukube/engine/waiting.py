@@ -58,8 +58,15 @@ def _chosen(plan: ClusterPlan, names: Sequence[str]) -> tuple[PoolPlan, ...]:
 
 
 def _as_it_is(plan: ClusterPlan, pool: Observed) -> PoolPlan:
-    name = pool.pool or pool.name
-    return PoolPlan(plan.cluster, name, pool.name, "no-op", "asked for by name", None, pool, (), (), ())
+    return PoolPlan(
+        cluster=plan.cluster,
+        pool=pool.pool or pool.name,
+        name=pool.name,
+        action="no-op",
+        why="asked for by name",
+        desired=None,
+        observed=pool,
+    )
 
 
 def _wait_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:

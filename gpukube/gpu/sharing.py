@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.gpu.cloud_machines import cloud_machines
 from gpukube.gpu.machines import Machine, machines
-from gpukube.gpu.mig import MigProfile, find_profile, fits, profiles
+from gpukube.gpu.mig import MigProfile, find_profile, fits, is_mig_model, profiles
 from gpukube.gpu.mig_room import explain_misfit, largest_fit
 from gpukube.gpu.refusal import CatalogueError
 
@@ -123,10 +123,11 @@ def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[Catalog
 
 def _check_mig(carrier: Machine | GpuModel, model: GpuModel, cut: MigCut) -> Iterator[CatalogueError]:
     unknown = [error for error in (_unknown(model, name) for name in cut.profiles) if error]
+    if unknown and not is_mig_model(model):  # once, whatever profiles are written
+        yield _no_mig(carrier, unknown[0]) if isinstance(carrier, Machine) else unknown[0]
+        return
     if unknown:
-        if unknown[0].code == "mig-capable" and isinstance(carrier, Machine):
-            unknown = [_no_mig(carrier, unknown[0])]
-        yield from unknown[:1] if unknown[0].code == "mig-capable" else unknown
+        yield from unknown
         return
     if isinstance(carrier, Machine) and not carrier.mig_capable:
         yield _not_on_this_machine(carrier)

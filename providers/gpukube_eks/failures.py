@@ -29,8 +29,9 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
+from gpukube.core.meanings import Problem
 from gpukube.errors import AccessError, CloudError
-from gpukube_eks.meanings import LOGIN, Problem, error_of, quote
+from gpukube_eks.meanings import LOGIN, error_of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

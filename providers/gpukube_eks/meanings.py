@@ -8,10 +8,11 @@ inside the text. So the text decides before the code does.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.meanings import Meaning, Problem, find_meaning
+from gpukube.core.meanings import quote as quote_of
 from gpukube.errors import (
     AccessError,
     Busy,
@@ -37,328 +38,281 @@ _QUOTAS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An error as AWS words it.
+quote: Final = partial(quote_of, "AWS")
 
-    Attributes:
-        code: Exception, or code of a health issue or of an update's error.
-        text: Its text.
-        is_late: A node group or an update reports it, long after the request was taken.
-    """
-
-    code: str
-    text: str
-    is_late: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A meaning: found by the code (a whole-word pattern, "" for any) and by the text."""
-
-    codes: str
-    text: str
-    error: type[GpukubeError]
-    says: str
-    fix: str
-    code: str = ""
-
-
-_BUSY: Final = _Row(
-    "ResourceInUseException",
-    "",
-    Busy,
-    "another operation runs on the node group",
-    "wait until it has ended, and run the same command again",
+_EXISTS: Final = Meaning(
+    codes="ResourceInUseException",
+    text=r"(?i)already exists",
+    error=Conflict,
+    seen="a node group of this name is there already",
+    fix=AGAIN,
+    code="exists",
+)
+_BUSY: Final = Meaning(
+    codes="ResourceInUseException",
+    error=Busy,
+    seen="another operation runs on the node group",
+    fix="wait until it has ended, and run the same command again",
 )
 
-_EARLY: Final[tuple[_Row, ...]] = (
-    _Row(
-        "ResourceInUseException",
-        r"(?i)already exists",
-        Conflict,
-        "a node group of this name is there already",
-        AGAIN,
-        "exists",
-    ),
+_EARLY: Final[tuple[Meaning, ...]] = (
+    _EXISTS,
     # aws/karpenter-provider-aws#133, aws/containers-roadmap#2204
     _BUSY,
     # terraform-aws-modules/terraform-aws-eks#748: the autoscaler moved the size after it was looked at
-    _Row(
-        "InvalidParameterException",
-        r"can't be greater than (desired|max) size",
-        Moved,
-        "the size of the node group changed meanwhile",
-        AGAIN,
+    Meaning(
+        codes="InvalidParameterException",
+        text=r"can't be greater than (desired|max) size",
+        error=Moved,
+        seen="the size of the node group changed meanwhile",
+        fix=AGAIN,
     ),
     # aws/aws-sdk#652: status 400, which the SDK does not try again; nothing was done
-    _Row(
-        "InvalidRequestException",
-        r"(?i)request limit exceeded",
-        Busy,
-        "EKS has too many requests at once",
-        "wait a minute, and run the same command again",
+    Meaning(
+        codes="InvalidRequestException",
+        text=r"(?i)request limit exceeded",
+        error=Busy,
+        seen="EKS has too many requests at once",
+        fix="wait a minute, and run the same command again",
     ),
-    _Row(
-        "ResourcePropagationDelayException",
-        "",
-        Busy,
-        "the service-linked role of node groups is still being made",
-        "wait a minute, and run the same command again",
+    Meaning(
+        codes="ResourcePropagationDelayException",
+        error=Busy,
+        seen="the service-linked role of node groups is still being made",
+        fix="wait a minute, and run the same command again",
     ),
-    _Row(
-        "ThrottlingException|Throttling|TooManyRequestsException|RequestLimitExceeded|RequestThrottled",
-        "",
-        CloudError,
-        "AWS throttles these requests",
-        "wait a minute, and run the same command again",
-        "throttled",
+    Meaning(
+        codes="ThrottlingException|Throttling|TooManyRequestsException|RequestLimitExceeded|RequestThrottled",
+        error=CloudError,
+        seen="AWS throttles these requests",
+        fix="wait a minute, and run the same command again",
+        code="throttled",
     ),
-    _Row(
-        "ResourceLimitExceededException",
-        "",
-        QuotaError,
-        "a quota of EKS is too small",
-        "raise it in Service Quotas (eks): node groups per cluster L-6D54EA21, nodes per group L-BD136A63",
+    Meaning(
+        codes="ResourceLimitExceededException",
+        error=QuotaError,
+        seen="a quota of EKS is too small",
+        fix="raise it in Service Quotas (eks): node groups per cluster L-6D54EA21, nodes per group L-BD136A63",
     ),
-    _Row(
-        "VersionLimitExceeded|.*LimitExceeded.*|.*MaxLimit.*",
-        "",
-        QuotaError,
-        "a quota of the account is too small",
-        "raise it in Service Quotas (ec2), or delete launch templates that are not used",
+    Meaning(
+        codes="VersionLimitExceeded|.*LimitExceeded.*|.*MaxLimit.*",
+        error=QuotaError,
+        seen="a quota of the account is too small",
+        fix="raise it in Service Quotas (ec2), or delete launch templates that are not used",
     ),
-    _Row(
-        "UnsupportedAvailabilityZoneException",
-        "",
-        CapacityError,
-        "EKS does not work in one of the zones",
-        "write zones: with those that AWS names",
-        "zone-not-offered",
+    Meaning(
+        codes="UnsupportedAvailabilityZoneException",
+        error=CapacityError,
+        seen="EKS does not work in one of the zones",
+        fix="write zones: with those that AWS names",
+        code="zone-not-offered",
     ),
-    _Row(
-        r"InvalidCapacityReservationId\.\w+",
-        "",
-        CloudError,
-        "there is no such capacity reservation in this region of the account",
-        "write the id of one that is there (aws ec2 describe-capacity-reservations)",
-        "reservation",
+    Meaning(
+        codes=r"InvalidCapacityReservationId\.\w+",
+        error=CloudError,
+        seen="there is no such capacity reservation in this region of the account",
+        fix="write the id of one that is there (aws ec2 describe-capacity-reservations)",
+        code="reservation",
     ),
-    _Row(
-        "InvalidParameterException",
-        r"not a valid instance type for requested amiType",
-        CloudError,
-        "the image is not made for the instance type",
-        "write another image or instanceType",
-        "image-refused",
+    Meaning(
+        codes="InvalidParameterException",
+        text=r"not a valid instance type for requested amiType",
+        error=CloudError,
+        seen="the image is not made for the instance type",
+        fix="write another image or instanceType",
+        code="image-refused",
     ),
-    _Row(
-        "OptInRequired|SubscriptionRequiredException",
-        "",
-        NotAllowed,
-        "the account may not use this service in this region",
-        "enable the region for the account, or check clusters.*.region",
-        "not-enabled",
+    Meaning(
+        codes="OptInRequired|SubscriptionRequiredException",
+        error=NotAllowed,
+        seen="the account may not use this service in this region",
+        fix="enable the region for the account, or check clusters.*.region",
+        code="not-enabled",
     ),
-    _Row(
-        "AccessDenied",
-        r"(?i)AssumeRole",
-        NotAllowed,
-        "the role of the spec cannot be assumed",
-        "check clusters.*.roleArn and its trust policy",
-        "assume-role",
+    Meaning(
+        codes="AccessDenied",
+        text=r"(?i)AssumeRole",
+        error=NotAllowed,
+        seen="the role of the spec cannot be assumed",
+        fix="check clusters.*.roleArn and its trust policy",
+        code="assume-role",
     ),
-    _Row(
-        "AccessDeniedException|AccessDenied|UnauthorizedOperation|UnauthorizedException",
-        "",
-        NotAllowed,
-        "the identity may not do this",
-        "ask for the action that AWS names; node groups also need iam:PassRole for the nodes' role, "
+    Meaning(
+        codes="AccessDeniedException|AccessDenied|UnauthorizedOperation|UnauthorizedException",
+        error=NotAllowed,
+        seen="the identity may not do this",
+        fix="ask for the action that AWS names; node groups also need iam:PassRole for the nodes' role, "
         "ec2:RunInstances and ec2:CreateTags",
     ),
-    _Row(
-        "UnrecognizedClientException|InvalidClientTokenId|ExpiredToken|ExpiredTokenException|RequestExpired|"
+    Meaning(
+        codes="UnrecognizedClientException|InvalidClientTokenId|ExpiredToken|ExpiredTokenException|RequestExpired|"
         "InvalidSignatureException|SignatureDoesNotMatch|MissingAuthenticationToken|AuthFailure|InvalidAccessKeyId|"
         "IncompleteSignature",
-        "",
-        AccessError,
-        "AWS refused the credentials",
-        LOGIN,
+        error=AccessError,
+        seen="AWS refused the credentials",
+        fix=LOGIN,
     ),
-    _Row(
-        "ResourceNotFoundException|NotFoundException",
-        "",
-        NoCluster,
-        "there is no such cluster or node group in this region of the account",
-        "check region and name under clusters (aws eks list-clusters)",
+    Meaning(
+        codes="ResourceNotFoundException|NotFoundException",
+        error=NoCluster,
+        seen="there is no such cluster or node group in this region of the account",
+        fix="check region and name under clusters (aws eks list-clusters)",
     ),
-    _Row(
-        "InvalidParameterException|InvalidRequestException|ClientException|BadRequestException|InvalidParameter.*|"
+    Meaning(
+        codes="InvalidParameterException|InvalidRequestException|ClientException|BadRequestException|InvalidParameter.*|"
         "MissingParameter|ValidationError|Invalid.*|InvalidStateException|IdempotentParameterMismatch",
-        "",
-        CloudError,
-        "AWS refused the request",
-        "change what it names",
-        "refused",
+        error=CloudError,
+        seen="AWS refused the request",
+        fix="change what it names",
+        code="refused",
     ),
 )
 
-_LATE: Final[tuple[_Row, ...]] = (
+_LATE: Final[tuple[Meaning, ...]] = (
     # Codes of EC2 inside the texts: docs: AWSEC2/latest/APIReference errors-overview
-    _Row(
-        "",
-        r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded",
-        QuotaError,
-        "the vCPU quota of the account is too small",
-        _QUOTAS,
+    Meaning(
+        text=r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded",
+        error=QuotaError,
+        seen="the vCPU quota of the account is too small",
+        fix=_QUOTAS,
     ),
-    _Row(
-        "",
-        r"ReservationCapacityExceeded|InvalidCapacityReservation\w*|CapacityReservationNotActive",
-        CapacityError,
-        "the reservation has no machine for it: it is used up, not active yet, or of another zone or type",
-        "look at it: aws ec2 describe-capacity-reservations; or ask for fewer nodes until it has room",
-        "reservation",
+    Meaning(
+        text=r"ReservationCapacityExceeded|InvalidCapacityReservation\w*|CapacityReservationNotActive",
+        error=CapacityError,
+        seen="the reservation has no machine for it: it is used up, not active yet, or of another zone or type",
+        fix="look at it: aws ec2 describe-capacity-reservations; or ask for fewer nodes until it has room",
+        code="reservation",
     ),
-    _Row(
-        "",
-        r"InsufficientInstanceCapacity|InsufficientHostCapacity|UnfulfillableCapacity",
-        CapacityError,
-        "no such machine is free in these zones now",
-        _OTHER_PLACE,
+    Meaning(
+        text=r"InsufficientInstanceCapacity|InsufficientHostCapacity|UnfulfillableCapacity",
+        error=CapacityError,
+        seen="no such machine is free in these zones now",
+        fix=_OTHER_PLACE,
     ),
-    _Row(
-        "AsgInstanceLaunchFailures|Ec2InstanceTypeDoesNotExist",
-        r"\bUnsupported\b|not supported in your requested Availability Zone|DoesNotExist",
-        CapacityError,
-        "the instance type is not offered in these zones",
-        "write zones: with those that offer it (aws ec2 describe-instance-type-offerings)",
-        "zone-not-offered",
+    Meaning(
+        codes="AsgInstanceLaunchFailures|Ec2InstanceTypeDoesNotExist",
+        text=r"\bUnsupported\b|not supported in your requested Availability Zone|DoesNotExist",
+        error=CapacityError,
+        seen="the instance type is not offered in these zones",
+        fix="write zones: with those that offer it (aws ec2 describe-instance-type-offerings)",
+        code="zone-not-offered",
     ),
-    _Row(
-        "Ec2InstanceTypeDoesNotExist",
-        "",
-        CapacityError,
-        "the instance type is not offered in this region",
-        "choose another instance type or region",
-        "zone-not-offered",
+    Meaning(
+        codes="Ec2InstanceTypeDoesNotExist",
+        error=CapacityError,
+        seen="the instance type is not offered in this region",
+        fix="choose another instance type or region",
+        code="zone-not-offered",
     ),
-    _Row(
-        "AsgInstanceLaunchFailures",
-        "",
-        CloudError,
-        "the Auto Scaling group cannot start machines",
-        "read its activities: aws autoscaling describe-scaling-activities",
-        "launch",
+    Meaning(
+        codes="AsgInstanceLaunchFailures",
+        error=CloudError,
+        seen="the Auto Scaling group cannot start machines",
+        fix="read its activities: aws autoscaling describe-scaling-activities",
+        code="launch",
     ),
     # docs: eks/troubleshooting, managed node group errors
-    _Row(
-        "InsufficientFreeAddresses|IpNotAvailable",
-        "",
-        CloudError,
-        "the subnets have too few addresses",
-        "use larger subnets, or fewer nodes",
-        "subnet-full",
+    Meaning(
+        codes="InsufficientFreeAddresses|IpNotAvailable",
+        error=CloudError,
+        seen="the subnets have too few addresses",
+        fix="use larger subnets, or fewer nodes",
+        code="subnet-full",
     ),
-    _Row(
-        "NodeCreationFailure",
-        "",
-        CloudError,
-        "the machines did not join the cluster in time",
-        "check the role's policies, the way from the subnets to the cluster (NAT or endpoints), and the labels",
-        "node-join",
+    Meaning(
+        codes="NodeCreationFailure",
+        error=CloudError,
+        seen="the machines did not join the cluster in time",
+        fix="check the role's policies, the way from the subnets to the cluster (NAT or endpoints), and the labels",
+        code="node-join",
     ),
-    _Row(
-        "AccessDenied",
-        "",
-        CloudError,
-        "the cluster does not let EKS or the nodes in",
-        "restore the cluster role eks:node-manager, and the nodes' role in the access entries or aws-auth",
-        "node-access",
+    Meaning(
+        codes="AccessDenied",
+        error=CloudError,
+        seen="the cluster does not let EKS or the nodes in",
+        fix="restore the cluster role eks:node-manager, and the nodes' role in the access entries or aws-auth",
+        code="node-access",
     ),
-    _Row(
-        "ClusterUnreachable",
-        "",
-        CloudError,
-        "EKS does not reach the cluster's Kubernetes API",
-        "check the cluster's endpoint access and security groups",
-        "cluster-unreachable",
+    Meaning(
+        codes="ClusterUnreachable",
+        error=CloudError,
+        seen="EKS does not reach the cluster's Kubernetes API",
+        fix="check the cluster's endpoint access and security groups",
+        code="cluster-unreachable",
     ),
-    _Row(
-        "Ec2SubnetInvalidConfiguration|Ec2SubnetNotFound|Ec2SubnetMissingIpv6Assignment|Ec2SubnetListTooLong|"
+    Meaning(
+        codes="Ec2SubnetInvalidConfiguration|Ec2SubnetNotFound|Ec2SubnetMissingIpv6Assignment|Ec2SubnetListTooLong|"
         "SubnetNotFound",
-        "",
-        CloudError,
-        "the subnets do not fit",
-        "write eks: {subnets: [...]} with private subnets of the cluster, or let public ones assign addresses",
-        "subnets",
+        error=CloudError,
+        seen="the subnets do not fit",
+        fix="write eks: {subnets: [...]} with private subnets of the cluster, or let public ones assign addresses",
+        code="subnets",
     ),
-    _Row(
-        r"Ec2LaunchTemplate\w*|SourceEc2LaunchTemplateNotFound|LaunchTemplate\w*",
-        "",
-        CloudError,
-        "the launch template was changed or taken away",
-        "delete the pool and create it again; never edit its launch template",
-        "launch-template",
+    Meaning(
+        codes=r"Ec2LaunchTemplate\w*|SourceEc2LaunchTemplateNotFound|LaunchTemplate\w*",
+        error=CloudError,
+        seen="the launch template was changed or taken away",
+        fix="delete the pool and create it again; never edit its launch template",
+        code="launch-template",
     ),
-    _Row(
-        "IamNodeRoleNotFound|IamInstanceProfileNotFound",
-        "",
-        CloudError,
-        "the nodes' role is gone",
-        "make it again with the same name, or write eks: {nodeRole: ARN}",
-        "node-role",
+    Meaning(
+        codes="IamNodeRoleNotFound|IamInstanceProfileNotFound",
+        error=CloudError,
+        seen="the nodes' role is gone",
+        fix="make it again with the same name, or write eks: {nodeRole: ARN}",
+        code="node-role",
     ),
-    _Row(
-        "IamLimitExceeded|LimitExceeded|EniLimitReached",
-        "",
-        QuotaError,
-        "a quota of the account is too small",
-        "raise the quota that AWS names",
+    Meaning(
+        codes="IamLimitExceeded|LimitExceeded|EniLimitReached",
+        error=QuotaError,
+        seen="a quota of the account is too small",
+        fix="raise the quota that AWS names",
     ),
-    _Row(
-        r"AutoScalingGroup\w+",
-        "",
-        CloudError,
-        "the Auto Scaling group was changed by hand, or is busy with itself",
-        "undo the change, and cancel its instance refresh if one runs",
-        "auto-scaling-group",
+    Meaning(
+        codes=r"AutoScalingGroup\w+",
+        error=CloudError,
+        seen="the Auto Scaling group was changed by hand, or is busy with itself",
+        fix="undo the change, and cancel its instance refresh if one runs",
+        code="auto-scaling-group",
     ),
-    _Row(
-        "NodeTerminationFailure|PodEvictionFailure",
-        "",
-        CloudError,
-        "pods keep nodes from being drained",
-        "loosen the disruption budgets of these pods, or delete them",
-        "drain",
+    Meaning(
+        codes="NodeTerminationFailure|PodEvictionFailure",
+        error=CloudError,
+        seen="pods keep nodes from being drained",
+        fix="loosen the disruption budgets of these pods, or delete them",
+        code="drain",
     ),
-    _Row("KubernetesLabelInvalid", "", CloudError, "a node label is refused", "change it", "label-refused"),
-    _Row(
-        "Ec2SecurityGroupNotFound|Ec2SecurityGroupDeletionFailure|SecurityGroupNotFound|VpcIdNotFound",
-        "",
-        CloudError,
-        "a security group or the VPC is gone, or still in use",
-        "undo the change that was made behind EKS's back",
-        "network",
+    Meaning(
+        codes="KubernetesLabelInvalid",
+        error=CloudError,
+        seen="a node label is refused",
+        fix="change it",
+        code="label-refused",
+    ),
+    Meaning(
+        codes="Ec2SecurityGroupNotFound|Ec2SecurityGroupDeletionFailure|SecurityGroupNotFound|VpcIdNotFound",
+        error=CloudError,
+        seen="a security group or the VPC is gone, or still in use",
+        fix="undo the change that was made behind EKS's back",
+        code="network",
     ),
 )
 
-_FAILED: Final = _Row("", "", CloudError, "the operation ended badly", AGAIN, "failed")
-_UNKNOWN: Final = _Row("", "", CloudError, "AWS refused the request", "change what it names, or try again later")
+_FAILED: Final = Meaning(error=CloudError, seen="the operation ended badly", fix=AGAIN, code="failed")
+_UNKNOWN: Final = Meaning(
+    error=CloudError, seen="AWS refused the request", fix="change what it names, or try again later"
+)
 
 
 def error_of(problem: Problem, where: str) -> GpukubeError:
     """Make our error of AWS's."""
-    row = _meaning(problem)
-    message = f"{row.says} ({problem.code})" if problem.code else row.says
-    return row.error(message, where=where, fix=row.fix, why=quote(problem.text), code=row.code)
+    return _meaning_of(problem).error_at(where, note=problem.code, why=quote(problem.text))
 
 
 def issue_error(issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
     """Make one error of the health issues of a group: of the first that says more than that something went wrong."""
     problems = [Problem(code, text, is_late=True) for code, text in issues] or [Problem("", "", is_late=True)]
-    told = next((problem for problem in problems if _meaning(problem) is not _FAILED), problems[0])
-    return error_of(told, where)
+    return error_of(next((item for item in problems if _meaning_of(item) is not _FAILED), problems[0]), where)
 
 
 def update_error(status: str, errors: Sequence[tuple[str, str]], where: str) -> GpukubeError:
@@ -370,24 +324,14 @@ def update_error(status: str, errors: Sequence[tuple[str, str]], where: str) -> 
 
 def exists(where: str) -> GpukubeError:
     """Make our error of a creation that met a group."""
-    row = _EARLY[0]
-    return row.error(row.says, where=where, fix=row.fix, code=row.code)
+    return _EXISTS.error_at(where)
 
 
 def busy(status: str, where: str) -> GpukubeError:
     """Make our error of a change that would meet a group which EKS works on."""
-    return _BUSY.error(f"{_BUSY.says} ({status})", where=where, fix=_BUSY.fix, code=_BUSY.code)
+    return _BUSY.error_at(where, note=status)
 
 
-def _meaning(problem: Problem) -> _Row:
+def _meaning_of(problem: Problem) -> Meaning:
     table, other = (_LATE, _FAILED) if problem.is_late else (_EARLY, _UNKNOWN)
-    for row in table:
-        if re.fullmatch(row.codes or ".*", problem.code) and re.search(row.text, f"{problem.code} {problem.text}"):
-            return row
-    return other
-
-
-def quote(text: str) -> str:
-    """AWS's own words, on one line and of a length that can be read."""
-    line = " ".join(text.split()).rstrip(".")
-    return f"AWS says: {line[:400]}" if line else ""
+    return find_meaning(table, problem.code, f"{problem.code} {problem.text}") or other

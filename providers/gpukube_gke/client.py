@@ -28,6 +28,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from gpukube import __version__
 from gpukube.core.jsontree import at, tree
+from gpukube.core.meanings import Problem
 from gpukube.core.values import ClusterFacts, Operation
 from gpukube.errors import CloudError, NoCluster, WrongAccount
 from gpukube.kubeconfig import file_access
@@ -37,7 +38,7 @@ from gpukube_gke.change import MANAGE
 from gpukube_gke.endpoint import choose_endpoint
 from gpukube_gke.failures import explained, is_passing, is_throttled
 from gpukube_gke.fields import UPDATE
-from gpukube_gke.meanings import Problem, error_of
+from gpukube_gke.meanings import error_of
 from gpukube_gke.observe import observe_pool
 from gpukube_gke.offers import offered_zones
 from gpukube_gke.places import cluster_name, operation_name, pool_name, project_of

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.cloud_check import CloudChecks, Diagnosis
 from gpukube.core.faults import fault
 from gpukube.core.jsontree import at, strings, tree
+from gpukube.core.meanings import Problem
 from gpukube.core.resolve import GPU_TAINT
 from gpukube_gke.fields import NO_DRIVER, OPT_OUT_LABEL
-from gpukube_gke.meanings import Problem, error_of
+from gpukube_gke.meanings import error_of
 from gpukube_gke.observe import condition_of
 from gpukube_gke.partitions import PARTITIONS
 

@@ -22,8 +22,9 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, Tra
 from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]  # ships no types
 
 from gpukube.core.jsontree import tree
+from gpukube.core.meanings import Problem
 from gpukube.errors import AccessError, CloudError, NotAllowed
-from gpukube_gke.meanings import LOGIN, Problem, error_of, quote
+from gpukube_gke.meanings import LOGIN, error_of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,9 +9,11 @@ square brackets. Early ones come as a refusal. So the text decides before the ca
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.meanings import Meaning, Problem, find_meaning
+from gpukube.core.meanings import quote as quote_of
 from gpukube.errors import (
     AccessError,
     Busy,
@@ -32,181 +34,154 @@ LOGIN: Final = "run gcloud auth application-default login, or set GOOGLE_APPLICA
 _AGAIN: Final = "run the same command again: it looks first"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An error as Google words it.
+quote: Final = partial(quote_of, "Google")
 
-    Attributes:
-        code: Canonical code, "RESOURCE_EXHAUSTED"; "" when unknown.
-        text: Its text.
-        condition: Code of the pool's condition, "GCE_STOCKOUT"; "".
-        is_late: An operation reports it, or the pool does, long after the request was taken.
-    """
-
-    code: str
-    text: str
-    condition: str = ""
-    is_late: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A meaning: found by the code (a whole-word pattern, "" for any) and by the text with the condition before it."""
-
-    codes: str
-    text: str
-    error: type[GpukubeError]
-    says: str
-    fix: str
-    code: str = ""
-
-
-_TABLE: Final[tuple[_Row, ...]] = (
+_TABLE: Final[tuple[Meaning, ...]] = (
     # The sentences: hashicorp/terraform-provider-google#15205, #15579 (five at once), #10366 (a pool that goes).
-    _Row(
-        "RESOURCE_EXHAUSTED",
-        r"concurrent operations quota|Too many operations",
-        Busy,
-        "five operations run on the cluster already",
-        "wait until one has ended, and run the same command again",
+    Meaning(
+        codes="RESOURCE_EXHAUSTED",
+        text=r"concurrent operations quota|Too many operations",
+        error=Busy,
+        seen="five operations run on the cluster already",
+        fix="wait until one has ended, and run the same command again",
     ),
-    _Row(
-        "FAILED_PRECONDITION",
-        r"(?i)incompatible operation|is currently \w+ a node pool|try again once|currently being \w+",
-        Busy,
-        "another operation runs on the cluster or the pool",
-        "wait until it has ended, and run the same command again",
+    Meaning(
+        codes="FAILED_PRECONDITION",
+        text=r"(?i)incompatible operation|is currently \w+ a node pool|try again once|currently being \w+",
+        error=Busy,
+        seen="another operation runs on the cluster or the pool",
+        fix="wait until it has ended, and run the same command again",
     ),
     # The sentences: GoogleCloudPlatform/gsutil#1000 (too few left), GoogleCloudPlatform/cluster-toolkit#5043 (none).
-    _Row(
-        "",
-        r"specific reservation \"[^\"]*\" is insufficient|Reservation does not have enough resources",
-        CapacityError,
-        "the reservation has too few machines left, or they are not like those of the pool",
-        "ask for fewer nodes, or compare machine type and local disks: gcloud compute reservations describe",
-        "reservation",
+    Meaning(
+        text=r"specific reservation \"[^\"]*\" is insufficient|Reservation does not have enough resources",
+        error=CapacityError,
+        seen="the reservation has too few machines left, or they are not like those of the pool",
+        fix="ask for fewer nodes, or compare machine type and local disks: gcloud compute reservations describe",
+        code="reservation",
     ),
-    _Row(
-        "",
-        r"reservation \"[^\"]*\" not found for node pool",
-        CapacityError,
-        "there is no such reservation in the zone",
-        "write its zone under zones:, and projects/OWNER/reservations/NAME for one of another project",
-        "reservation",
+    Meaning(
+        text=r"reservation \"[^\"]*\" not found for node pool",
+        error=CapacityError,
+        seen="there is no such reservation in the zone",
+        fix="write its zone under zones:, and projects/OWNER/reservations/NAME for one of another project",
+        code="reservation",
     ),
     # google.container.v1 StatusCondition.Code; codes of Compute Engine: docs: compute/docs/troubleshooting
-    _Row(
-        "",
-        r"GCE_STOCKOUT|ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources",
-        CapacityError,
-        "no such machine is free in the zone now",
-        "write zones: with another zone, choose another type or capacity, or try later; gpukube pool delete takes the "
-        "failed pool away",
+    Meaning(
+        text=r"GCE_STOCKOUT|ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources",
+        error=CapacityError,
+        seen="no such machine is free in the zone now",
+        fix="write zones: with another zone, choose another type or capacity, or try later; "
+        "gpukube pool delete takes the failed pool away",
     ),
-    _Row(
-        "",
-        r"GCE_QUOTA_EXCEEDED|QUOTA_EXCEEDED|Insufficient (?:regional|project) quota|Quota '\S+' exceeded",
-        QuotaError,
-        "a quota of the project is too small",
-        "raise the quota of this GPU in this region, and GPUS_ALL_REGIONS with it, or ask for fewer nodes",
+    Meaning(
+        text=r"GCE_QUOTA_EXCEEDED|QUOTA_EXCEEDED|Insufficient (?:regional|project) quota|Quota '\S+' exceeded",
+        error=QuotaError,
+        seen="a quota of the project is too small",
+        fix="raise the quota of this GPU in this region, and GPUS_ALL_REGIONS with it, or ask for fewer nodes",
     ),
-    _Row(
-        "",
-        r"GKE_SERVICE_ACCOUNT_DELETED",
-        CloudError,
-        "the service account of Kubernetes Engine in this project is gone",
-        "restore it: gcloud services enable container.googleapis.com",
-        "service-account",
+    Meaning(
+        text=r"GKE_SERVICE_ACCOUNT_DELETED",
+        error=CloudError,
+        seen="the service account of Kubernetes Engine in this project is gone",
+        fix="restore it: gcloud services enable container.googleapis.com",
+        code="service-account",
     ),
-    _Row(
-        "",
-        r"NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS",
-        CloudError,
-        "the service account of the nodes lacks permissions",
-        "give it the role roles/container.defaultNodeServiceAccount",
-        "service-account",
+    Meaning(
+        text=r"NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS",
+        error=CloudError,
+        seen="the service account of the nodes lacks permissions",
+        fix="give it the role roles/container.defaultNodeServiceAccount",
+        code="service-account",
     ),
-    _Row(
-        "",
-        r"CLOUD_KMS_KEY_ERROR|CLOUD_KMS_KEY_DESTROYED",
-        CloudError,
-        "the key of the node disks cannot be used",
-        "enable the key, or choose another in gke.config.bootDiskKmsKey",
-        "disk-key",
+    Meaning(
+        text=r"CLOUD_KMS_KEY_ERROR|CLOUD_KMS_KEY_DESTROYED",
+        error=CloudError,
+        seen="the key of the node disks cannot be used",
+        fix="enable the key, or choose another in gke.config.bootDiskKmsKey",
+        code="disk-key",
     ),
-    _Row(
-        "UNAVAILABLE",
-        r"(?i)failed to connect|name resolution|DNS resolution|connection refused",
-        CloudError,
-        "the Google Cloud API cannot be reached",
-        "check the network, the proxy and the endpoint",
-        "unreachable",
+    Meaning(
+        codes="UNAVAILABLE",
+        text=r"(?i)failed to connect|name resolution|DNS resolution|connection refused",
+        error=CloudError,
+        seen="the Google Cloud API cannot be reached",
+        fix="check the network, the proxy and the endpoint",
+        code="unreachable",
     ),
-    _Row(
-        "INVALID_ARGUMENT|NOT_FOUND",
-        r"(?i)(?:accelerator|machine) type .*does not exist|not (?:available|supported) in zone",
-        CapacityError,
-        "the GPU or the machine type is not offered in the zone",
-        "write zones: with a zone that has it (gcloud compute accelerator-types list)",
-        "zone-not-offered",
+    Meaning(
+        codes="INVALID_ARGUMENT|NOT_FOUND",
+        text=r"(?i)(?:accelerator|machine) type .*does not exist|not (?:available|supported) in zone",
+        error=CapacityError,
+        seen="the GPU or the machine type is not offered in the zone",
+        fix="write zones: with a zone that has it (gcloud compute accelerator-types list)",
+        code="zone-not-offered",
     ),
     # hashicorp/terraform-provider-google#7928
-    _Row(
-        "INVALID_ARGUMENT",
-        r"Found more than one taint",
-        CloudError,
-        "GKE adds this taint by itself",
-        "take it away from the spec",
-        "taint-twice",
+    Meaning(
+        codes="INVALID_ARGUMENT",
+        text=r"Found more than one taint",
+        error=CloudError,
+        seen="GKE adds this taint by itself",
+        fix="take it away from the spec",
+        code="taint-twice",
     ),
-    _Row(
-        "PERMISSION_DENIED",
-        r"(?i)SERVICE_DISABLED|has not been used in project|API .*is disabled",
-        AccessError,
-        "the Kubernetes Engine API is not enabled in the project",
-        "run gcloud services enable container.googleapis.com --project PROJECT",
-        "api-disabled",
+    Meaning(
+        codes="PERMISSION_DENIED",
+        text=r"(?i)SERVICE_DISABLED|has not been used in project|API .*is disabled",
+        error=AccessError,
+        seen="the Kubernetes Engine API is not enabled in the project",
+        fix="run gcloud services enable container.googleapis.com --project PROJECT",
+        code="api-disabled",
     ),
-    _Row(
-        "PERMISSION_DENIED|INVALID_ARGUMENT",
-        r"(?i)iam\.serviceAccounts\.actAs|serviceAccountUser",
-        NotAllowed,
-        "the identity may not use the service account of the nodes",
-        "ask for the role roles/iam.serviceAccountUser on it",
-        "service-account",
+    Meaning(
+        codes="PERMISSION_DENIED|INVALID_ARGUMENT",
+        text=r"(?i)iam\.serviceAccounts\.actAs|serviceAccountUser",
+        error=NotAllowed,
+        seen="the identity may not use the service account of the nodes",
+        fix="ask for the role roles/iam.serviceAccountUser on it",
+        code="service-account",
     ),
 )
 
-_BY_CODE: Final[Mapping[str, _Row]] = {
-    "INVALID_ARGUMENT": _Row("", "", CloudError, "GKE refused the request", "change what it names", "refused"),
-    "OUT_OF_RANGE": _Row("", "", CloudError, "GKE refused the request", "change what it names", "refused"),
-    "FAILED_PRECONDITION": _Row("", "", CloudError, "GKE does not allow this now", "change what it names", "refused"),
-    "UNAUTHENTICATED": _Row("", "", AccessError, "Google Cloud refused the credentials", LOGIN),
-    "PERMISSION_DENIED": _Row(
-        "",
-        "",
-        NotAllowed,
-        "the identity may not do this",
-        "ask for the role roles/container.clusterAdmin in the project, and check clusters.*.project",
+_BY_CODE: Final[Mapping[str, Meaning]] = {
+    "INVALID_ARGUMENT": Meaning(
+        error=CloudError, seen="GKE refused the request", fix="change what it names", code="refused"
     ),
-    "NOT_FOUND": _Row(
-        "",
-        "",
-        NoCluster,
-        "there is no such cluster or pool",
-        "check project, location and name under clusters (gcloud container clusters list)",
+    "OUT_OF_RANGE": Meaning(
+        error=CloudError, seen="GKE refused the request", fix="change what it names", code="refused"
     ),
-    "ALREADY_EXISTS": _Row("", "", Conflict, "a pool of this name is there already", _AGAIN, "exists"),
-    "ABORTED": _Row("", "", Moved, "the pool changed since it was read", _AGAIN),
-    "CANCELLED": _Row("", "", Conflict, "the operation was cancelled", _AGAIN, "aborted"),
-    "RESOURCE_EXHAUSTED": _Row(
-        "", "", CloudError, "Google Cloud throttles these requests", "wait a minute, and try again", "throttled"
+    "FAILED_PRECONDITION": Meaning(
+        error=CloudError, seen="GKE does not allow this now", fix="change what it names", code="refused"
     ),
-    "UNAVAILABLE": _Row("", "", CloudError, "Google's answer was lost on the way", _AGAIN, "no-answer"),
-    "DEADLINE_EXCEEDED": _Row("", "", CloudError, "Google did not answer in time", _AGAIN, "no-answer"),
+    "UNAUTHENTICATED": Meaning(error=AccessError, seen="Google Cloud refused the credentials", fix=LOGIN),
+    "PERMISSION_DENIED": Meaning(
+        error=NotAllowed,
+        seen="the identity may not do this",
+        fix="ask for the role roles/container.clusterAdmin in the project, and check clusters.*.project",
+    ),
+    "NOT_FOUND": Meaning(
+        error=NoCluster,
+        seen="there is no such cluster or pool",
+        fix="check project, location and name under clusters (gcloud container clusters list)",
+    ),
+    "ALREADY_EXISTS": Meaning(error=Conflict, seen="a pool of this name is there already", fix=_AGAIN, code="exists"),
+    "ABORTED": Meaning(error=Moved, seen="the pool changed since it was read", fix=_AGAIN),
+    "CANCELLED": Meaning(error=Conflict, seen="the operation was cancelled", fix=_AGAIN, code="aborted"),
+    "RESOURCE_EXHAUSTED": Meaning(
+        error=CloudError,
+        seen="Google Cloud throttles these requests",
+        fix="wait a minute, and try again",
+        code="throttled",
+    ),
+    "UNAVAILABLE": Meaning(error=CloudError, seen="Google's answer was lost on the way", fix=_AGAIN, code="no-answer"),
+    "DEADLINE_EXCEEDED": Meaning(error=CloudError, seen="Google did not answer in time", fix=_AGAIN, code="no-answer"),
 }
-_LATE: Final = _Row("", "", CloudError, "the operation ended badly", _AGAIN, "failed")
-_UNKNOWN: Final = _Row("", "", CloudError, "GKE refused the request", "change what it names, or try again later")
+_LATE: Final = Meaning(error=CloudError, seen="the operation ended badly", fix=_AGAIN, code="failed")
+_UNKNOWN: Final = Meaning(
+    error=CloudError, seen="GKE refused the request", fix="change what it names, or try again later"
+)
 
 _FIGURES: Final = re.compile(
     r'resource "(?P<metric>\w+)": request requires \'(?P<more>[\d.]+)\' and is short \'(?P<short>[\d.]+)\'\. '
@@ -216,19 +191,11 @@ _FIGURES: Final = re.compile(
 
 def error_of(problem: Problem, where: str) -> GpukubeError:
     """Make our error of Google's."""
-    row = _meaning(problem)
-    token = problem.condition or problem.code
-    message = f"{row.says} ({token})" if token else row.says
-    fix = _quota_fix(problem.text) if row.error is QuotaError else ""
-    return row.error(message, where=where, fix=fix or row.fix, why=quote(problem.text), code=row.code)
-
-
-def _meaning(problem: Problem) -> _Row:
-    text = f"{problem.condition} {problem.text}"
-    for row in _TABLE:
-        if re.fullmatch(row.codes or ".*", problem.code) and re.search(row.text, text):
-            return row
-    return _LATE if problem.is_late else _BY_CODE.get(problem.code, _UNKNOWN)
+    meaning = find_meaning(_TABLE, problem.code, f"{problem.condition} {problem.text}")
+    if meaning is None:
+        meaning = _LATE if problem.is_late else _BY_CODE.get(problem.code, _UNKNOWN)
+    fix = _quota_fix(problem.text) if meaning.error is QuotaError else ""
+    return meaning.error_at(where, note=problem.condition or problem.code, why=quote(problem.text), fix=fix)
 
 
 def _quota_fix(text: str) -> str:
@@ -241,9 +208,3 @@ def _quota_fix(text: str) -> str:
         f"raise the quota {found['metric']} from {float(found['limit']):g} to {needed:g} "
         f"({float(found['more']):g} more are needed), or ask for fewer nodes"
     )
-
-
-def quote(text: str) -> str:
-    """Google's own words, on one line and of a length that can be read."""
-    line = " ".join(text.split()).rstrip(".")
-    return f"Google says: {line[:400]}" if line else ""

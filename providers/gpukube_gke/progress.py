@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import tree
+from gpukube.core.meanings import Problem
 from gpukube.core.values import Progress
 from gpukube.errors import CloudError
-from gpukube_gke.meanings import Problem, error_of
+from gpukube_gke.meanings import error_of
 from gpukube_gke.observe import STATES, condition_of
 
 if TYPE_CHECKING:

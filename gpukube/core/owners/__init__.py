@@ -16,6 +16,7 @@ from gpukube.core.owners.labels import (
     check_own_labels,
 )
 from gpukube.core.owners.solver import (
+    OWNER_REFUSED,
     Decision,
     ReleaseChoice,
     check_kubernetes,
@@ -33,6 +34,7 @@ __all__ = [
     "DRIVER_ROWS",
     "MIG_CONFIG_LABEL",
     "OPERANDS_LABEL",
+    "OWNER_REFUSED",
     "PLUGIN_ROWS",
     "PRESENT_LABEL",
     "RELEASE_ROWS",

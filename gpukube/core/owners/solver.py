@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from gpukube.core.owners.table import Cut, DriverRow, PluginRow, ReleaseRow
     from gpukube.core.values import ClusterRef, NodeStack, Target
 
+OWNER_REFUSED: Final = "owner"
+"""Code of the refusals: `explain owner` shows the rows instead of them."""
+
 _NOT_OURS = ("none", "dra", "cloud")
 _DRIVER_VALUES: Final[Mapping[str, object]] = {
     "driver.enabled": True,
@@ -233,7 +236,7 @@ def _refusal(
     words = _words(target, stack, choice)
     fixes = [fix.format(**words) for fix in row.fixes or ()]
     return Finding(
-        "owner",
+        OWNER_REFUSED,
         target.locator.at(field),
         f"{target.where}: {row.says.format(**words)}",
         fix="; or ".join(fixes),

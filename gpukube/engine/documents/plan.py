@@ -223,10 +223,10 @@ def _needs(plan: PoolPlan) -> list[str]:
     if plan.action == "update":
         return ["--allow-disruption"] if plan.disruptive else []
     if plan.action == "conflict":
-        adoptable = plan.observed is not None and not plan.observed.owner and plan.observed.state == "ready"
-        if any(d.code == "foreign-copy" for d in plan.diagnostics):
+        if plan.obstacle == "foreign-copy":
             return _adopt_from(plan)
-        return ["--adopt"] if adoptable and any(d.code == "foreign-pool" for d in plan.diagnostics) else []
+        adoptable = plan.observed is not None and not plan.observed.owner and plan.observed.state == "ready"
+        return ["--adopt"] if adoptable and plan.obstacle == "foreign" else []
     if plan.action == "adopt":
         return _adopt_from(plan) or ["--adopt"]
     return ["--prune"] if plan.action == "delete" else []

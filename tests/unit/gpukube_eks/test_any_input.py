@@ -5,10 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpukube.core.meanings import Problem
 from gpukube.core.values import Change
 from gpukube_eks import EksProvider
 from gpukube_eks.codes import CODES, FAILURE_CODES
-from gpukube_eks.meanings import Problem, error_of
+from gpukube_eks.meanings import error_of
 from gpukube_eks.native import MANAGED, NATIVE, REFUSED
 from gpukube_eks.observe import observe_group, observe_leftover
 from gpukube_eks.template import contains

@@ -23,6 +23,7 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
+from gpukube.core.meanings import Problem
 from gpukube.errors import (
     AccessError,
     Busy,
@@ -36,7 +37,7 @@ from gpukube.errors import (
 )
 from gpukube_eks.codes import FAILURE_CODES
 from gpukube_eks.failures import explain, explained
-from gpukube_eks.meanings import Problem, error_of, issue_error, update_error
+from gpukube_eks.meanings import error_of, issue_error, update_error
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ import botocore.session
 import pytest
 from botocore.model import ListShape, ServiceModel, Shape, StringShape, StructureShape
 
+from gpukube.core.meanings import Problem
 from gpukube.core.values import Change
 from gpukube.gpu.catalogue import machines
 from gpukube_eks.ami import IMAGES, find_image
 from gpukube_eks.codes import FAILURE_CODES
 from gpukube_eks.fields import EFFECTS
-from gpukube_eks.meanings import Problem, error_of
+from gpukube_eks.meanings import error_of
 from gpukube_eks.native import MANAGED, NATIVE, OVERRIDE, REFUSED, Leaf, Number, field_of
 from gpukube_eks.updates import NATIVE_ROWS, find_row
 

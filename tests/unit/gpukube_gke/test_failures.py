@@ -10,6 +10,7 @@ import requests
 from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 
+from gpukube.core.meanings import Problem
 from gpukube.errors import (
     AccessError,
     Busy,
@@ -23,7 +24,7 @@ from gpukube.errors import (
     QuotaError,
 )
 from gpukube_gke.failures import explain, explained, is_passing, is_throttled, problem_of
-from gpukube_gke.meanings import Problem, error_of
+from gpukube_gke.meanings import error_of
 
 STOCKOUT = (
     "Google Compute Engine: Not all instances running in IGM after 35m. Current errors: [GCE_STOCKOUT]: Instance 'x' "
