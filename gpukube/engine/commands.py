@@ -84,7 +84,7 @@ def create(
 ) -> tuple[ClusterReport, ...]:
     """Create what is missing, install the device plugin, prove the devices."""
     prepared = prepared.narrowed()
-    scope = Scope(adopt=adopt, adopt_from=tuple(adopt_from), retire=False, check_chart=True)
+    scope = Scope(adopt=adopt, adopt_from=tuple(adopt_from), retire=False)  # the dry run fetches the chart
     return _carry_out(prepared, run, scope, lambda plans, sessions: create_pools(plans, sessions, run))
 
 
