@@ -155,6 +155,12 @@ def find_row(
     return replace(row, field=path) if row else None
 
 
+def adjusted(bindings: Iterable[Binding[Made, Live]], change: Change, row: UpdateRow) -> UpdateRow:
+    """Return the row of a change as its old and new value make it."""
+    adjust = next((b.adjust for b in bindings if b.path == row.field), None)
+    return adjust(change, row) if adjust else row
+
+
 def managed_members(bindings: Iterable[Binding[Made, Live]]) -> dict[str, str]:
     """Return the wire members that the rows set -> the field of the spec to write instead."""
     found: dict[str, str] = {}

@@ -16,7 +16,6 @@ from gpukube.spec.clusters import CLOUDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-if TYPE_CHECKING:
     Reserved: TypeAlias = SpecModel
 else:
     Reserved = create_model(

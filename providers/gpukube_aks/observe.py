@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from gpukube.core.binding import observed_fields
 from gpukube.core.fields import known, tag
-from gpukube.core.jsontree import at, integer, strings, tree
+from gpukube.core.jsontree import at, integer, strings, texts, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
 from gpukube_aks.fields import BINDINGS
 from gpukube_aks.marks import FORM, live_place
@@ -41,10 +41,10 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         native: The pool in wire names, as `AgentPool.as_dict()` of the SDK gives it.
     """
     properties = tree(native, "properties")
-    labels = {key: str(value) for key, value in tree(properties, "nodeLabels").items()}
+    labels = texts(properties, "nodeLabels")
     status = str(properties.get("provisioningState") or "Unknown")
     state = STATES.get(status, "busy")
-    tags, place = {key: str(value) for key, value in tree(properties, "tags").items()}, live_place(native)
+    tags, place = texts(properties, "tags"), live_place(native)
     copy = FORM.read(tags, place)
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
     is_stopped = at(properties, "powerState", "code") == "Stopped"

@@ -41,9 +41,6 @@ def _rows(*rows: tuple[FieldPath, UpdateKind, str, str]) -> dict[FieldPath, Upda
 INTENT_ROWS: Mapping[FieldPath, UpdateRow] = {row.path: row.row for row in BINDINGS}
 """Rows of the portable fields of `Desired.fields`."""
 
-BY_VALUE = {row.path: row.adjust for row in BINDINGS if row.adjust}
-"""Rows where the old and the new value decide as well -> how."""
-
 NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
     (FieldPath("aks", "kubeletDiskType"), "replace", "set at creation only", "azurerm"),
     (FieldPath("aks", "vnetSubnetID"), "replace", "set at creation only", "azurerm"),
@@ -100,8 +97,7 @@ def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
         return UpdateRow(change.field, "refused", "what a change of this property does is not documented", "", "")
     if row.field == IMAGE and live and (reason := _stuck_reason(change, live)):
         return replace(row, kind="replace", sentence=reason, call="", source=_MIGRATION)
-    adjust = BY_VALUE.get(row.field)
-    return adjust(change, row) if adjust else row
+    return binding.adjusted(BINDINGS, change, row)
 
 
 def _stuck_reason(change: Change, live: Observed) -> str:

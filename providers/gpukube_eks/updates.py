@@ -70,8 +70,9 @@ def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
         return _unfixed(change, beside, row)
     if change.field == CAPACITY_TYPE:
         return _bought(change, beside, row)
-    adjust = _BY_VALUE.get(row.field)
-    return adjust(change, row) if adjust else row
+    if change.field == _RELEASE:
+        return _release(change, row)
+    return binding.adjusted(BINDINGS, change, row)
 
 
 def _bought(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
@@ -109,6 +110,3 @@ def _release_order(value: object) -> tuple[int, ...]:
         return ()
     date = int(found[4]) if re.fullmatch(r"20\d{6}", found[4]) else 0
     return (*(int(found[part]) for part in (1, 2, 3)), date)
-
-
-_BY_VALUE: Final = {**{row.path: row.adjust for row in BINDINGS if row.adjust}, _RELEASE: _release}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.binding import observed_fields
 from gpukube.core.fields import known, tag
-from gpukube.core.jsontree import at, tree
+from gpukube.core.jsontree import at, texts, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed
 from gpukube_gke.fields import BINDINGS, Live, read_taints, total_of
 from gpukube_gke.marks import FORM, place_of
@@ -45,10 +45,10 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         cluster: Where it is; without it no copy of marks counts as this pool's.
     """
     config = tree(native, "config")
-    tags = {key: str(value) for key, value in tree(config, "resourceLabels").items()}
+    tags = texts(config, "resourceLabels")
     place = place_of(cluster, str(native.get("name", ""))) if cluster else ""
     copy = FORM.read(tags, place)
-    labels = {key: str(value) for key, value in tree(config, "labels").items()}
+    labels = texts(config, "labels")
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
     status = str(native.get("status") or "STATUS_UNSPECIFIED")
     scaled = bool(at(native, "autoscaling", "enabled"))

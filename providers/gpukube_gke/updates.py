@@ -46,9 +46,6 @@ def _rows(*rows: tuple[FieldPath, UpdateKind, str, str, str]) -> dict[FieldPath,
 INTENT_ROWS: Final[Mapping[FieldPath, UpdateRow]] = {row.path: row.row for row in BINDINGS}
 """Rows of the portable fields of `Desired.fields`."""
 
-BY_VALUE: Final = {row.path: row.adjust for row in BINDINGS if row.adjust}
-"""Rows where the old and the new value decide as well -> how."""
-
 NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
     *(
         (
@@ -152,5 +149,4 @@ def find_row(change: Change) -> UpdateRow:
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
     if row is None:
         return UpdateRow(change.field, "refused", "what a change of this field does is not documented", "", "")
-    adjust = BY_VALUE.get(row.field)
-    return adjust(change, row) if adjust else row
+    return binding.adjusted(BINDINGS, change, row)

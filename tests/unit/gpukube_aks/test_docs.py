@@ -9,8 +9,9 @@ import pytest
 
 from gpukube.core.fields import COUNT, IMAGE, KUBERNETES_VERSION, TAINTS, label
 from gpukube.core.values import Change
+from gpukube_aks.fields import BINDINGS
 from gpukube_aks.native import REFUSED, UNTESTED
-from gpukube_aks.updates import BY_VALUE, INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.changes_page import HEADINGS, require_section, section
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def test_page_when_compared_with_the_tables_says_the_same(request: pytest.Fixtur
 
 
 def test_page_when_the_value_decides_then_that_is_said_too() -> None:
-    assert {change.field for _, change in SHADES} == BY_VALUE.keys()
+    assert {change.field for _, change in SHADES} == {row.path for row in BINDINGS if row.adjust}
 
 
 @pytest.mark.parametrize("name", [name for name, _ in rows()])

@@ -9,8 +9,9 @@ import pytest
 
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MOST, SCOPE, TAINTS, ZONES
 from gpukube.core.values import Change
+from gpukube_gke.fields import BINDINGS
 from gpukube_gke.native import REFUSED
-from gpukube_gke.updates import BY_VALUE, INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.changes_page import HEADINGS, require_section, section
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def test_page_when_compared_with_the_tables_says_the_same(request: pytest.Fixtur
 
 
 def test_page_when_the_value_decides_says_that_too() -> None:
-    assert {change.field for _, change in SHADES} == BY_VALUE.keys()
+    assert {change.field for _, change in SHADES} == {row.path for row in BINDINGS if row.adjust}
 
 
 @pytest.mark.parametrize("name", [name for name, _ in rows()])
