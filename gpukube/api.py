@@ -37,14 +37,11 @@ from gpukube.engine.commands import (
     wait,
 )
 from gpukube.engine.delete import Deletion
-from gpukube.engine.documents import (
-    list_document,
-    plan_document,
-    plan_summary,
-    pool_document,
-    report_document,
-    validation_document,
-)
+from gpukube.engine.documents.listing import list_document, pool_document
+from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.documents.report import report_document
+from gpukube.engine.documents.summary import plan_summary
+from gpukube.engine.documents.validation import validation_document
 from gpukube.engine.events import Event, Listener
 from gpukube.engine.offline import load, validate
 from gpukube.engine.planning import ClusterPlan, Scope

@@ -13,15 +13,21 @@ from typing import TYPE_CHECKING
 from gpukube.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, EntryPoints
 
 ENTRY_POINT_GROUP = "gpukube.providers"
 
 
 @cache
+def _installed() -> EntryPoints:
+    """Look once: each look reads the metadata of every package of the environment."""
+    return entry_points(group=ENTRY_POINT_GROUP)
+
+
+@cache
 def provider_names() -> tuple[str, ...]:
     """List the installed providers by name without loading any."""
-    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
+    return tuple(sorted({point.name for point in _installed()}))
 
 
 @cache
@@ -32,7 +38,7 @@ def load_installed(name: str) -> object:
         MissingExtra: No installed package announces this provider; names those that are installed. Or its package
             cannot be loaded.
     """
-    for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
+    for point in _installed().select(name=name):
         try:
             made: object = point.load()()
         except (ImportError, AttributeError, TypeError) as error:
@@ -62,7 +68,7 @@ def member_of(name: str, member: str) -> object:
 
 def unusable(name: str, why: str) -> MissingExtra:
     """Make the error about a provider that is installed and does not fit."""
-    package = next((_package(point) for point in entry_points(group=ENTRY_POINT_GROUP, name=name)), "its package")
+    package = next((_package(point) for point in _installed().select(name=name)), "its package")
     return MissingExtra(
         f'the provider "{name}" of {package} {why}',
         where=name,

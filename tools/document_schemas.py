@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints, is_typed
 
 import msgspec
 
-from gpukube.engine.documents import SCHEMA_NAMES, shapes
+from gpukube.engine.documents import shapes
+from gpukube.engine.documents.schema import SCHEMA_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """The file of refreshed data on this machine.
 
-Lives here: its place, reading and writing it. Must not live here: what is in it (gpukube.gpu.refreshed).
+Lives here: reading and writing it. Must not live here: its place (place), what is in it (gpukube.gpu.refreshed).
 
 The sandbox has a file of its own, so that invented prices never mix with real ones. A file that cannot be used is told
 about and passed over: the embedded data is always there.
@@ -15,16 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-from platformdirs import user_cache_path
 
 from gpukube.errors import Finding, Where
 from gpukube.gpu.refreshed import Stock  # noqa: TC001 - the file is read into these
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-CACHE_DIR: Final = "GPUKUBE_CACHE_DIR"
-"""Environment variable that names another directory."""
 FORMAT: Final = 1
 _LARGEST: Final = 16 * 1024 * 1024
 _REFRESH: Final = "gpukube catalog refresh"
@@ -50,12 +47,6 @@ class Cached:
 
     stocks: tuple[Stock, ...] = ()
     findings: tuple[Finding, ...] = ()
-
-
-def cache_file(environ: Mapping[str, str], *, sandbox: bool) -> Path:
-    """Name the file: in the user's cache directory, or where GPUKUBE_CACHE_DIR says."""
-    directory = Path(environ[CACHE_DIR]) if environ.get(CACHE_DIR) else user_cache_path("gpukube")
-    return directory / ("catalogue-sandbox.json" if sandbox else "catalogue.json")
 
 
 def read_cache(path: Path) -> Cached:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpukube.catalog.place import cache_file
 from gpukube.gpu.machines import learn
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ def learn_refreshed(environ: Mapping[str, str], *, sandbox: bool) -> None:
 
     A file that cannot be used teaches nothing; the catalog commands tell of it.
     """
-    from gpukube.catalog.cache import cache_file, read_cache  # noqa: PLC0415 - most runs have no such file
-    from gpukube.gpu.refreshed import lay_over  # noqa: PLC0415 - as above
-
     file = cache_file(environ, sandbox=sandbox)
     if not file.exists():
         learn(())
         return
+    from gpukube.catalog.cache import read_cache  # noqa: PLC0415 - most runs have no such file
+    from gpukube.gpu.refreshed import lay_over  # noqa: PLC0415 - as above
+
     learn(entry.machine for entry in lay_over(read_cache(file).stocks) if entry.source == "refreshed")

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import typer
 
-from gpukube.catalog.cache import Cached, cache_file, read_cache, write_cache
+from gpukube.catalog.cache import Cached, read_cache, write_cache
 from gpukube.catalog.documents import find_document, list_document, slices_document, type_document
 from gpukube.catalog.filters import Filters, choose_entries
+from gpukube.catalog.place import cache_file
 from gpukube.catalog.refreshing import choose_inquiries, joined, refresh, refresh_document, refresh_exit_code
 from gpukube.catalog.types import find_type
 from gpukube.cli import output as out

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from gpukube.cli.data import quoted_json
 from gpukube.cli.stderr import tell
-from gpukube.engine.documents import event_document
+from gpukube.engine.documents.event import event_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

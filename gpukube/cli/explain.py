@@ -189,7 +189,7 @@ def _write(lines: Iterable[Line]) -> None:
 
     from rich.console import Console
 
-    from gpukube.cli import output as out
+    from gpukube.cli.console import write_lines
 
     console = Console(file=sys.stdout, highlight=False, emoji=False)
-    out.write_lines(lines, console, wrap=sys.stdout.isatty())
+    write_lines(lines, console, wrap=sys.stdout.isatty())

@@ -1,46 +1,30 @@
 """What a person or a script gets: the format asked for, on the stream it belongs to.
 
-Results go to stdout, everything else to stderr. Colour and live rows only on a terminal (rich honours NO_COLOR and
-FORCE_COLOR); texts must be readable at 80 columns. Must not live here: what a document says (rendering, markdown,
-github, junit).
+Results go to stdout, everything else to stderr; texts must be readable at 80 columns. Must not live here: what a
+document says (rendering, markdown, github, junit), colour and the breaking of lines (console).
+
+What shows one kind of document, or one format, is imported when it is shown: a run shows one of them.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import TYPE_CHECKING, Any, Final, TextIO
-
-from rich.console import Console
-from rich.text import Text
+from importlib import import_module
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TextIO, cast
 
 from gpukube.cli.data import quoted_json, write_data
-from gpukube.cli.github import github_lines
-from gpukube.cli.junit import junit_lines
-from gpukube.cli.markdown import markdown
-from gpukube.cli.rendering.catalog import render_find, render_refresh, render_slices, render_type, render_types
-from gpukube.cli.rendering.doctor import render_doctor
-from gpukube.cli.rendering.lines import Hung, View, clean, plural
-from gpukube.cli.rendering.listing import list_names, render_list, render_pool
-from gpukube.cli.rendering.mig import render_mig
-from gpukube.cli.rendering.plan import render_diff, render_plan
-from gpukube.cli.rendering.report import render_report, render_validation
-from gpukube.cli.rendering.sandbox import render_sandbox
-from gpukube.cli.sarif import sarif_lines
+from gpukube.cli.rendering.view import View
 from gpukube.cli.stderr import tell
 from gpukube.errors import SpecError, Where, render_diagnostics
-from gpukube.visible import visible_tree
+from gpukube.visible import visible, visible_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.cli.rendering.lines import Line
-    from gpukube.engine.documents import Document
+    from gpukube.engine.documents.parts import Document
     from gpukube.errors import Finding
-
-PIPE_WIDTH: Final = 200
-LEAST_WIDTH: Final = 16
-"""Columns that the body of a line gets at least, however narrow the terminal."""
 
 _DATA: Final = ("table", "json", "yaml")
 _WIDE: Final = ("table", "wide", "json", "yaml")
@@ -71,37 +55,53 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
 }
 """Kind of document -> formats it can be had in, the default first."""
 
-RENDERERS: Final[Mapping[str, Callable[[Any, View], Iterable[Line]]]] = {  # each takes the shape of its own kind
-    "Plan": render_plan,
-    "Diff": render_diff,
-    "PoolList": render_list,
-    "Pool": render_pool,
-    "Create": render_report,
-    "Apply": render_report,
-    "Scale": render_report,
-    "Delete": render_report,
-    "Wait": render_report,
-    "Verify": render_report,
-    "Doctor": render_doctor,
-    "Validation": render_validation,
-    "Sandbox": render_sandbox,
-    "CatalogList": render_types,
-    "CatalogFind": render_find,
-    "CatalogSlices": render_slices,
-    "CatalogType": render_type,
-    "CatalogMig": render_mig,
-    "CatalogRefresh": render_refresh,
+RENDERERS: Final[Mapping[str, str]] = {
+    "Plan": "plan:render_plan",
+    "Diff": "plan:render_diff",
+    "PoolList": "listing:render_list",
+    "Pool": "listing:render_pool",
+    "Create": "report:render_report",
+    "Apply": "report:render_report",
+    "Scale": "report:render_report",
+    "Delete": "report:render_report",
+    "Wait": "report:render_report",
+    "Verify": "report:render_report",
+    "Doctor": "doctor:render_doctor",
+    "Validation": "validation:render_validation",
+    "Sandbox": "sandbox:render_sandbox",
+    "CatalogList": "catalog:render_types",
+    "CatalogFind": "catalog:render_find",
+    "CatalogSlices": "catalog:render_slices",
+    "CatalogType": "catalog:render_type",
+    "CatalogMig": "mig:render_mig",
+    "CatalogRefresh": "catalog:render_refresh",
 }
-"""How each kind of document is shown to people."""
+"""How each kind of document is shown to people: module of `rendering`, and its function."""
 
-_TEXTS: Final[Mapping[str, Callable[[Any], Iterable[str]]]] = {
-    "name": list_names,
-    "markdown": markdown,
-    "github": github_lines,
-    "junit": junit_lines,
-    "sarif": sarif_lines,
+TEXTS: Final[Mapping[str, str]] = {
+    "name": "rendering.listing:list_names",
+    "markdown": "markdown:markdown",
+    "github": "github:github_lines",
+    "junit": "junit:junit_lines",
+    "sarif": "sarif:sarif_lines",
 }
-"""Formats that are lines of text, whatever the stream."""
+"""Formats that are lines of text, whatever the stream: module of `cli`, and its function."""
+
+
+def renderer(kind: str) -> Callable[[Document, View], Iterable[Line]]:
+    """Import what shows a kind of document to people."""
+    return cast("Callable[[Document, View], Iterable[Line]]", _imported(f"rendering.{RENDERERS[kind]}"))
+
+
+def text_writer(output: str) -> Callable[[Document], Iterable[str]]:
+    """Import what writes a format that is lines of text."""
+    return cast("Callable[[Document], Iterable[str]]", _imported(TEXTS[output]))
+
+
+def _imported(place: str) -> object:
+    module, _, name = place.partition(":")
+    found: object = getattr(import_module(f"gpukube.cli.{module}"), name)
+    return found
 
 
 def require_format(name: str, kind: str) -> None:
@@ -143,22 +143,42 @@ def show(document: Document, output: str, *, verbose: bool = False) -> None:
     require_format(output, kind)
     if output in ("json", "yaml"):
         write_data(document, output)
-    elif output in _TEXTS:
+    elif output in TEXTS:
         shown = document if output == "sarif" else visible_tree(document)  # SARIF is JSON, which quotes by itself
-        sys.stdout.writelines(f"{line}\n" for line in _TEXTS[output](shown))
+        sys.stdout.writelines(f"{line}\n" for line in text_writer(output)(shown))
     else:
-        view = View(verbose, _width(sys.stdout), wide=output == "wide")
-        lines = RENDERERS[kind](visible_tree(document), view)
-        write_lines(lines, _console(sys.stdout), wrap=sys.stdout.isatty())
+        _show_to_people(document, sys.stdout, verbose=verbose, wide=output == "wide")
     sys.stdout.flush()
 
 
 def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
     """Print a document for people on stderr: what a question is about, while stdout is for the result."""
-    view = View(verbose, _width(sys.stderr))
-    lines = RENDERERS[str(document["kind"])](visible_tree(document), view)
-    write_lines(lines, _console(sys.stderr), wrap=sys.stderr.isatty())
+    _show_to_people(document, sys.stderr, verbose=verbose)
     sys.stderr.flush()
+
+
+def _show_to_people(document: Document, stream: TextIO, *, verbose: bool, wide: bool = False) -> None:
+    view = View(verbose, _width(stream), wide=wide)
+    lines = iter(renderer(str(document["kind"]))(visible_tree(document), view))
+    if not stream.isatty():  # plain text needs no rich, whose import is a tenth of a validation
+        for line in lines:
+            if not isinstance(line, str):
+                lines = chain([line], lines)
+                break
+            stream.write(f"{visible(line)}\n")
+        else:
+            return
+    from gpukube.cli.console import console_on, write_lines
+
+    write_lines(lines, console_on(stream), wrap=stream.isatty())
+
+
+def _width(stream: TextIO) -> int:
+    if not stream.isatty():
+        return 0
+    from gpukube.cli.console import console_on
+
+    return console_on(stream).width
 
 
 def warn(diagnostics: Iterable[Finding], *, silenced: int = 0) -> None:
@@ -167,55 +187,4 @@ def warn(diagnostics: Iterable[Finding], *, silenced: int = 0) -> None:
     if text:
         tell(text)
     if silenced:
-        tell(f"{plural(silenced, 'finding')} silenced")
-
-
-def stderr_console() -> Console:
-    """Make the console for progress; a terminal only where stderr is one and CI does not say otherwise."""
-    return _console(sys.stderr)
-
-
-def write_lines(lines: Iterable[Line], console: Console, *, wrap: bool) -> None:
-    """Write lines for people.
-
-    Args:
-        lines: What to write.
-        console: Where to.
-        wrap: Break long lines at words, below their beginning; otherwise a line is a record and kept whole.
-    """
-    for line in lines:
-        shown = Text(line) if isinstance(line, str) else line
-        if isinstance(shown, Text):
-            shown = Hung(Text(), shown)
-        if isinstance(shown, Hung):
-            shown = _hang(shown, console) if wrap else clean(Text.assemble(shown.prefix, shown.body))
-        if isinstance(shown, Text) and console.color_system is None:  # ten times faster, for fleets in a pipe
-            console.file.write(f"{shown.plain}\n")
-            continue
-        console.print(shown, soft_wrap=isinstance(shown, Text))
-
-
-def _hang(line: Hung, console: Console) -> Text:
-    """Break a line so that its further rows begin below its body."""
-    indent = line.prefix.cell_len
-    rows = clean(line.body.copy()).wrap(console, max(LEAST_WIDTH, console.width - indent), overflow="fold")
-    for row in rows:
-        row.rstrip()
-    broken = Text("\n" + " " * indent).join(rows)
-    return Text.assemble(clean(line.prefix.copy()), broken)
-
-
-def _console(stream: TextIO) -> Console:
-    """Make a console; in a pipe lines are as long as they are, so tables get room.
-
-    FORCE_COLOR asks for colour in a pipe, not for a terminal's width and redrawing, which rich would take it for.
-    """
-    live = stream.isatty() and not os.environ.get("CI")
-    console = Console(file=stream, highlight=False, force_interactive=None if live else False, emoji=False)
-    if not stream.isatty():
-        console.width = PIPE_WIDTH
-    return console
-
-
-def _width(stream: TextIO) -> int:
-    return _console(stream).width if stream.isatty() else 0
+        tell(f"{silenced} finding{'' if silenced == 1 else 's'} silenced")

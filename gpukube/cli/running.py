@@ -16,7 +16,10 @@ from gpukube.cli.stderr import tell
 from gpukube.engine import commands
 from gpukube.engine.apply import Consent
 from gpukube.engine.delete import Deletion
-from gpukube.engine.documents import list_document, plan_document, plan_summary, pool_document, report_document
+from gpukube.engine.documents.listing import list_document, pool_document
+from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.documents.report import report_document
+from gpukube.engine.documents.summary import plan_summary
 from gpukube.engine.planning import ClusterPlan, Scope
 from gpukube.engine.probing import Probing
 from gpukube.engine.report import exit_code
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
     from gpukube.cli.stage import Job
     from gpukube.core.values import PoolPlan
-    from gpukube.engine.documents import Document
+    from gpukube.engine.documents.parts import Document
     from gpukube.engine.report import ClusterReport
 
 

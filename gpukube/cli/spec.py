@@ -24,7 +24,7 @@ def validate(choices: Choices) -> None:
     from gpukube.catalog.learning import learn_refreshed
     from gpukube.cli import output as out
     from gpukube.engine import offline
-    from gpukube.engine.documents import validation_document
+    from gpukube.engine.documents.validation import validation_document
     from gpukube.errors import ExitCode
 
     out.require_format(choices.output, "Validation")

@@ -16,6 +16,7 @@ import typer
 
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli import output as out
+from gpukube.cli.console import stderr_console
 from gpukube.cli.ending import Ending
 from gpukube.cli.endpoints import endpoints
 from gpukube.cli.events import logged
@@ -71,7 +72,7 @@ def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Ite
     specs, prepared = _prepared(choices, saved)
     told = [found for found in prepared.warnings if kind in _ABOUT_THE_SPEC or found.severity != "hint"]
     out.warn(told, silenced=len(prepared.silenced))
-    with progress_on(out.stderr_console()) as listen, logged(choices.events, listen) as listener:
+    with progress_on(stderr_console()) as listen, logged(choices.events, listen) as listener:
         run = _run(choices, prepared, listener, saved)
         ending = Ending(run.clock, run.resume)
         sweep()

@@ -12,7 +12,7 @@ import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.chart_settings import asked_version, check_age, check_agreement, check_own_values, check_served
+from gpukube.cluster.chart_settings import asked_version, check_own_values
 from gpukube.cluster.drift import find_drift, manifest_objects, say_drift
 from gpukube.cluster.merging import Surroundings, put, unneeded_entries
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
@@ -117,9 +117,9 @@ _VALUES: Final[Mapping[ReleaseKind, Callable[[Sequence[Desired], Surroundings], 
 }
 
 
-def check_settings(pools: Sequence[Desired]) -> list[Finding]:
-    """Find what pools of one cluster may not ask of its release, as far as can be told without the cluster."""
-    found = [*check_served(pools), *check_age(pools), *check_agreement(pools)]
+def check_values(pools: Sequence[Desired]) -> list[Finding]:
+    """Find what pools of one cluster may not ask of the values of its release."""
+    found: list[Finding] = []
     for kind in RELEASE_KINDS:
         served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
         if any(pool.target.chart_values for pool in served):

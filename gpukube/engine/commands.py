@@ -16,7 +16,7 @@ from gpukube.engine.clock import Stopped
 from gpukube.engine.clusters import nothing_begun
 from gpukube.engine.create import create_pools
 from gpukube.engine.delete import delete_pools, plan_deletion
-from gpukube.engine.documents import used_devices
+from gpukube.engine.documents.usage import used_devices
 from gpukube.engine.fanout import run_all
 from gpukube.engine.planning import Scope, plan_clusters
 from gpukube.engine.proving import verify_pools

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.release_plan import check_settings
+from gpukube.cluster.asked import check_settings
 from gpukube.core.owners import ReleaseChoice
 from gpukube.core.resolve import Guess, cluster_ref, cluster_refs, resolve_pool
 from gpukube.engine.owners import choose_releases, desire_pool, judge_guess, settle_owners, sketch_pool

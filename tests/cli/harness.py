@@ -25,7 +25,7 @@ from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
 from lightkube.types import PatchType
 
 from gpukube.__main__ import main
-from gpukube.engine.documents import SCHEMA_NAMES, document_schema
+from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
 from gpukube.sandbox import daemon
 from gpukube.sandbox.environment import kubeconfig
 from tests.waiting import PATIENCE_S

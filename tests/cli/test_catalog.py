@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.catalog.cache import cache_file, read_cache, write_cache
+from gpukube.catalog.cache import read_cache, write_cache
+from gpukube.catalog.place import cache_file
 from gpukube.gpu.machines import machines
 from gpukube.gpu.refreshed import Offer, Stock
 from gpukube.sandbox import daemon

@@ -18,7 +18,8 @@ from gpukube.catalog.filters import Filters, choose_entries
 from gpukube.catalog.refreshing import Outcome, refresh_document
 from gpukube.catalog.types import find_type
 from gpukube.cli import output
-from gpukube.cli.rendering.lines import View
+from gpukube.cli.console import PIPE_WIDTH, write_lines
+from gpukube.cli.rendering.view import View
 from gpukube.core.cloud_catalogue import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError
@@ -84,8 +85,8 @@ SHOWN: Final = [
 def drawn(name: str, view: View) -> str:
     document = DOCUMENTS[name]
     stream = io.StringIO()
-    console = Console(file=stream, width=view.width or output.PIPE_WIDTH, highlight=False, emoji=False)
-    output.write_lines(output.RENDERERS[document["kind"]](document, view), console, wrap=bool(view.width))
+    console = Console(file=stream, width=view.width or PIPE_WIDTH, highlight=False, emoji=False)
+    write_lines(output.renderer(document["kind"])(document, view), console, wrap=bool(view.width))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
@@ -112,7 +113,7 @@ def test_list_when_at_80_columns_then_no_cell_is_broken() -> None:
     whole = list_document(choose_entries(lay_over(()), Filters(statuses=("current", "retired"))), (), "")
     stream = io.StringIO()
     console = Console(file=stream, width=80, highlight=False, emoji=False)
-    output.write_lines(output.RENDERERS["CatalogList"](whole, View(width=80)), console, wrap=True)
+    write_lines(output.renderer("CatalogList")(whole, View(width=80)), console, wrap=True)
     lines = stream.getvalue().splitlines()
     for machine in whole["machines"]:
         assert any(line.startswith(f"{machine['instanceType']} ") for line in lines), machine["instanceType"]

@@ -14,8 +14,12 @@ import pytest
 from rich.console import Console
 
 from gpukube.cli import output
-from gpukube.cli.rendering.lines import WIDE, View
-from gpukube.engine.documents import list_document, plan_document, pool_document, report_document
+from gpukube.cli.console import PIPE_WIDTH, write_lines
+from gpukube.cli.rendering.lines import WIDE
+from gpukube.cli.rendering.view import View
+from gpukube.engine.documents.listing import list_document, pool_document
+from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.documents.report import report_document
 from tests.screens.scenes import LIVE, PLANS, REPORTS, SAME, USAGE, WARNINGS
 
 if TYPE_CHECKING:
@@ -56,8 +60,8 @@ TEXTS: Final = [
 def drawn(name: str, view: View) -> str:
     document = DOCUMENTS[name]
     stream = io.StringIO()
-    console = Console(file=stream, width=view.width or output.PIPE_WIDTH, highlight=False, emoji=False)
-    output.write_lines(output.RENDERERS[document["kind"]](document, view), console, wrap=bool(view.width))
+    console = Console(file=stream, width=view.width or PIPE_WIDTH, highlight=False, emoji=False)
+    write_lines(output.renderer(document["kind"])(document, view), console, wrap=bool(view.width))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 

@@ -12,7 +12,8 @@ from gpukube.cli.rendering.lines import Hung, add_row, finding_lines, number, pl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.catalog import (
         CatalogFindDocument,
         CatalogListDocument,

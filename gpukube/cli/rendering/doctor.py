@@ -12,7 +12,8 @@ from gpukube.cli.rendering.lines import Hung, finding_lines, plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument, PatientPart
 
 MOST_OF_A_CHECK: Final = 5

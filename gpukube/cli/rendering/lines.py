@@ -52,21 +52,6 @@ _LINE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """How somebody looks at a document.
-
-    Attributes:
-        verbose: Causes and exact requests too.
-        width: Columns of the terminal; 0 in a pipe, where a line is a record and as long as it is.
-        wide: More columns, as -o wide asks for.
-    """
-
-    verbose: bool = False
-    width: int = 0
-    wide: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Hung:
     """A line whose further rows, where it must be broken, begin below its body."""
 

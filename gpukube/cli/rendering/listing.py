@@ -22,7 +22,8 @@ from gpukube.gpu.capacity import GPU_RESOURCE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.listing import ListDocument, LivePool, PoolDetail, PoolDocument
 
     Column = tuple[str, Callable[[LivePool], str]]

@@ -13,7 +13,8 @@ from gpukube.cli.rendering.lines import Hung, plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.mig import CatalogMigDocument, FragmentPart, MigProfilePart, PackingPart
 
 

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.parts import Request
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, Release
 

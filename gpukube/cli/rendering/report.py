@@ -8,19 +8,18 @@ from rich.text import Text
 
 from gpukube.cli.rendering.lines import Hung, change_lines, device_words, finding_lines
 from gpukube.cli.rendering.words import toleration_lines
-from gpukube.engine.documents.summary import validation_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.report import (
         Check,
         PoolOutcome,
         Probe,
         Proof,
         ReportDocument,
-        ValidationDocument,
     )
 
 OUTCOME_STYLES: Final = {
@@ -54,11 +53,6 @@ def outcome_words(document: ReportDocument) -> str:
     """Count the outcomes."""
     counts = (f"{count} {outcome.replace('-', ' ')}" for outcome, count in document["summary"].items())
     return ", ".join(counts) or "nothing to do"
-
-
-def render_validation(document: ValidationDocument, view: View) -> Iterator[Line]:  # noqa: ARG001 - one line
-    """Say whether the spec is right; what is found goes to stderr."""
-    yield validation_summary(document)
 
 
 def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:

@@ -9,7 +9,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gpukube.cli.rendering.lines import Line, View
+    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.view import View
 
 _TYPES = ("vmSize", "instanceType", "machineType")
 

@@ -1,8 +1,7 @@
-"""What was done -> the documents of create, apply, scale, delete, wait, verify and validate, and lines of the log."""
+"""What was done -> the documents of create, apply, scale, delete, wait and verify."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from gpukube.cluster.proof import step_of
@@ -10,14 +9,11 @@ from gpukube.engine.documents.parts import (
     WEIGHTS,
     change_part,
     counted,
-    diagnostic_document,
     error_part,
-    silenced_part,
     toleration_part,
 )
 from gpukube.engine.proving import summarise
 from gpukube.engine.report import exit_code
-from gpukube.errors import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,17 +23,13 @@ if TYPE_CHECKING:
     from gpukube.cluster.proof import Probe as FoundProbe
     from gpukube.engine.documents.shapes.report import (
         Check,
-        EventDocument,
         Finding,
         PoolOutcome,
         Probe,
         Proof,
         ReportDocument,
         ReportKind,
-        ValidationDocument,
     )
-    from gpukube.engine.events import Event
-    from gpukube.engine.prepare import Validation
     from gpukube.engine.report import ClusterReport, PoolReport
     from gpukube.errors import Finding as FoundFinding
 
@@ -63,39 +55,6 @@ def report_document(reports: Sequence[ClusterReport], *, kind: str) -> ReportDoc
             }
             for report in reports
         ],
-    }
-
-
-def validation_document(found: Validation) -> ValidationDocument:
-    """Describe what is found about specs."""
-    told = {
-        level: [diagnostic_document(d, found.fields) for d in found.findings if d.severity == level]
-        for level in SEVERITIES
-    }
-    return {
-        "schemaVersion": 1,
-        "kind": "Validation",
-        "valid": found.is_right,
-        "clusters": found.clusters,
-        "pools": found.pools,
-        "errors": told["error"],
-        "warnings": told["warning"],
-        "hints": told["hint"],
-        "silenced": silenced_part(found.silenced, found.fields),
-    }
-
-
-def event_document(event: Event) -> EventDocument:
-    """Describe one event of a run."""
-    moment = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="milliseconds")
-    return {
-        "schemaVersion": 1,
-        "kind": "Event",
-        "at": moment.replace("+00:00", "Z"),
-        "cluster": event.cluster,
-        "pool": event.pool or None,
-        "phase": event.phase,
-        "message": event.message,
     }
 
 

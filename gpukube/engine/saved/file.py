@@ -24,7 +24,7 @@ from gpukube.engine.saved.specs import unpack_specs
 from gpukube.errors import Finding, SpecError, Where
 
 if TYPE_CHECKING:
-    from gpukube.engine.documents import Document
+    from gpukube.engine.documents.parts import Document
     from gpukube.spec.load import LoadedSpec
 
 MOST_BYTES: Final = 256 * 1024 * 1024

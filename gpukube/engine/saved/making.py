@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube.core.values import PoolPlan
-    from gpukube.engine.documents import Document
+    from gpukube.engine.documents.parts import Document
     from gpukube.engine.planning import ClusterPlan
     from gpukube.engine.saved.options import PlanOptions
     from gpukube.engine.saved.provenance import Provenance

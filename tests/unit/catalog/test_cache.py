@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.catalog import cache
-from gpukube.catalog.cache import Cached, cache_file, read_cache, write_cache
+from gpukube.catalog.cache import Cached, read_cache, write_cache
+from gpukube.catalog.place import cache_file
 from gpukube.gpu.machines import catalogue_date
 from gpukube.gpu.refreshed import Offer, Stock
 

@@ -8,7 +8,8 @@ import pytest
 from rich.text import Text
 
 from gpukube.cli.rendering.doctor import MOST_OF_A_CHECK, render_doctor
-from gpukube.cli.rendering.lines import Hung, View
+from gpukube.cli.rendering.lines import Hung
+from gpukube.cli.rendering.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

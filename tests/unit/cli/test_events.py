@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpukube.cli.events import EventLog, both, logged
-from gpukube.engine.documents import document_schema
+from gpukube.engine.documents.schema import document_schema
 from gpukube.engine.events import Event, ignore
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gpukube.cli.github import SHOWN, github_lines
-from gpukube.engine.documents import plan_document
+from gpukube.engine.documents.plan import plan_document
 from gpukube.errors import Finding, Where
 from tests.screens.scenes import PLANS, SAME
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.cli.markdown import ROOM, code, markdown, prose
-from gpukube.engine.documents import plan_document
+from gpukube.engine.documents.plan import plan_document
 from tests.screens.scenes import PLANS
 
 if TYPE_CHECKING:

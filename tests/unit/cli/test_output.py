@@ -11,9 +11,12 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from gpukube.cli.output import FORMATS, RENDERERS, require_format, show, show_on_stderr, write_lines
+from gpukube.cli.console import write_lines
+from gpukube.cli.output import FORMATS, RENDERERS, TEXTS, renderer, require_format, show, show_on_stderr, text_writer
 from gpukube.cli.rendering.lines import Hung, add_row, clean, difference_lines, number, plural, table_of, value_words
-from gpukube.engine.documents import SCHEMA_NAMES, list_document, plan_document
+from gpukube.engine.documents.listing import list_document
+from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.documents.schema import SCHEMA_NAMES
 from gpukube.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ def test_kinds_when_listed_then_each_has_formats_a_screen_and_a_schema() -> None
     explanations = {"OwnerExplanation", "FieldExplanation"}  # with screens of their own
     assert FORMATS.keys() - explanations == RENDERERS.keys()
     assert FORMATS.keys() - {"Sandbox"} == SCHEMA_NAMES.keys() - {"Event"}
+    assert all(callable(renderer(kind)) for kind in RENDERERS)
+    assert all(callable(text_writer(output)) for output in TEXTS)
     for formats in FORMATS.values():
         assert formats[0] == "table"
         assert {"json", "yaml"} <= set(formats)

@@ -8,9 +8,10 @@ import pytest
 from rich.text import Text
 
 from gpukube.cli.markdown import markdown
-from gpukube.cli.rendering.lines import Hung, View
+from gpukube.cli.rendering.lines import Hung
 from gpukube.cli.rendering.report import check_words, render_report
-from gpukube.engine.documents import report_document
+from gpukube.cli.rendering.view import View
+from gpukube.engine.documents.report import report_document
 from tests.unit.cli.test_junit import REPORTS
 
 if TYPE_CHECKING:

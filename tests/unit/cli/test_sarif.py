@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from gpukube import api
 from gpukube.cli.sarif import sarif_lines, sarif_log
 from gpukube.codes import GPUS, POOLS
-from gpukube.engine.documents import validation_document
 from gpukube.engine.documents.rules import rule_sentence
+from gpukube.engine.documents.validation import validation_document
 from gpukube.engine.prepare import Validation
 from gpukube.engine.silence import Silenced
 from gpukube.errors import Finding, Where

@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from gpukube.cli.app import run
-from gpukube.engine.documents import document_schema
+from gpukube.engine.documents.schema import document_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable

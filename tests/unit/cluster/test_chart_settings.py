@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gpukube.cluster.asked import check_settings
 from gpukube.cluster.merging import Surroundings
 from gpukube.cluster.names import DEVICE_PLUGIN
 from gpukube.cluster.operator import operator_values
 from gpukube.cluster.plugin import chart_values
-from gpukube.cluster.release_plan import check_settings, plan_release
+from gpukube.cluster.release_plan import plan_release
 from gpukube.cluster.sighting import Sighting
 from tests.unit.cluster.builders import SINGLE, SLICED, advertised_by_cloud, desire, installed, operated, release_of
 

@@ -12,7 +12,7 @@ from gpukube.core.faults import LabelNode, Mend, Reconcile, Restart, fault
 from gpukube.doctor.check import Check, Checks, Examination, examine
 from gpukube.doctor.diagnose import doctor_exit_code, mends_of
 from gpukube.doctor.document import doctor_document
-from gpukube.engine.documents import document_schema
+from gpukube.engine.documents.schema import document_schema
 from gpukube.errors import AccessError, ClusterError, ExitCode
 from tests.builders import CLUSTER
 from tests.unit.doctor.patients import patient

@@ -11,7 +11,7 @@ from gpukube.core.fields import COUNT, DISK_SIZE, ZONES, FieldPath, label
 from gpukube.core.values import OWNER_LABEL, Change, Loss
 from gpukube.engine.apply import Consent, require_consent
 from gpukube.engine.create import create_pools
-from gpukube.engine.documents import plan_document
+from gpukube.engine.documents.plan import plan_document
 from gpukube.errors import CloudError, Conflict, GpukubeError, Moved
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER

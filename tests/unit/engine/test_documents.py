@@ -16,17 +16,13 @@ from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import ClusterFacts, Loss, Nodes, Ownership, PoolPlan, Request
-from gpukube.engine.documents import (
-    SCHEMA_NAMES,
-    document_schema,
-    event_document,
-    list_document,
-    plan_document,
-    plan_summary,
-    pool_document,
-    report_document,
-    used_devices,
-)
+from gpukube.engine.documents.event import event_document
+from gpukube.engine.documents.listing import list_document, pool_document
+from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.documents.report import report_document
+from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
+from gpukube.engine.documents.summary import plan_summary
+from gpukube.engine.documents.usage import used_devices
 from gpukube.engine.events import Event
 from gpukube.engine.planning import ClusterPlan
 from gpukube.engine.report import ClusterReport, PoolReport

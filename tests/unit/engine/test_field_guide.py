@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpukube.engine.documents import document_schema
+from gpukube.engine.documents.schema import document_schema
 from gpukube.engine.fidelity import features_at
 from gpukube.engine.field_guide import field_document
 from gpukube.provider import FEATURES, load_provider

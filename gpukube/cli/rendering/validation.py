@@ -1,0 +1,18 @@
+"""What is found in specs, for people: one line; the findings themselves go to stderr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.engine.documents.summary import validation_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cli.rendering.view import View
+    from gpukube.engine.documents.shapes.report import ValidationDocument
+
+
+def render_validation(document: ValidationDocument, view: View) -> Iterator[str]:  # noqa: ARG001 - one line
+    """Say whether the spec is right."""
+    yield validation_summary(document)
