@@ -67,7 +67,7 @@ def choose_inquiries(
             raise SpecError(
                 f'there is no catalogue of "{name}"',
                 where=Where("--provider"),
-                fix=f"write {one_of(nearest(name, known))}",
+                fix=f"choose {one_of(nearest(name, known))}",
                 code="no-catalogue",
             )
     meant = {name: known[name] for name in (providers or known)}

@@ -114,7 +114,7 @@ def _tell(choices: Choices, pool: str, *, live: bool) -> None:
 
     _require_format(choices, "OwnerExplanation")
     if not choices.files:
-        raise SpecError("no spec is given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
+        raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
     specs = offline.load(choices.files, sets=choices.sets)
     seen, against = _look(choices, pool) if live else ({}, {})
     found = explain_owners(specs, pool, operator_live=[key for key, item in seen.items() if has_operator(item)])

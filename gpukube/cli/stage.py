@@ -93,7 +93,7 @@ def _prepared(choices: Choices, saved: SavedPlan | None) -> tuple[tuple[LoadedSp
     if saved is None and not choices.files:
         addresses = [text for text in choices.clusters if is_address(text)]
         if not addresses or len(addresses) < len(choices.clusters):
-            raise SpecError("no spec is given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
+            raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
         return (), prepare_addresses(addresses, choices.owners)
     if choices.owners:
         fix = "leave it away: the spec's metadata.name is the owner"

@@ -40,8 +40,8 @@ def _leftover(target: Target, _ownership: Ownership) -> Iterator[Finding]:
     yield Finding(
         "mig-leftover",
         target.locator.at("sharing.mig.profile"),
-        f"{target.where}: {len(placed)} x {cut.profile} leave room on each {model} that nobody gets: {count} x {name}",
-        fix="take a profile that divides the GPU, or sharing.mig.layout where the GPU Operator cuts",
+        f"{target.where}: {len(placed)} x {cut.profile} leave part of each {model} unused: room for {count} x {name}",
+        fix="use a profile that divides the GPU, or sharing.mig.layout where the GPU Operator does MIG",
         severity="hint",
     )
 
@@ -55,7 +55,7 @@ def _shares_add(target: Target, ownership: Ownership) -> Iterator[Finding]:
         yield Finding(
             "shares-add",
             target.locator.at("sharing.timeSlicing"),
-            f"{target.where}: a pod that asks for 2 may get two shares of one of the {target.machine.devices} GPUs",
+            f"{target.where}: a pod that requests 2 may get two shares of one of the {target.machine.devices} GPUs",
             fix="write failRequestsGreaterThanOne: true",
             severity="hint",
         )

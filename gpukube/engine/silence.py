@@ -129,8 +129,8 @@ def _hides_error(entry: _Entry, found: Finding) -> Finding:
         "silence-error",
         entry.where,
         f"{entry.path} is {quoted(entry.rule)}, which is an error here ({found.where})",
-        fix=f"mend {rule_label(found.code)} and remove this",
-        why="only warnings and hints can be accepted; what an error is about cannot work",
+        fix=f"fix {rule_label(found.code)} and remove this",
+        why="only warnings and hints can be silenced; an error cannot work",
     )
 
 
@@ -140,5 +140,5 @@ def _unknown(entry: _Entry) -> Finding:
         "silence-rule",
         entry.where,
         f"{entry.path} is {quoted(entry.rule)}; no rule has this number or name",
-        fix=f"write {near}" if near else "write the number of the finding, as it stands in its message",
+        fix=f"did you mean {near}?" if near else "write the number of the finding, such as GPK502",
     )

@@ -14,7 +14,7 @@ from gpukube.installed import member_of, provider_names
 if TYPE_CHECKING:
     from gpukube.gpu.machine import Machine
 
-NO_GPU = "a machine of this family has no GPU"
+NO_GPU = "machines of this family have no GPU"
 """Reason of families without GPUs; where the cloud attaches GPUs to other machines, those are offered."""
 
 

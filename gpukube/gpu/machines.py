@@ -39,9 +39,9 @@ __all__ = [
 ]
 
 _WARNED: Final[dict[Status, str]] = {
-    "legacy": "is of a former generation; the cloud may have few of them",
+    "legacy": "is of an older generation; the cloud may have few of them",
     "preview": "is in preview",
-    "unknown": "may be retired: no page of the cloud says whether it is current",
+    "unknown": "may be retired: no page of the cloud lists it as current",
 }
 
 
@@ -115,7 +115,7 @@ def attach_gpus(host: Host, parts: Sequence[Machine], gpu: tuple[GpuModel, float
         raise CatalogueError(
             f'"{host.name}" has no GPU of its own',
             fix="write gpu: {model: T4, count: 1} beside it",
-            why="GPUs are attached to N1 machines, in any of several numbers",
+            why="GPUs are attached to N1 machines, in several possible counts",
             code="instance-type",
         )
     model, count = gpu
@@ -126,7 +126,7 @@ def attach_gpus(host: Host, parts: Sequence[Machine], gpu: tuple[GpuModel, float
     if host.vcpus > most:
         raise CatalogueError(
             f'"{host.name}" has {host.vcpus} vCPUs, too many for {count:g} x {model}',
-            fix=f"write a machine with at most {most} vCPUs, or more GPUs",
+            fix=f"use a machine with at most {most} vCPUs, or more GPUs",
             code="instance-type",
         )
     return replace(part, name=host.name, vcpus=host.vcpus, memory_gib=host.memory_gib)
@@ -140,7 +140,7 @@ def _not_attachable(host: Host, parts: Sequence[Machine], model: GpuModel, count
     models = sorted({part.model.name for part in parts if part.status == "current"})
     return CatalogueError(
         f'{model} cannot be attached to "{host.name}"',
-        fix=f"drop instanceType, or write model {one_of(models)}",
+        fix=f"remove instanceType, or write model {one_of(models)}",
         code="instance-type",
     )
 
@@ -180,15 +180,17 @@ def warn_reason(machine: Machine) -> str | None:
 def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] | None) -> CatalogueError:
     same = (m for m in machines(provider) if m.name.casefold() == name.casefold())
     successor = next((m.successor for m in same), "")
-    fix = "drop instanceType and write gpu.model and gpu.count"
+    fix = "remove instanceType and write gpu.model and gpu.count"
     if successor:
         fix = f"write {successor}"
     elif gpu:
         attached = reason == NO_GPU and any(m.name == ATTACHED for m in _that_have(provider, gpu))
         fix = (
-            f"write {usual_host(gpu[1]).name}, or drop instanceType" if attached else "drop instanceType: gpu is enough"
+            f"write {usual_host(gpu[1]).name}, or remove instanceType"
+            if attached
+            else "remove instanceType: gpu is enough"
         )
-        reason += f"; {gpu[0]} is attached to N1 machines alone" if attached else ""
+        reason += f"; {gpu[0]} is attached to N1 machines only" if attached else ""
     return CatalogueError(f'"{name}" cannot be used', why=reason, fix=fix, code="instance-type-refused")
 
 
@@ -201,14 +203,14 @@ def _unknown(provider: str, name: str) -> CatalogueError:
     same = [choice for choice in choices if choice.casefold() == name.casefold()]
     if same:
         return CatalogueError(
-            f'"{name}" is not how {provider} spells this instance type', fix=f"write {same[0]}", code="instance-type"
+            f'"{name}" is not the spelling of {provider}', fix=f"did you mean {same[0]}?", code="instance-type"
         )
     if elsewhere := [m for m in machines() if m.name.casefold() == name.casefold() and m.provider != provider]:
         return _of_another_cloud(elsewhere[0], provider, name)
     return CatalogueError(
-        f'"{name}" is no GPU instance type of {provider} in the catalogue of {catalogue_date()}',
-        fix=f"write {choices[0]}, or a near one: {', '.join(choices[1:4])}",
-        why="a type that is newer than that is known after gpukube catalog refresh",
+        f'"{name}" is not a GPU instance type of {provider} in the catalogue of {catalogue_date()}',
+        fix=f"did you mean {choices[0]}? Similar: {', '.join(choices[1:4])}",
+        why="for a newer type run gpukube catalog refresh",
         code="instance-type",
     )
 

@@ -105,9 +105,9 @@ def find_profile(model: GpuModel, text: str) -> MigProfile:
     known = profiles(model)
     if not known:
         raise CatalogueError(
-            f"{model} cannot be cut with MIG",
-            why="the chip has no MIG; timeSlicing or mps can share it",
-            fix=f"drop sharing.mig, or choose a model that has MIG: {', '.join(_sold_mig_models())}",
+            f"{model} does not support MIG",
+            why="the chip has no MIG",
+            fix=f"write timeSlicing or mps instead, or choose a model with MIG: {', '.join(_sold_mig_models())}",
             code="mig-capable",
         )
     for profile in known:
@@ -230,9 +230,9 @@ def _unknown_profile(model: GpuModel, text: str) -> CatalogueError:
     elif other := [m for m in _mig_models() if any(p.name == text for p in profiles(m))]:
         why = f"it is a profile of {', '.join(map(str, other))}; the memory in the name is the model's"
     return CatalogueError(
-        f'"{text}" is no MIG profile of {model}',
+        f'"{text}" is not a MIG profile of {model}',
         why=why,
-        fix=f"write {names[0]}; {model} has {', '.join(p.name for p in profiles(model))}",
+        fix=f"did you mean {names[0]}? {model} has {', '.join(p.name for p in profiles(model))}",
         code="mig-profile",
     )
 

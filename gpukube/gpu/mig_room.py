@@ -96,9 +96,9 @@ def _blocks(order: Sequence[MigProfile], taken: frozenset[int]) -> bool:
 def _too_many(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
     for profile, count in Counter(wanted).items():
         if count > profile.max_instances:
-            return f"{profile.max_instances} x {profile.name} is the most that one {model} holds"
+            return f"{profile.max_instances} x {profile.name} is the maximum on one {model}"
     if sum(profile.is_media_extension for profile in wanted) > 1:
-        return "one instance at most holds the media engines of a GPU (+me)"
+        return "only one instance of a GPU can have the media engines (+me)"
     return ""
 
 
@@ -120,4 +120,4 @@ def _too_large(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
 def _no_place(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
     kinds = sorted(set(wanted), key=hardest_first)
     places = (f"{p.name} begins at {', '.join(map(str, p.starts))} and takes {p.size}" for p in kinds)
-    return f"no places are free for all: of {grid_units(model)} units of memory, {'; '.join(places)}"
+    return f"there is no free placement for all: of {grid_units(model)} units of memory, {'; '.join(places)}"

@@ -67,7 +67,7 @@ def pack(model: GpuModel, wanted: Mapping[str, int], *, gpus: int | None = None)
     if gpus is not None and packing.gpus > gpus:
         raise CatalogueError(
             f"{_told(wanted)} need {packing.gpus} x {model}, and there are {gpus}",
-            fix=f"ask for fewer or smaller instances, or for {packing.gpus} GPUs",
+            fix=f"use fewer or smaller instances, or {packing.gpus} GPUs",
             code="mig-layout",
         )
     return packing
@@ -89,9 +89,9 @@ def cut_alike(model: GpuModel, wanted: Mapping[str, int]) -> Packing:
     mixes = [mix for mix in _mixes(model, tuple(p.name for p in asked)) if all(mix)]
     if not mixes:
         raise CatalogueError(
-            f"no one {model} holds {' and '.join(p.name for p in asked)}",
-            why="one layout cuts all GPUs of a pool, so it has to hold some of each",
-            fix="make a pool for each of them",
+            f"one {model} cannot hold {' and '.join(p.name for p in asked)}",
+            why="all GPUs of a pool have one layout, so it must contain each profile",
+            fix="use a pool for each of them",
             code="mig-layout",
         )
     needed = {mix: max(ceil(count / held) for count, held in zip(counts, mix, strict=True)) for mix in mixes}

@@ -83,10 +83,10 @@ MODELS: Final[tuple[GpuModel, ...]] = (
 
 _MOST_NEAR: Final = 5
 _OF_NO_CLOUD: Final[tuple[tuple[str, str], ...]] = (
-    (r"(amd|radeon|instinct)\w*|mi\d{2,3}[ax]?(\d+gb)?|v(520|620|710)", "is a GPU of AMD; gpukube drives NVIDIA GPUs"),
-    (r"(aws)?(trainium|inferentia|trn|inf)\d*", "is no GPU; gpukube drives NVIDIA GPUs"),
-    (r"(google|cloud)?tpu\w*|gaudi\d*", "is no GPU of NVIDIA; gpukube drives NVIDIA GPUs"),
-    (r"(nvidia)?(geforce\w*|[rg]tx\d{4}(ti|super|d)*)", "is a GeForce, which no cloud of the catalogue sells"),
+    (r"(amd|radeon|instinct)\w*|mi\d{2,3}[ax]?(\d+gb)?|v(520|620|710)", "is an AMD GPU; gpukube supports NVIDIA GPUs"),
+    (r"(aws)?(trainium|inferentia|trn|inf)\d*", "is not a GPU; gpukube supports NVIDIA GPUs"),
+    (r"(google|cloud)?tpu\w*|gaudi\d*", "is not an NVIDIA GPU; gpukube supports NVIDIA GPUs"),
+    (r"(nvidia)?(geforce\w*|[rg]tx\d{4}(ti|super|d)*)", "is a GeForce, which no cloud in the catalogue sells"),
 )
 """GPUs that people ask for and cannot have -> why; compared with names as `_key` makes them."""
 
@@ -109,7 +109,7 @@ def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
     if sizes:
         sizes_there = [name for name in sizes if any(model.name == name for model in sold)]
         raise CatalogueError(
-            f'"{text}" matches {len(sizes)} GPU models of different memory',
+            f'"{text}" matches {len(sizes)} GPU models with different memory',
             fix=f"write {one_of(sizes_there or sizes)}",
             code="gpu-model",
         )
@@ -120,8 +120,8 @@ def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
     words = {word: model.name for model in reversed(MODELS) if model.sold for word in (model.name, model.chip)}
     choices = list(dict.fromkeys(words[word] for word in nearest(text, words)))
     raise CatalogueError(
-        f'"{text}" is no GPU model of the catalogue',
-        fix=f"write {one_of(choices[:_MOST_NEAR])}; all are in gpukube catalog list",
+        f'"{text}" is not a GPU model in the catalogue',
+        fix=f"did you mean {one_of(choices[:_MOST_NEAR])}? To see all: gpukube catalog list",
         code="gpu-model",
     )
 
@@ -139,8 +139,8 @@ def find_models(text: str) -> tuple[GpuModel, ...]:
     model = parse_model(text)
     if not model.sold:
         raise CatalogueError(
-            f"no cloud of the catalogue sells {model}",
-            fix="leave the model out to see all",
+            f"no cloud in the catalogue sells {model}",
+            fix="run it without the model to see all",
             code="gpu-model",
         )
     return (model,)

@@ -198,7 +198,7 @@ def _none_fits(wish: _Wish, among: Sequence[Machine], rejected: Sequence[Rejecte
         fix = f"the nearest there is {near.name}: write model {near.model}, count {near.gpus:g}"
         why = why or f"{wish.provider} has no {model} at all"
     else:
-        fix = f"write one of the providers {one_of(sorted({m.provider for m in machines()}))}"
+        fix = f"choose a provider: {one_of(sorted({m.provider for m in machines()}))}"
     return CatalogueError(
         f"{wish.provider} has no instance type with {wish.count:g} x {model} in the catalogue of {catalogue_date()}",
         why=why,

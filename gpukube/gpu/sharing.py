@@ -148,32 +148,32 @@ def _unknown(model: GpuModel, name: str) -> CatalogueError | None:
 def _no_mig(machine: Machine, error: CatalogueError) -> CatalogueError:
     """Offer the models with MIG that the machine's own cloud sells."""
     sold = sorted({m.model.name for m in machines(machine.provider) if m.mig_capable and m.status != "retired"})
-    fix = f"drop sharing.mig, or choose a model that has MIG: {', '.join(sold)}"
+    fix = f"remove sharing.mig, or choose a model with MIG: {', '.join(sold)}"
     return CatalogueError(error.message, why=error.why, fix=fix, code=error.code)
 
 
 def _not_on_this_machine(machine: Machine) -> CatalogueError:
     if machine.mig_capable is None:
-        message = f"whether {machine.name} can be cut with MIG is not confirmed"
+        message = f"MIG on {machine.name} is not confirmed"
     else:
-        message = f"{machine.name} cannot be cut with MIG, although {machine.model} can"
+        message = f"{machine.name} does not support MIG, although {machine.model} does"
     return CatalogueError(
-        message, why=machine.notes, fix="drop sharing.mig, or choose another instance type", code="mig-capable"
+        message, why=machine.notes, fix="remove sharing.mig, or choose another instance type", code="mig-capable"
     )
 
 
 def _too_much(model: GpuModel, cut: MigCut) -> CatalogueError:
     return CatalogueError(
-        f"{cut} does not go on one {model}",
+        f"{cut} does not fit on one {model}",
         why=explain_misfit(model, cut.layout),
-        fix=f"write fewer or smaller ones: {layout_text(largest_fit(model, cut.layout))} fits",
+        fix=f"use fewer or smaller ones: {layout_text(largest_fit(model, cut.layout))} fits",
         code="mig-layout",
     )
 
 
 def _uneven(cut: MigCut) -> CatalogueError:
     return CatalogueError(
-        f"strategy single shows one kind of instance, and the layout has {len(cut.profiles)}",
+        f"strategy single advertises one kind of instance, and the layout has {len(cut.profiles)}",
         why="the device plugin exits on a node with more than one kind (NVIDIA/gpu-operator#460)",
         fix="write strategy: mixed, or one profile",
         code="mig-layout",
@@ -186,16 +186,16 @@ def _check_slicing(model: GpuModel, sharing: Sharing, *, own_plugin: bool) -> It
         return
     if slicing.mode == "mps" and sharing.mig and not own_plugin:
         yield CatalogueError(
-            "mps does not go together with mig",
+            "mps cannot be combined with mig",
             why="NVIDIA's device plugin refuses MPS on MIG devices",
-            fix="drop one of them, or write timeSlicing in place of mps",
+            fix="remove one of them, or write timeSlicing instead of mps",
             code="mps-with-mig",
         )
     if slicing.replicas < MIN_REPLICAS:
         yield CatalogueError(
             f"{slicing.mode} with {slicing.replicas} replicas shares nothing",
-            why="the device plugin wants 2 replicas or more",
-            fix="write replicas: 2 or more, or drop the block",
+            why="the device plugin needs 2 replicas or more",
+            fix="write replicas: 2 or more, or remove the block",
             code="sharing-replicas",
         )
     elif slicing.mode == "mps" and not own_plugin and slicing.replicas > max_mps_replicas(model):

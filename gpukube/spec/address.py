@@ -68,7 +68,7 @@ def _parse(text: str, problems: list[Finding]) -> Cluster | None:
     parts = rest.split("/")
     if cloud is None or len(parts) != len(cloud.address):
         fix = f"write {', or '.join(ADDRESS_FORMS)}"
-        problems.append(Finding("address", Where("--cluster"), f'"{text}" is not the address of a cluster', fix=fix))
+        problems.append(Finding("address", Where("--cluster"), f'"{text}" is not a cluster address', fix=fix))
         return None
     values = {"provider": provider, **dict(zip(cloud.address, parts, strict=True))}
     try:
@@ -76,6 +76,6 @@ def _parse(text: str, problems: list[Finding]) -> Cluster | None:
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][-1])
         message = f'"{text}": {values.get(field, "")!r} is no {field}'
-        fix = f"write {_FORMS[provider]}, as a spec would have it"
+        fix = f"write {_FORMS[provider]}, with the values of a spec"
         problems.append(Finding("address", Where("--cluster"), message, fix=fix))
         return None

@@ -29,7 +29,7 @@ class ClusterModel(SpecModel):
     kubeconfig: Text | None = Field(
         default=None,
         examples=["./train.kubeconfig"],
-        description="Path of a kubeconfig to use instead of the cloud's own cluster access.",
+        description="Path of a kubeconfig to use instead of the cloud's cluster credentials.",
     )
     context: Text | None = Field(
         default=None,

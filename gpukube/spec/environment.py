@@ -86,7 +86,7 @@ def _explain(found: re.Match[str], environ: Mapping[str, str], mark: int, origin
         return Finding(
             "env-syntax",
             where,
-            f"{quoted(found.group())} is no variable",
+            f"{quoted(found.group())} is not a variable",
             fix="write ${NAME} or ${NAME:-plain text} with letters, digits and _ in the name, or $${ for a literal ${",
         )
     name = found["name"]

@@ -15,7 +15,7 @@ from gpukube.errors import SpecError, Where
 from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS
 from gpukube.spec.other_words import field_for
 from gpukube.spec.schema import VARIABLE, Schema, json_schema
-from gpukube.spec.wording import fold, nearest_first, quoted
+from gpukube.spec.wording import did_you_mean, fold, nearest, nearest_first, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -117,22 +117,24 @@ def _by_ending(steps: list[str]) -> FieldPage:
     if not found:
         raise _no_field(_guide(), steps[0], [name.rpartition(".")[2] for name in field_names()])
     names = ", ".join(_plain(page.path) for page in found)
-    message = f"{quoted('.'.join(steps))} is the name of {len(found)} fields"
-    raise SpecError(message, where=Where("FIELD"), fix=f"write one of {names}", code="no-field")
+    message = f"{quoted('.'.join(steps))} matches {len(found)} fields"
+    raise SpecError(message, where=Where("FIELD"), fix=f"choose one of {names}", code="no-field")
 
 
 def _no_field(page: FieldPage, step: str, also: Iterable[str] = ()) -> SpecError:
     place = _plain(page.path).removeprefix("pools").removeprefix("defaults").removeprefix(".")
     meant = field_for(step, place)
-    fix = f"write {meant}" if meant else _near_fields(page, step, also)
+    fix = did_you_mean(meant) if meant else _near_fields(page, step, also)
     message = f"{page.path or 'the spec'} has no field {quoted(step)}"
     return SpecError(message, where=Where("FIELD"), fix=fix, code="no-field")
 
 
 def _near_fields(page: FieldPage, step: str, also: Iterable[str]) -> str:
     names = dict.fromkeys([field.path.rpartition(".")[2] for field in page.fields] + list(also))
-    nearest = nearest_first(step, names)[:_MOST_CHOICES]
-    return f"write one of {', '.join(nearest)}" if nearest else f"stop at {_plain(page.path)}: it has no fields"
+    if meant := nearest(step, names):
+        return did_you_mean(meant)
+    first = nearest_first(step, names)[:_MOST_CHOICES]
+    return f"choose one of {', '.join(first)}" if first else f"use {_plain(page.path)}: it has no fields"
 
 
 def _find(page: FieldPage, name: str) -> FieldPage | None:

@@ -15,7 +15,7 @@ MOST_NAME: Final = 63
 MOST_PREFIX: Final = 253
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_FORM: Final = 'letters, digits, "-", "_" or ".", with a letter or digit at both ends'
+_FORM: Final = 'letters, digits, "-", "_" or ".", starting and ending with a letter or digit,'
 
 
 def explain_key(key: str) -> str:

@@ -50,9 +50,9 @@ def check_labels(s: Subject) -> Iterator[Finding]:
             yield Finding(
                 "written-label",
                 s.at.key_at(("labels", key)),
-                f"{s.at.path('labels')} has {quoted(key)}, which {writer} writes on the nodes",
-                fix="remove it, or take a key of your own",
-                why="what is written by hand is overwritten there, or says what the node does not have",
+                f"{s.at.path('labels')} has {quoted(key)}, which {writer} sets on nodes",
+                fix="remove it, or use another key",
+                why="a value set by hand is overwritten, or does not match the node",
                 severity="warning",
             )
 
@@ -71,7 +71,7 @@ def check_taints(s: Subject) -> Iterator[Finding]:
         if is_unknown(path, s.unknown):
             continue
         if identity in first:
-            message = f"repeats {quoted(taint.key)} with {taint.effect}, which {first[identity]} has already"
+            message = f"repeats {quoted(taint.key)} with {taint.effect}, as in {first[identity]}"
             fix = "remove it, or write gpuTaint: false" if first[identity] == "gpuTaint" else "keep one of them"
             yield s.say("duplicate-taint", path, message, fix)
         first.setdefault(identity, f"taints[{index}]")
@@ -81,7 +81,7 @@ def _bad_value(s: Subject, code: str, path: Path, value: str, wanted: str) -> Fi
     """Refuse a label or taint value and offer the nearest that fits, unless that would show a variable's content."""
     near = re.sub("[^A-Za-z0-9_.-]+", "-", value)[:MOST_NAME].strip("-_.")
     fix = (
-        "set the variable to such a value"
+        "set the variable to a value in this format"
         if s.at.origin.spellings.get(s.at.mark_at(path))
         else f"write {near or quoted('')}"
     )
@@ -95,7 +95,7 @@ def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Ite
     if wanted := explain_key(key):
         yield Finding(code, where, f"{seen}; {wanted}", fix=_key_fix(key))
     elif key.startswith(RESERVED_PREFIX):
-        why = f"keys that begin with {RESERVED_PREFIX} mark whose pool it is"
+        why = f"labels with {RESERVED_PREFIX} are for the owner of a pool"
         yield Finding("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)
 
 

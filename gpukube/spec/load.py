@@ -157,7 +157,7 @@ def _parse(source: Source, environ: Mapping[str, str], problems: list[Finding]) 
     filled = [document for document in documents if document.root is not None]
     if not filled and not found:
         problems.append(
-            Finding("document-empty", Where(source.name), "holds no YAML with content", fix="write a spec into it")
+            Finding("document-empty", Where(source.name), "has no YAML content", fix="write a spec into it")
         )
     for document in filled:
         problems += substitute(document.root, environ)

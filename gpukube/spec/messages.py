@@ -29,7 +29,7 @@ from gpukube.spec.model import (
     SpecModel,
 )
 from gpukube.spec.other_words import field_for
-from gpukube.spec.wording import choices, fold, nearest, nearest_first, quoted, shown
+from gpukube.spec.wording import choices, did_you_mean, fold, nearest, nearest_first, quoted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -217,26 +217,26 @@ def _unknown_key(c: _Context) -> Finding:
     where, message = c.positions.key_at(c.path), f"{parent} has no {quoted(c.key)}"
     known = keys_of(holder) if holder else ()
     meant = _other_word(c) or _suggested(c)
-    fix = f"write {meant}" if meant else _elsewhere(c, holder) or _list_keys(c.key, known)
+    fix = did_you_mean(meant) if meant else _elsewhere(c, holder) or _list_keys(c.key, known)
     return Finding("unknown-key", where, message, fix=fix)
 
 
 def _elsewhere(c: _Context, holder: type[SpecModel] | None) -> str:
     """Say where a key belongs when it is known at another place of the pool, or of its cluster."""
     if holder is PoolSettings and c.key in keys_of(Pool):
-        return "write it in each pool, it cannot be shared"
+        return "write it in each pool; defaults cannot have it"
     if holder is None or c.model not in _OF_POOLS:
         return ""
     if places := places_in_pool().get(c.key, ()):
-        return f"it belongs under {choices(place.rpartition('.')[0] or 'the pool' for place in places)}"
+        return f"move it to {choices(place.rpartition('.')[0] or 'the pool' for place in places)}"
     ours = any(c.key in keys_of(model) for model in CLUSTER_MODELS.values())
-    return "it belongs to the cluster, under clusters" if ours else ""
+    return "move it to the cluster, under clusters" if ours else ""
 
 
 def _list_keys(written: str, known: tuple[str, ...]) -> str:
     listed = nearest_first(written, known)[:_MOST_KEYS]
     more = ", ..." if len(known) > len(listed) else ""
-    return f"remove it; known here: {', '.join(listed)}{more}"
+    return f"remove it; keys here: {', '.join(listed)}{more}"
 
 
 def _unknown_provider(c: _Context) -> Finding:
@@ -250,7 +250,8 @@ _ALSO_CALLED: Final = {word: name for name, cloud in CLOUDS.items() for word in 
 
 def _write_provider(written: str) -> str:
     """Name the provider that was meant; a cloud's name stands for its Kubernetes."""
-    return f"write {_ALSO_CALLED.get(written.casefold()) or nearest(written, PROVIDERS) or choices(PROVIDERS)}"
+    meant = _ALSO_CALLED.get(written.casefold()) or nearest(written, PROVIDERS)
+    return did_you_mean(meant) if meant else f"write {choices(PROVIDERS)}"
 
 
 def _key_format(c: _Context) -> Finding:
@@ -268,7 +269,8 @@ _CHOICE_FIXES: Final[dict[tuple[str, str], str]] = {
 def _choice(c: _Context) -> Finding:
     written = c.value if isinstance(c.value, str) else str(c.value)
     known = nearest_first(written, c.field.choices if c.field else ())
-    fix = _CHOICE_FIXES.get((c.key, written)) or f"write {nearest(written, known) or choices(known)}"
+    meant = nearest(written, known)
+    fix = _CHOICE_FIXES.get((c.key, written)) or (did_you_mean(meant) if meant else f"write {choices(known)}")
     return c.say("choice", f"is {c.seen}; it can be {choices(known)}", fix)
 
 
@@ -283,9 +285,9 @@ def _range(c: _Context) -> Finding:
 
 
 _LIMITS: Final[dict[str, tuple[str, str]]] = {
-    "ge": ("it must be at least", "{} or more"),
+    "ge": ("the minimum is", "{} or more"),
     "gt": ("it must be more than", "a number above {}"),
-    "le": ("it can be at most", "{} or less"),
+    "le": ("the maximum is", "{} or less"),
 }
 
 
@@ -312,7 +314,7 @@ def _text(c: _Context) -> Finding:
         )
     if c.key == "instanceType" and isinstance(c.value, list):
         named = [item for item in c.value if isinstance(item, str)]
-        fix = f"write {c.assign(named[0] if named else 'TYPE')}, and a pool of its own for each other type"
+        fix = f"write {c.assign(named[0] if named else 'TYPE')}, and a separate pool for each other type"
         return c.say("type", "is a list; a pool has one type", fix)
     return c.say("type", f"is {c.seen}; a string is needed", f"write {c.assign(c.example or '...')}")
 
@@ -363,7 +365,7 @@ def _finite(c: _Context) -> Finding:
 
 
 def _other(c: _Context) -> Finding:
-    return c.say("type", f"is {c.seen}, which cannot be used here", "see the description of the field: gpukube schema")
+    return c.say("type", f"is {c.seen}, which cannot be used here", "see the field in: gpukube schema")
 
 
 _ROWS: Final[dict[str, Callable[[_Context], Finding]]] = {
@@ -405,7 +407,7 @@ def not_a_mapping(value: object, where: Where) -> Finding:
         "type",
         where,
         f"the document is {shown(value, '...')}; a mapping is needed",
-        fix="begin it with apiVersion: gpukube.io/v1alpha1",
+        fix="start it with apiVersion: gpukube.io/v1alpha1",
     )
 
 

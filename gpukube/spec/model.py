@@ -103,8 +103,8 @@ class Metadata(SpecModel):
         pattern=LABEL_VALUE,
         examples=["ml-platform"],
         description=(
-            "The owner. Marks every pool made from this spec (label gpukube.io/owner), so it must be a label value: "
-            "at most 63 letters, digits, '-', '_' or '.'. Pools of other owners are never touched."
+            "The owner: label gpukube.io/owner of every pool of this spec, so it must be a label value: "
+            "at most 63 letters, digits, '-', '_' or '.'. Pools of other owners are never changed."
         ),
     )
 
@@ -115,25 +115,30 @@ class Gpu(SpecModel):
     model: Text = Field(
         examples=["A100-40GB"],
         description=(
-            "GPU model of the catalogue, with its memory: A100-40GB, H100-80GB. The chip alone (T4) will do where "
+            "GPU model of the catalogue, with its memory: A100-40GB, H100-80GB. The chip alone (T4) is enough where "
             "clouds sell one size of it."
         ),
     )
-    count: int = Field(ge=1, le=64, examples=[8], description="GPUs per node, as some machine of each cloud has them.")
+    count: int = Field(
+        ge=1, le=64, examples=[8], description="GPUs per node; each cloud of the pool must have such a machine."
+    )
 
 
 class Autoscaling(SpecModel):
     """Bounds the cluster autoscaler keeps."""
 
-    min: int = Field(ge=0, examples=[0], description="Fewest nodes.")
-    max: int = Field(ge=1, examples=[5], description="Most nodes.")
+    min: int = Field(ge=0, examples=[0], description="Minimum number of nodes.")
+    max: int = Field(ge=1, examples=[5], description="Maximum number of nodes.")
     initial: int | None = Field(
-        default=None, ge=0, examples=[1], description="Nodes at creation; min when not given. Later changes do nothing."
+        default=None,
+        ge=0,
+        examples=[1],
+        description="Nodes at creation; min when not given. Later changes have no effect.",
     )
     scope: Literal["pool", "zone"] = Field(
         default="pool",
         description=(
-            "Whether the numbers are totals of the pool or apply to each zone. GKE keeps them as such; elsewhere the "
+            "Whether the numbers are totals of the pool or apply to each zone. GKE has both; elsewhere the "
             "numbers of a zone are multiplied by the zones."
         ),
     )
@@ -146,7 +151,7 @@ class Nodes(SpecModel):
         default=None,
         ge=0,
         examples=[2],
-        description="Fixed number of nodes, a total of the pool: GKE counts per zone, so its zones must divide it.",
+        description="Fixed number of nodes in the whole pool. On GKE a multiple of the number of zones.",
     )
     autoscaling: Autoscaling | None = Field(default=None, description="Bounds for the cluster autoscaler.")
 
@@ -156,13 +161,13 @@ class Capacity(SpecModel):
 
     type: Literal["on-demand", "spot", "reserved"] = Field(
         default="on-demand",
-        description="spot: cheaper, and taken back at short notice; reserved: set aside before, see reserved.",
+        description="spot: cheaper, can be reclaimed at short notice; reserved: from a reservation, see reserved.",
     )
     max_price: float | None = Field(
         default=None,
         gt=0,
         examples=[1.5],
-        description="Highest price for a spot machine, US dollars per hour; up to the on-demand price when not given.",
+        description="Maximum price for a spot machine, US dollars per hour; up to the on-demand price when not given.",
     )
     reserved: Reserved | None = Field(
         default=None, description="Where reserved machines come from, by provider; only with type: reserved."
@@ -192,12 +197,12 @@ class Upgrade(SpecModel):
     max_surge: Amount | None = Field(
         default=None,
         examples=[1, "33%"],
-        description="Nodes made beyond the pool's size, a number or a share; 0 when there are no spare GPUs.",
+        description="Nodes added beyond the pool's size, a number or a percentage; 0 when there are no spare GPUs.",
     )
     max_unavailable: Amount | None = Field(
         default=None,
         examples=[1, "33%"],
-        description="Nodes taken away before their substitutes are there, a number or a share.",
+        description="Nodes removed before their replacements are ready, a number or a percentage.",
     )
 
 
@@ -205,9 +210,9 @@ class Taint(SpecModel):
     """A Kubernetes taint."""
 
     key: str = Field(examples=["dedicated"], description="Taint key, [prefix/]name.")
-    value: str = Field(default="", examples=["vision"], description="Taint value; some clouds need one.")
+    value: str = Field(default="", examples=["vision"], description="Taint value; some clouds require one.")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
-        description="What becomes of pods without a toleration: kept away, kept away if possible, also evicted."
+        description="Effect on pods without a toleration: not scheduled, avoided if possible, evicted too."
     )
 
 
@@ -217,8 +222,8 @@ class Driver(SpecModel):
     owner: Literal["auto", "cloud", "operator", "none"] = Field(
         default="auto",
         description=(
-            "auto chooses by cloud, image and sharing; cloud: its image or installer brings the driver; operator: "
-            "gpukube's release of the GPU Operator brings driver and container toolkit, and the cloud's is left out; "
+            "auto chooses by cloud, image and sharing; cloud: its image or installer has the driver; operator: "
+            "gpukube's release of the GPU Operator installs driver and container toolkit, the cloud none; "
             "none: somebody else installs it."
         ),
     )
@@ -227,7 +232,7 @@ class Driver(SpecModel):
         examples=["latest"],
         description=(
             "Driver version where one can be chosen (GKE: default or latest; driver.owner operator: the version of its "
-            "driver container); theirs when empty."
+            "driver container); the default when empty."
         ),
     )
 
@@ -245,12 +250,12 @@ class DevicePlugin(SpecModel):
     version: Text | None = Field(
         default=None,
         examples=["0.20.0"],
-        description="Version of the chart that gpukube installs, one for a whole cluster; a tested one when empty.",
+        description="Version of the chart that gpukube installs, one for a whole cluster; the tested one when empty.",
     )
     values: dict[str, JsonValue] = Field(
         default_factory=dict,
         examples=[{"resources": {"limits": {"memory": "200Mi"}}}],
-        description="Further values for that chart, beside those that gpukube sets itself.",
+        description="More values for that chart, beside those that gpukube sets.",
     )
 
 
@@ -262,7 +267,7 @@ class Silence(SpecModel):
         description="Number or name of the rule, of warnings and hints only: an error cannot be silenced.",
     )
     reason: Text = Field(
-        examples=["the queue never drains"], description="Why it does not matter here; printed with what is silenced."
+        examples=["the queue never drains"], description="Why it is accepted; printed with the silenced finding."
     )
 
 
@@ -270,7 +275,7 @@ class _CommonSettings(SpecModel):
     """Everything a pool can say except its name; also what may stand under `defaults`."""
 
     clusters: Texts = Field(
-        default=(), examples=[["train-aks"]], description="Keys under clusters; the pool is made on each of them."
+        default=(), examples=[["train-aks"]], description="Keys under clusters; the pool is created on each of them."
     )
     gpu: Gpu | None = Field(default=None, description="GPU model and count per node; resolves the type on each cloud.")
     instance_type: InstanceType | None = Field(
@@ -305,7 +310,7 @@ class _CommonSettings(SpecModel):
         ge=1,
         le=256,
         examples=[60],
-        description="Most pods of a node; the cloud's default when not given.",
+        description="Maximum number of pods per node; the cloud's default when not given.",
     )
     sharing: Sharing = Field(
         default=Sharing(), description="How one GPU serves several containers; whole GPUs when empty."
@@ -314,7 +319,7 @@ class _CommonSettings(SpecModel):
         default=(), description="Taints of the nodes, besides the GPU taint."
     )
     gpu_taint: bool = Field(
-        default=True, description="Add nvidia.com/gpu=present:NoSchedule, which keeps pods without GPUs away."
+        default=True, description="Add nvidia.com/gpu=present:NoSchedule, which keeps pods that request no GPU away."
     )
     labels: dict[str, str] = Field(
         default_factory=dict,
@@ -330,7 +335,7 @@ class _CommonSettings(SpecModel):
     driver: Driver = Field(default=Driver(), description="Who installs the NVIDIA driver.")
     device_plugin: DevicePlugin = Field(default=DevicePlugin(), description="Who advertises nvidia.com/* on the nodes.")
     silence: Annotated[tuple[Silence, ...], Field(strict=False)] = Field(
-        default=(), description="Warnings and hints about the pool that are known and accepted, each with its reason."
+        default=(), description="Accepted warnings and hints about the pool, each with its reason."
     )
 
 
@@ -346,7 +351,7 @@ def _with_native(common: type[SpecModel]) -> type[SpecModel]:
                 default_factory=dict,
                 examples=[dict(cloud.native_example)],
                 description=f"Native {cloud.native} fields by the names of the API, merged into the request last. "
-                "Refused are those that gpukube sets itself and those whose change it cannot judge.",
+                "Fields that gpukube sets, or whose change it cannot classify, are refused.",
             ),
         )
         for name, cloud in CLOUDS.items()
@@ -366,7 +371,7 @@ class Pool(PoolSettings):
     name: str = Field(
         pattern=LABEL_VALUE,
         examples=["a100mig"],
-        description="Name of the pool. AKS takes 12 lower-case letters and digits (10 leave room to replace it).",
+        description="Name of the pool. AKS allows 12 lower-case letters and digits (10 to be replaceable).",
     )
     names: dict[ProviderName, Text] = Field(
         default_factory=dict,
@@ -399,8 +404,8 @@ class GPUNodePools(SpecModel):
     clusters: dict[ClusterKey, Cluster] = Field(
         min_length=1,
         examples=[{"train-gke": {"provider": "gke", "project": "ml-prod", "location": "us-central1", "name": "train"}}],
-        description="Where: clusters by the keys that pools use.",
+        description="The clusters, by the keys that pools use.",
     )
     pools: Annotated[tuple[Pool, ...], Field(strict=False)] = Field(
-        min_length=1, description="What: the pools, each made alike on each of its clusters."
+        min_length=1, description="The pools; each is created on each of its clusters."
     )

@@ -77,13 +77,13 @@ def _parse(text: str) -> _Override | Finding:
         return Finding(
             "set-syntax",
             Where("--set"),
-            f"{quoted(left)} is no path=value",
+            f"{quoted(left)} is not path=value",
             fix="write for example --set pools.NAME.nodes.count=2",
         )
     end = 3 if path[0] == "pools" else 2
     if path[0] in ("pools", "defaults") and path[end - 1 : end] in (("labels",), ("tags",)) and len(path) > end + 1:
         whole = render_path((*path[:end], ".".join(map(str, path[end:]))))
-        message = f"{render_path(path[:end])} has texts alone, and a dot begins a part of the path"
+        message = f"{render_path(path[:end])} takes plain keys, and a dot separates the parts of a path"
         return Finding("set-path", Where(name), message, fix=f"write --set {shlex.quote(f'{whole}=VALUE')}")
     return _Override(path, value, name, right)
 

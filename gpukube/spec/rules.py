@@ -16,7 +16,7 @@ from gpukube.spec.clusters import CLOUDS
 from gpukube.spec.label_rules import check_labels, check_taints
 from gpukube.spec.reserved import RESERVED_FORMS
 from gpukube.spec.subject import Subject
-from gpukube.spec.wording import choices, nearest, nearest_first, quoted
+from gpukube.spec.wording import choices, did_you_mean, nearest, nearest_first, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,8 +52,9 @@ def _check_clusters(s: Subject) -> Iterator[Finding]:
         yield s.say("missing-key", "clusters", "is missing: the pool is on no cluster", f"add clusters: [{known}]")
     for index, key in enumerate(s.pool.clusters):
         if key not in s.clusters:
-            near = nearest(key, s.clusters) or (choices(nearest_first(key, s.clusters)[:5]) if s.clusters else "")
-            fix = f"write {near}" if near else "add it under clusters"
+            near = nearest(key, s.clusters)
+            known = f"write {choices(nearest_first(key, s.clusters)[:5])}" if s.clusters else "add it under clusters"
+            fix = did_you_mean(near) if near else known
             path = ("clusters", index)
             yield s.say("unknown-cluster", path, f"is {s.seen(path, key)}, which is not under clusters", fix)
 
@@ -63,7 +64,7 @@ def _check_repetitions(s: Subject) -> Iterator[Finding]:
         for index, item in enumerate(items):
             if item in items[:index]:
                 seen = s.seen((name, index), item)
-                yield s.say("duplicate-item", (name, index), f"names {seen} a second time", "keep one of them")
+                yield s.say("duplicate-item", (name, index), f"repeats {seen}", "keep one of them")
 
 
 def _check_machine(s: Subject) -> Iterator[Finding]:
@@ -76,7 +77,7 @@ def _check_machine(s: Subject) -> Iterator[Finding]:
     for provider in dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters):
         if provider is not None and s.pool.instance_type_on(provider) is None:
             on = ", ".join(key for key in s.pool.clusters if s.clusters.get(key) == provider)
-            message = f"has no type for {provider}, where the pool also goes ({on})"
+            message = f"has no type for {provider}, where the pool is too ({on})"
             yield s.say("no-instance-type", "instanceType", message, f"add {provider}: TYPE, or {example}")
 
 
@@ -86,7 +87,7 @@ def _check_nodes(s: Subject) -> Iterator[Finding]:
         return
     if nodes is None or (nodes.count is None and nodes.autoscaling is None):
         fix = "add nodes: {count: 1} or nodes: {autoscaling: {min: 0, max: 5}}"
-        yield s.say("nodes-choice", "nodes", "says neither count nor autoscaling", fix)
+        yield s.say("nodes-choice", "nodes", "has neither count nor autoscaling", fix)
         return
     if nodes.count is not None and nodes.autoscaling is not None:
         yield s.say_key("nodes-choice", ("nodes", "count"), "is given besides nodes.autoscaling", "keep one of them")
@@ -109,8 +110,8 @@ def _check_scope(s: Subject) -> Iterator[Finding]:
     bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
     if bounds is not None and bounds.scope == "zone" and not s.pool.zones and s.knows("zones"):
         fix = "add zones: [ZONE, ...], or write totals and scope: pool"
-        why = "without them nobody can say how many nodes the pool may have"
-        yield s.say("zone-scope", "nodes.autoscaling.scope", "is zone, but the pool names no zones", fix, why)
+        why = "without zones the size of the pool is unknown"
+        yield s.say("zone-scope", "nodes.autoscaling.scope", "is zone, but the pool has no zones", fix, why)
 
 
 def _check_reserved(s: Subject) -> Iterator[Finding]:
@@ -130,7 +131,7 @@ def _check_reserved(s: Subject) -> Iterator[Finding]:
         known = choices(RESERVED_FORMS[provider])
         path = f"capacity.reserved.{provider}"
         if not forms:
-            message = f"does not say where {provider} takes the machines from"
+            message = f"has no source of machines on {provider}"
             yield s.say("reserved-choice", path, message, f"add one of {known}")
         elif len(forms) > 1 and tuple(forms) != CLOUDS[provider].together:
             yield s.say("reserved-choice", path, f"has {' and '.join(forms)}", f"keep one of {known}")
@@ -157,16 +158,18 @@ def _check_mig(s: Subject) -> Iterator[Finding]:
     elif mig.layout and mig.strategy == "single" and len(set(mig.layout)) > 1:
         # NVIDIA/k8s-device-plugin, "single": all devices of a node must be of one profile.
         fix = "write strategy: mixed, or a layout of one profile"
-        why = "single shows all instances as nvidia.com/gpu, so they must be alike"
+        why = "single advertises all instances as nvidia.com/gpu, so they must be alike"
         yield s.say("mig-choice", "sharing.mig.strategy", "is single, but the layout has several profiles", fix, why)
 
 
 def _check_upgrade(s: Subject) -> Iterator[Finding]:
     upgrade = s.pool.upgrade
     if upgrade and {str(upgrade.max_surge), str(upgrade.max_unavailable)} <= {"0", "0%"}:
-        why = "a node is replaced by making one beyond the size or by taking one away first"
+        why = "a node is replaced by adding one first (surge) or removing one first (unavailable)"
         fix = "write 1 for one of them; maxUnavailable: 1 needs no spare GPUs"
-        yield s.say("upgrade-range", "upgrade", "has maxSurge and maxUnavailable both 0: no node could go", fix, why)
+        yield s.say(
+            "upgrade-range", "upgrade", "has maxSurge and maxUnavailable both 0: no node could be replaced", fix, why
+        )
 
 
 def _check_price(s: Subject) -> Iterator[Finding]:
@@ -174,7 +177,7 @@ def _check_price(s: Subject) -> Iterator[Finding]:
         message = f"is given, but capacity.type is {s.pool.capacity.type}"
         fix = "write capacity.type: spot, or remove maxPrice"
         yield s.say_key(
-            "max-price", ("capacity", "maxPrice"), message, fix, why="only spot machines have a price to bid"
+            "max-price", ("capacity", "maxPrice"), message, fix, why="only spot machines have a maximum price"
         )
 
 
@@ -194,7 +197,7 @@ def _check_slices(s: Subject) -> Iterator[Finding]:
             s.at.at(path),
             f"{s.at.path(path)} is {slices.replicas}: more containers than one GPU is known to serve",
             fix=f"write {_USUAL_MOST} or less",
-            why="memory is not divided, and every share is a device of its own to the kubelet",
+            why="memory is not divided, and the kubelet counts every share as a device",
             severity="warning",
         )
 
@@ -219,8 +222,8 @@ def _check_version(s: Subject) -> Iterator[Finding]:
         "version-unlikely",
         s.at.at("kubernetesVersion"),
         f"{s.at.path('kubernetesVersion')} is {s.seen(('kubernetesVersion',), version)}, which "
-        + ("no cloud has any more" if is_old else "no cloud has yet"),
-        fix="leave it out for the version of the cluster, or write that version",
+        + ("no cloud supports any more" if is_old else "no cloud supports yet"),
+        fix="remove it to use the version of the cluster, or write that version",
         why=f"1.{_OLDEST} is the oldest that nodes of a supported cluster may have" if is_old else "",
         severity="warning",
     )
@@ -244,7 +247,7 @@ def _check_other_clouds(s: Subject) -> Iterator[Finding]:
                     "other-cloud",
                     s.at.key_at(path),
                     f"{s.at.path(path)} is for {provider}, and the pool is on {' and '.join(sorted(map(str, here)))}",
-                    fix=f"take it away, or add a cluster of {provider} to clusters",
+                    fix=f"remove it, or add a cluster of {provider} to clusters",
                     severity="hint",
                 )
 
@@ -274,17 +277,17 @@ class _OwnerRow(NamedTuple):
 _OWNER_ROWS: Final = (
     _OwnerRow(
         "operator", "helm", with_replicas=False,
-        why="the GPU Operator brings its own device plugin; a second one on the node would fight it",
+        why="the GPU Operator has its own device plugin; two on one node conflict",
         fix="write devicePlugin.owner: operator, or driver.owner: auto",
     ),
     _OwnerRow(
         None, "none", with_replicas=True,
-        why="replicas are a setting of the device plugin, and gpukube is told to leave the plugin alone",
+        why="replicas are a setting of the device plugin, which is not gpukube's here",
         fix="write devicePlugin.owner: auto, or remove {sharing}",
     ),
     _OwnerRow(
         None, "dra", with_replicas=True,
-        why="with the DRA driver devices are claimed one by one; no replicas are advertised",
+        why="the DRA driver advertises no replicas",
         fix="write devicePlugin.owner: auto, or remove {sharing}",
     ),
 )  # fmt: skip
@@ -346,7 +349,7 @@ def check_together(
 
 
 def _repeated(at: Positions, path: str, name: str, cluster: str, first: Positions) -> Finding:
-    message = f"{at.path(path)} is {quoted(name)}, which {first.path()} ({first.at('name')}) has on {cluster} already"
+    message = f"{at.path(path)} is {quoted(name)}, which {first.path()} ({first.at('name')}) has on {cluster} too"
     return Finding("duplicate-pool", at.at(path), message, fix="give one of them another name")
 
 

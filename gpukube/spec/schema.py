@@ -225,7 +225,7 @@ def _cluster() -> Schema:
     ]
     return {
         "type": "object",
-        "description": "A cluster, and as whom it is reached.",
+        "description": "A cluster and its credentials.",
         "properties": {"provider": provider},
         "required": ["provider"],
         "allOf": forms,
@@ -255,7 +255,7 @@ def _with_defaults(schema: Schema) -> Schema:
     properties = cast("dict[str, Schema]", schema["properties"])
     defaults: Schema = {
         "$ref": f"{_REFERENCE}{PoolSettings.__name__}{_PART}",
-        "description": "Any pool field but name and names, merged under every pool; what a pool writes wins.",
+        "description": "Any pool field except name and names, merged under every pool; the pool's own fields win.",
     }
     part: Schema = {"items": {"$ref": f"{_REFERENCE}{Pool.__name__}{_PART}"}}
     complete: Schema = {"items": {"$ref": f"{_REFERENCE}{Pool.__name__}"}}

@@ -24,7 +24,7 @@ class Mig(SpecModel):
     layout: Texts = Field(
         default=(),
         examples=[["3g.20gb", "2g.10gb", "1g.5gb"]],
-        description="Instances of each GPU one by one, where the GPU Operator cuts; mixed when their profiles differ.",
+        description="The instances of each GPU, with the GPU Operator only; different profiles need strategy mixed.",
     )
     strategy: Literal["single", "mixed"] = Field(
         default="single",
@@ -62,6 +62,6 @@ class Mps(SpecModel):
 class Sharing(SpecModel):
     """How one GPU serves several containers. timeSlicing may sit on top of mig; mps may on GKE only."""
 
-    mig: Mig | None = Field(default=None, description="Cut the GPUs into hardware-isolated instances.")
+    mig: Mig | None = Field(default=None, description="Partition the GPUs into hardware-isolated instances.")
     time_slicing: TimeSlicing | None = Field(default=None, description="Let containers take turns.")
     mps: Mps | None = Field(default=None, description="Let containers run at the same time through CUDA MPS.")

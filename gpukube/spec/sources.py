@@ -45,7 +45,7 @@ def read_sources(paths: Sequence[str], stdin: TextIO | None) -> tuple[tuple[Sour
     At most one byte more than the limit is read of each; the YAML reader then refuses it.
     """
     if not paths:
-        return (), (Finding("file-missing", Where("-f"), "no spec is given", fix="add -f FILE"),)
+        return (), (Finding("file-missing", Where("-f"), "no spec given", fix="add -f FILE"),)
     seen: set[str] = set()
     read = [entry for path in paths for entry in _read(path, stdin, seen)]
     return (
@@ -79,7 +79,7 @@ def _files(path: str) -> list[str] | Finding:
     if Path(path).is_dir():
         inside = sorted(str(file) for file in Path(path).iterdir() if _is_spec(file))
         return inside or Finding(
-            "directory-empty", Where(path), "holds no *.yaml or *.yml file", fix="name the file, or another directory"
+            "directory-empty", Where(path), "holds no *.yaml or *.yml file", fix="pass the file, or another directory"
         )
     if not glob.has_magic(path) or Path(path).exists():
         return [path]
@@ -95,7 +95,7 @@ def _loosen(pattern: str) -> str:
     deeper = os.path.join(folder, "**", "*.yaml")  # noqa: PTH118 - as the user would write it
     if Path(folder or ".").is_dir() and deeper != pattern and next(glob.iglob(deeper, recursive=True), None):  # noqa: PTH207
         return f"write {deeper}"
-    return "check the pattern, and the directory it begins in"
+    return "check the pattern and its directory"
 
 
 def _is_spec(file: Path) -> bool:
@@ -104,7 +104,7 @@ def _is_spec(file: Path) -> bool:
 
 def _read_stdin(stdin: TextIO | None) -> Source | Finding:
     if stdin is None:
-        return Finding("file-unreadable", Where("-"), "there is no standard input", fix="name a file")
+        return Finding("file-unreadable", Where("-"), "stdin is closed", fix="pass a file")
     try:
         return Source("-", stdin.read(MOST_BYTES + 1))
     except UnicodeDecodeError as error:
@@ -142,7 +142,7 @@ def _suggest(name: str) -> str:
         return "check the path"
     while near := nearest(Path(name).name, beside):
         if _holds_spec(found := Path(name).with_name(near)):
-            return f"write {found}"
+            return f"did you mean {found}?"
         beside.remove(near)
     return "check the path"
 

@@ -60,6 +60,11 @@ def nearest(written: str, known: Iterable[str]) -> str | None:
     return by_fold[found[0]] if found else None
 
 
+def did_you_mean(meant: str) -> str:
+    """Ask, after a typo, for the name that was probably meant."""
+    return f"did you mean {meant}?"
+
+
 def nearest_first(written: str, known: Iterable[str]) -> tuple[str, ...]:
     """Order names by likeness to what was written; names equally unlike keep their order."""
     like = fold(written)[:_LONGEST]

@@ -129,8 +129,8 @@ def _check_text(text: str, source: str) -> Finding | None:
         return Finding(
             "yaml-syntax",
             place_of(text, found.start(), source),
-            f"character U+{ord(found.group()):04X} cannot stand in YAML",
-            fix="remove it; in a double-quoted text it can be written as an escape",
+            f"character U+{ord(found.group()):04X} is not allowed in YAML",
+            fix="remove it, or write it as an escape in double quotes",
         )
     return None
 
@@ -194,7 +194,7 @@ class _Reader:
         if name is not None:
             self.anchors[name[0]] = (node, self.count - name[1])
         if self._awaits_key():
-            self._say("yaml-key", node.mark, "a mapping or list is used as a key", "write a text as the key")
+            self._say("yaml-key", node.mark, "a mapping or list is used as a key", "write a string as the key")
             self.keys[-1] = (None, node.mark)
         else:
             self._place(node, node.mark)
@@ -204,9 +204,9 @@ class _Reader:
         name = event.anchor or ""
         found = self.anchors.get(name, (None, 0))
         if name not in self.anchors:
-            self._say("yaml-alias", mark, f'no anchor "&{name}" stands before this alias', self._known_anchors())
+            self._say("yaml-alias", mark, f'no anchor "&{name}" before this alias', self._known_anchors())
         elif found is None:
-            self._say("yaml-alias", mark, f'"*{name}" stands inside its own anchor', "write the value out")
+            self._say("yaml-alias", mark, f'"*{name}" is inside its own anchor', "write the value in full")
         value, size = found or (None, 0)
         self._count_alias(size, mark)
         if self._awaits_key():
@@ -233,9 +233,11 @@ class _Reader:
         """Remember a key until its value comes; a refused key is None and its value is dropped."""
         key: str | None = None
         if plain and text == "<<":
-            self._say("yaml-merge-key", mark, 'merge key "<<" is not supported', "write the keys out, or use defaults")
+            self._say(
+                "yaml-merge-key", mark, 'merge key "<<" is not supported', "write the keys in full, or use defaults"
+            )
         elif not isinstance(value, str):
-            self._say("yaml-key", mark, f"key {text or 'null'} is no text", f'put it in quotes: "{text}"')
+            self._say("yaml-key", mark, f"key {text or 'null'} is not a string", f'put it in quotes: "{text}"')
         elif value in self.open[-1]:
             self._say_duplicate(value, mark)
         else:
@@ -271,8 +273,8 @@ class _Reader:
     def _say_ambiguous(self, text: str, value: Data, older: str, mark: int) -> None:
         """Warn of what other tools that read the file would take for something else."""
         here = "a text" if isinstance(value, str) else f"the number {value}"
-        fix = f'write "{text}" in quotes' if isinstance(value, str) else f"write {value:g}, or quote it for a text"
-        why = "gpukube follows YAML 1.2; PyYAML, kubectl, Helm and others follow YAML 1.1, each to its own degree"
+        fix = f'write "{text}" in quotes' if isinstance(value, str) else f"write {value:g}, or quote it to get a string"
+        why = "gpukube follows YAML 1.2; PyYAML, kubectl, Helm and others follow parts of YAML 1.1"
         message = f"{quoted(text)} without quotes is {here} in YAML 1.2 and {older} in YAML 1.1"
         where = self.origin.where(mark)
         self.problems.append(Finding("yaml-ambiguous", where, message, fix=fix, why=why, severity="warning"))
@@ -282,17 +284,19 @@ class _Reader:
         self.alias_nodes += size
         self.count += size
         if self.aliases > MOST_ALIASES:
-            self._stop(mark, f"more than {MOST_ALIASES} aliases", "move what repeats to defaults")
+            self._stop(mark, f"more than {MOST_ALIASES} aliases", "move repeated parts to defaults")
         if self.alias_nodes > MOST_ALIAS_NODES:
-            self._stop(mark, f"the aliases stand for more than {MOST_ALIAS_NODES} values", "write fewer aliases")
+            self._stop(mark, f"the aliases expand to more than {MOST_ALIAS_NODES} values", "use fewer aliases")
 
     def _known_anchors(self) -> str:
         known = ", ".join(f"*{name}" for name in list(self.anchors)[:5])
-        return f"use one of {known}" if known else 'define it first, or quote a text that begins with "*"'
+        return f"use one of {known}" if known else 'define it first, or quote a string that begins with "*"'
 
     def _refuse_tag(self, tag: str, mark: int) -> None:
         written = f"!!{tag.removeprefix(_STANDARD_TAGS)}" if tag.startswith(_STANDARD_TAGS) else tag
-        self._say("yaml-tag", mark, f'tag "{written}" is not supported', "remove it; quote a value that must be a text")
+        self._say(
+            "yaml-tag", mark, f'tag "{written}" is not supported', "remove it; quote a value that must be a string"
+        )
 
     def _say_duplicate(self, key: str, mark: int) -> None:
         parent = self.open[-1]

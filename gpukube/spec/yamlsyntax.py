@@ -22,15 +22,15 @@ _LINE_BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"mapping values are not allowed",
-        'a ":" stands where no key can be',
-        'put the value in quotes if ": " belongs to it, or check the indentation',
+        'unexpected ":"',
+        'quote the value if it contains ": ", or check the indentation',
     ),
     (
         r"mapping keys are not allowed|block sequence entries are not allowed|sequence entries are not allowed",
-        "a list or mapping begins where none can",
-        "begin it on a line of its own, indented deeper than its key",
+        "unexpected list or mapping",
+        "start it on a new line, indented deeper than its key",
     ),
-    (r"cannot start any token.*<tab>", "a tab stands where only blanks may indent", "indent with blanks"),
+    (r"cannot start any token.*<tab>", "unexpected tab in the indentation", "indent with spaces"),
     (r"cannot start any token", 'a value cannot begin with "{c}"', "put the value in quotes"),
     (
         r"flow sequence \| .*',' or '\]'",
@@ -52,14 +52,14 @@ _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"scanning an (alias|anchor)",
         'after "*" or "&" the name of an anchor must follow',
-        "put the value in quotes if the character belongs to it",
+        "quote the value if it contains the character",
     ),
     (
         r"block scalar",
         'after "|" or ">" the line must end',
-        "begin the text on the next line, indented",
+        "start the text on the next line, indented",
     ),
-    (r"could not find expected ':'", "this is no `key: value` pair", 'write a ":" and a blank after the key'),
+    (r"could not find expected ':'", "expected a `key: value` pair", 'write ":" and a space after the key'),
     (
         r"block mapping \| ",
         "this does not fit the mapping that begins at {at}",
@@ -68,14 +68,14 @@ _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"block collection \| ",
         "this does not fit the list that begins at {at}",
-        'begin it with "- " below the other items, or align it with the key it belongs to',
+        'start it with "- " below the other items, or align it with the key it belongs to',
     ),
-    (r"document start", "text stands after the end of a document", "begin the next document with a line ---"),
-    (r"tag", "a tag is not complete", 'put the value in quotes if "!" belongs to it'),
+    (r"document start", "unexpected text after the end of a document", "start the next document with a line ---"),
+    (r"tag", "a tag is not complete", 'quote the value if it contains "!"'),
     (r"directive|incompatible YAML document", "this %-directive is not supported", "remove the line"),
     (r"node content", 'a value is missing before "{c}"', "write the value, or remove the comma"),
 )
-_FALLBACK: Final = ("the text is no YAML from here on", "check indentation, quotes and brackets around this place")
+_FALLBACK: Final = ("the YAML is broken from here on", "check indentation, quotes and brackets around this place")
 
 
 def place_of(text: str, offset: int, source: str) -> Where:

@@ -76,12 +76,12 @@ def test_list_when_all_are_shown_then_every_price_has_its_region_and_day(gpukube
         (("list", "--arch", "arm"), '"arm" is none of the choices'),
         (("list", "--status", "old"), '"old" is none of the choices'),
         (("list", "--provider", "azure"), '"azure" is none of the choices'),
-        (("list", "--model", "Z100"), '"Z100" is no GPU model'),
+        (("list", "--model", "Z100"), '"Z100" is not a GPU model'),
         (("list", "--region", "eu-west-1"), 'nothing is known of the region "eu-west-1"'),
         (("list", "-o", "markdown"), '"markdown" is no output format of this command'),
         (("find",), "nothing to find is given"),
         (("find", "--gpu", "T4", "--slice-memory", "20"), "both --gpu and --slice-memory are given"),
-        (("find", "--gpu", "A100"), '"A100" matches 2 GPU models of different memory'),
+        (("find", "--gpu", "A100"), '"A100" matches 2 GPU models with different memory'),
         (("find", "--slice-memory", "1000"), "no GPU of the catalogue has 1000 GB"),
         (("find", "--slice-memory", "0"), '"0" is no amount of memory'),
         (("show", "p4d.24xl"), 'no cloud has a GPU instance type "p4d.24xl"'),
@@ -283,15 +283,15 @@ def test_spec_when_a_refresh_found_a_new_type_then_it_can_be_named_and_is_not_ch
     spec.write_text(json.dumps(document))
     refused = gpukube("validate", "-f", spec, sandbox=False)
     assert refused.code == 4
-    assert '"g9.xlarge" is no GPU instance type of eks in the catalogue of 2026-11-21' in refused.err
-    assert "why: a type that is newer than that is known after gpukube catalog refresh" in refused.err
+    assert '"g9.xlarge" is not a GPU instance type of eks in the catalogue of 2026-11-21' in refused.err
+    assert "why: for a newer type run gpukube catalog refresh" in refused.err
 
     new = Stock(
         "eks", "us-east-1", "2027-01-01T00:00:00Z", (Offer("g9.xlarge", "L4", 1, 4, 16, "amd64", price_usd_h=0.1),)
     )
     write_cache(cached(sandbox=False), [new])
     known = gpukube("validate", "-f", spec, sandbox=False)
-    assert "is no GPU instance type" not in known.err
+    assert "is not a GPU instance type" not in known.err
     by_gpu = {key: value for key, value in pool.items() if key != "instanceType"} | {"gpu": {"model": "L4", "count": 1}}
     spec.write_text(json.dumps({**document, "pools": [by_gpu]}))
     found = gpukube("explain", "owner", "new", "-f", spec, "-o", "json", sandbox=False)

@@ -264,7 +264,7 @@ TYPOS = {
     "option of the group": (("pool", "plan", "--skip-clusters", "diff"), "--skip-clusters"),
     "format": (("pool", "plan", "diff", "-f", str(SINGLE), "-o", "xml"), '"xml" is no output format'),
     "value": (("pool", "create", "-f", str(SINGLE), "--timeout", "soon"), "soon"),
-    "no spec": (("pool", "plan", "diff"), "no spec is given"),
+    "no spec": (("pool", "plan", "diff"), "no spec given"),
     "no name": (("pool", "get", "-f", str(SINGLE)), "Missing argument 'name'"),
     "no such cluster": (("pool", "plan", "diff", "-f", str(SINGLE), "--cluster", "prod*"), "matches no cluster"),
     "no such pool": (("pool", "plan", "diff", "-f", str(SINGLE), "--pool", "h100"), "matches no pool"),

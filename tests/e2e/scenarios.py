@@ -171,7 +171,7 @@ REFUSED: Mapping[str, Refusal] = {
             cloud,
             {**CUTTABLE[cloud], "sharing": cut(cloud, **MPS)},
             "mps-with-mig",
-            "drop one of them, or write timeSlicing in place of mps",
+            "remove one of them, or write timeSlicing instead of mps",
         )
         for cloud in CUTTABLE
         if cloud != "gke"  # Google's own plugin takes it

@@ -36,10 +36,10 @@ def test_validate_when_the_spec_is_right_then_no_problem(gpukube: Callable[..., 
 
 MISTAKES = {
     "site: valley-1": ("site: the valley", "the name of a site is needed, valley-1"),
-    "site: valley": ("region: valley", "write site"),
+    "site: valley": ("region: valley", "did you mean site?"),
     "rack: dense": ("shelf: dense", "write one of rack"),
     "model: A100-40GB": ("model: H100-80GB", "nimbus has no instance type with 8 x H100-80GB"),
-    "provider: nimbus": ("provider: nimbuss", "write nimbus"),
+    "provider: nimbus": ("provider: nimbuss", "did you mean nimbus?"),
     "profile: 1g.5gb": ("profile: 9g.5gb", "9g.5gb"),
 }
 

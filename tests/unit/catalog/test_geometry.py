@@ -59,7 +59,7 @@ def test_wanted_when_written_otherwise_then_refused(word: str) -> None:
 LIVE: dict[str, tuple[list[str], str, str]] = {
     "no place": (["1g.5gb"], "mig-question", '"1g.5gb" cannot be read'),
     "no number": (["1g.5gb@a"], "mig-question", '"1g.5gb@a" cannot be read'),
-    "no profile": (["1g.6gb@0"], "mig-profile", '"1g.6gb" is no MIG profile of A100-40GB'),
+    "no profile": (["1g.6gb@0"], "mig-profile", '"1g.6gb" is not a MIG profile of A100-40GB'),
     "a place where none begins": (["3g.20gb@1"], "mig-layout", "no 3g.20gb begins at 1 of A100-40GB"),
     "a place that is taken": (["3g.20gb@0", "1g.5gb@2"], "mig-layout", "1g.5gb@2 stands where 3g.20gb@0 is"),
 }

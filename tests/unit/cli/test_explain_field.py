@@ -29,7 +29,7 @@ def explain(capsys: pytest.CaptureFixture[str]) -> Run:
 
 PROFILE = """\
 pools[].capacity.maxPrice <number>
-    Highest price for a spot machine, US dollars per hour; up to the on-demand price when not given.
+    Maximum price for a spot machine, US dollars per hour; up to the on-demand price when not given.
     range    more than 0
     example  1.5
 
@@ -85,9 +85,7 @@ def test_document_when_asked_for_then_is_json_or_yaml(explain: Run) -> None:
 def test_field_when_unknown_then_four_and_the_nearest(explain: Run) -> None:
     code, out, err = explain("pools.sharing.migs")
     assert (code, out) == (4, "")
-    assert err == (
-        'FIELD: error[no-field]: pools[].sharing has no field "migs"\n    fix: write one of mig, mps, timeSlicing\n'
-    )
+    assert err == ('FIELD: error[no-field]: pools[].sharing has no field "migs"\n    fix: did you mean mig?\n')
 
 
 def test_owner_when_named_then_is_the_command_and_no_field(explain: Run) -> None:

@@ -55,7 +55,7 @@ def test_pool_when_judged_then_said_is(changes: dict[str, object], ownership: Ow
 
 def test_leftover_when_said_then_names_the_largest_number_that_would_still_fit() -> None:
     (found,) = advise(make_target(sharing=Sharing(MigCut("4g.20gb", "single"))), CHART)
-    assert found.seen == ("train-aks/a100mig: 1 x 4g.20gb leave room on each A100-40GB that nobody gets: 3 x 1g.5gb")
+    assert found.seen == ("train-aks/a100mig: 1 x 4g.20gb leave part of each A100-40GB unused: room for 3 x 1g.5gb")
 
 
 def test_shares_when_the_node_has_one_gpu_then_only_what_they_do_not_isolate() -> None:

@@ -99,7 +99,7 @@ def test_silence_when_it_names_no_rule_then_is_an_error_with_the_nearest(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     (found,) = refused(tmp_path_factory, pool("a", "aks-nmae-length"))
-    assert (found.code, found.fix) == ("silence-rule", "write aks-name-length")
+    assert (found.code, found.fix) == ("silence-rule", "did you mean aks-name-length?")
 
 
 def test_silence_when_errors_hide_what_it_may_meet_then_is_not_called_unused(

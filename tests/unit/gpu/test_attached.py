@@ -44,7 +44,7 @@ def test_find_host_when_no_n1_machine_then_none(name: str) -> None:
 
 
 def test_require_machine_when_the_cloud_attaches_no_gpus_then_a_name_of_n1_is_unknown() -> None:
-    with pytest.raises(CatalogueError, match="no GPU instance type of aks"):
+    with pytest.raises(CatalogueError, match="not a GPU instance type of aks"):
         require_machine("aks", "n1-standard-8")
 
 

@@ -56,9 +56,9 @@ def test_machines_when_asked_for_a_provider_then_only_its_own() -> None:
 
 
 def test_require_machine_when_only_the_case_differs_then_the_fix_is_the_canonical_spelling() -> None:
-    with pytest.raises(CatalogueError, match="not how eks spells") as caught:
+    with pytest.raises(CatalogueError, match="not the spelling of eks") as caught:
         require_machine("eks", "P4d.24XLARGE")
-    assert (caught.value.code, caught.value.fix) == ("instance-type", "write p4d.24xlarge")
+    assert (caught.value.code, caught.value.fix) == ("instance-type", "did you mean p4d.24xlarge?")
 
 
 def test_require_machine_when_a_size_of_azure_is_in_another_case_then_is_that_size() -> None:
@@ -68,7 +68,7 @@ def test_require_machine_when_a_size_of_azure_is_in_another_case_then_is_that_si
 def test_require_machine_when_unknown_then_names_the_nearest_and_the_date() -> None:
     with pytest.raises(CatalogueError, match=catalogue_date()) as caught:
         require_machine("aks", "Standard_NC24ads_A100_v5")
-    assert caught.value.fix.startswith("write Standard_NC24ads_A100_v4, or a near one: ")
+    assert caught.value.fix.startswith("did you mean Standard_NC24ads_A100_v4? Similar: ")
 
 
 def test_require_machine_when_known_then_gives_it() -> None:
@@ -86,7 +86,7 @@ def test_require_machine_when_retired_with_a_successor_then_the_fix_names_it() -
 def test_require_machine_when_refused_without_a_successor_then_the_fix_is_to_name_a_model() -> None:
     with pytest.raises(CatalogueError) as caught:
         require_machine("eks", "g4ad.xlarge")
-    assert caught.value.fix == "drop instanceType and write gpu.model and gpu.count"
+    assert caught.value.fix == "remove instanceType and write gpu.model and gpu.count"
 
 
 REFUSED = [
@@ -134,10 +134,10 @@ def test_refuse_reason_when_another_cloud_then_none(name: str) -> None:
     ("provider", "name", "words"),
     [
         ("aks", "Standard_ND96asr_v4", None),
-        ("aks", "Standard_ND40rs_v2", "Standard_ND40rs_v2 is of a former generation"),
+        ("aks", "Standard_ND40rs_v2", "Standard_ND40rs_v2 is of an older generation"),
         ("eks", "g5.xlarge", "(previous generation at EC2 since 2026-08)"),
         ("gke", "g4-standard-6", "g4-standard-6 is in preview ("),
-        ("aks", "Standard_NC16ads_A10_v4", "no page of the cloud says whether it is current"),
+        ("aks", "Standard_NC16ads_A10_v4", "no page of the cloud lists it as current"),
     ],
 )
 def test_warn_reason_when_the_status_is_not_current_then_says_so(provider: str, name: str, words: str | None) -> None:

@@ -139,18 +139,18 @@ def test_can_block_when_any_order_is_safe_then_largest_first_is() -> None:
 
 
 PLACES = (
-    "no places are free for all: of 8 units of memory, 4g.20gb begins at 0 and takes 4; "
+    "there is no free placement for all: of 8 units of memory, 4g.20gb begins at 0 and takes 4; "
     "2g.10gb begins at 0, 2, 4 and takes 2"
 )
 MISFITS = {
     "it fits": (A100, ["3g.20gb", "4g.20gb"], ""),
     "nothing": (A100, [], ""),
-    "too often": (A100, ["4g.20gb", "4g.20gb"], "1 x 4g.20gb is the most that one A100-40GB holds"),
-    "eight": (A100, ["1g.5gb"] * 8, "7 x 1g.5gb is the most that one A100-40GB holds"),
+    "too often": (A100, ["4g.20gb", "4g.20gb"], "1 x 4g.20gb is the maximum on one A100-40GB"),
+    "eight": (A100, ["1g.5gb"] * 8, "7 x 1g.5gb is the maximum on one A100-40GB"),
     "two media extensions": (
         RTX,
         ["1g.24gb+me", "1g.24gb+me.all"],
-        "one instance at most holds the media engines of a GPU (+me)",
+        "only one instance of a GPU can have the media engines (+me)",
     ),
     "too much memory": (
         A100,

@@ -95,7 +95,7 @@ def test_pack_when_gpus_are_given_then_refused_only_beyond_them() -> None:
     with pytest.raises(CatalogueError, match=r"^5 x 3g.20gb need 3 x A100-40GB, and there are 2$") as caught:
         pack(A100, wanted, gpus=2)
     assert caught.value.code == "mig-layout"
-    assert caught.value.fix == "ask for fewer or smaller instances, or for 3 GPUs"
+    assert caught.value.fix == "use fewer or smaller instances, or 3 GPUs"
     with pytest.raises(CatalogueError, match=r"^5 x 3g.20gb and 1 x 7g.40gb need 4 x"):
         pack(A100, {"3g.20gb": 5, "7g.40gb": 1}, gpus=0)
 
@@ -103,8 +103,8 @@ def test_pack_when_gpus_are_given_then_refused_only_beyond_them() -> None:
 @pytest.mark.parametrize(
     ("model", "wanted", "code", "said"),
     [
-        ("T4", {"1g.5gb": 1}, "mig-capable", "cannot be cut with MIG"),
-        ("A100-40GB", {"1g.6gb": 1}, "mig-profile", "is no MIG profile of A100-40GB"),
+        ("T4", {"1g.5gb": 1}, "mig-capable", "does not support MIG"),
+        ("A100-40GB", {"1g.6gb": 1}, "mig-profile", "is not a MIG profile of A100-40GB"),
         ("A100-40GB", {"1g.5gb": -1}, "mig-layout", "-1 x 1g.5gb is out of range"),
         ("A100-40GB", {"1g.5gb": MOST_INSTANCES + 1}, "mig-layout", "1000001 x 1g.5gb is out of range"),
     ],
@@ -140,10 +140,10 @@ def test_cut_alike_when_nothing_is_wanted_then_no_gpu() -> None:
 
 
 def test_cut_alike_when_no_gpu_holds_some_of_each_then_says_so() -> None:
-    with pytest.raises(CatalogueError, match=r"^no one A100-40GB holds 7g.40gb and 1g.5gb$") as caught:
+    with pytest.raises(CatalogueError, match=r"^one A100-40GB cannot hold 7g.40gb and 1g.5gb$") as caught:
         cut_alike(A100, {"1g.5gb": 1, "7g.40gb": 1})
-    assert (caught.value.code, caught.value.fix) == ("mig-layout", "make a pool for each of them")
-    assert "some of each" in caught.value.why
+    assert (caught.value.code, caught.value.fix) == ("mig-layout", "use a pool for each of them")
+    assert "each profile" in caught.value.why
 
 
 @settings(max_examples=50)

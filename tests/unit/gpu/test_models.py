@@ -76,7 +76,7 @@ def test_parse_model_when_tables_list_an_alias_then_a_case_covers_it() -> None:
 def test_parse_model_when_the_bare_chip_has_two_sizes_then_names_them(text: str, fix: str) -> None:
     with pytest.raises(CatalogueError) as caught:
         parse_model(text)
-    assert caught.value.message == f'"{text}" matches 2 GPU models of different memory'
+    assert caught.value.message == f'"{text}" matches 2 GPU models with different memory'
     assert (caught.value.code, caught.value.fix) == ("gpu-model", fix)
 
 
@@ -84,7 +84,7 @@ def test_parse_model_when_the_bare_chip_has_two_sizes_then_names_them(text: str,
     ("text", "first"), [("A100-48GB", "A100-40GB"), ("L40", "L40S-48GB"), ("H20-141GB", "H200-141GB")]
 )
 def test_parse_model_when_unknown_then_names_the_nearest_first(text: str, first: str) -> None:
-    with pytest.raises(CatalogueError, match="is no GPU model of the catalogue") as caught:
+    with pytest.raises(CatalogueError, match="is not a GPU model in the catalogue") as caught:
         parse_model(text)
-    assert caught.value.fix.startswith(f"write {first}, ")
+    assert caught.value.fix.startswith(f"did you mean {first}, ")
     assert "A30-24GB" not in caught.value.fix

@@ -100,7 +100,7 @@ NONE_FITS = [
         "g4-standard-12 is in preview",
         "write instanceType: g4-standard-12 to use the preview",
     ),
-    ("nimbus", "T4", 1, "", "write one of the providers aks, eks or gke"),
+    ("nimbus", "T4", 1, "", "choose a provider: aks, eks or gke"),
 ]
 
 

@@ -57,30 +57,30 @@ def test_check_when_it_goes_together_then_nothing(carrier: Machine | GpuModel, s
 
 
 REFUSED: list[tuple[str, Machine | GpuModel, Sharing, list[str], str]] = [
-    ("chip without MIG", T4, Sharing(CUT), ["mig-capable"], "T4-16GB cannot be cut with MIG"),
-    ("unknown profile", ND96, Sharing(MigCut("1g.6gb", "mixed")), ["mig-profile"], '"1g.6gb" is no MIG profile'),
+    ("chip without MIG", T4, Sharing(CUT), ["mig-capable"], "T4-16GB does not support MIG"),
+    ("unknown profile", ND96, Sharing(MigCut("1g.6gb", "mixed")), ["mig-profile"], '"1g.6gb" is not a MIG profile'),
     (
         "a cloud without MIG for it",
         case("aks", "Standard_ND128isr_NDR_GB200_v6"),
         Sharing(MigCut("1g.23gb", "single")),
         ["mig-capable"],
-        "Standard_ND128isr_NDR_GB200_v6 cannot be cut with MIG, although GB200-186GB can",
+        "Standard_ND128isr_NDR_GB200_v6 does not support MIG, although GB200-186GB does",
     ),
     (
         "unconfirmed",
         case("aks", "Standard_NCC40ads_H100_v5"),
         Sharing(MigCut("1g.12gb", "single")),
         ["mig-capable"],
-        "whether Standard_NCC40ads_H100_v5 can be cut with MIG is not confirmed",
+        "MIG on Standard_NCC40ads_H100_v5 is not confirmed",
     ),
     (
         "a share of a GPU",
         case("gke", "g4-standard-6"),
         Sharing(MigCut("1g.24gb", "single")),
         ["mig-capable"],
-        "g4-standard-6 cannot be cut",
+        "g4-standard-6 does not support MIG",
     ),
-    ("mps on MIG", ND96, Sharing(CUT, Slicing("mps", 2)), ["mps-with-mig"], "mps does not go together with mig"),
+    ("mps on MIG", ND96, Sharing(CUT, Slicing("mps", 2)), ["mps-with-mig"], "mps cannot be combined with mig"),
     ("one replica", T4, Sharing(None, Slicing("time-slicing", 1)), ["sharing-replicas"], "with 1 replicas"),
     ("no replica", T4, Sharing(None, Slicing("mps", 0)), ["sharing-replicas"], "mps with 0 replicas"),
     (
@@ -96,31 +96,31 @@ REFUSED: list[tuple[str, Machine | GpuModel, Sharing, list[str], str]] = [
         ND96,
         Sharing(mix("3g.20gb", "1g.5gb", "3g.20gb")),
         ["mig-layout"],
-        "2 x 3g.20gb + 1g.5gb does not go on one A100-40GB",
+        "2 x 3g.20gb + 1g.5gb does not fit on one A100-40GB",
     ),
     (
         "unknown profiles of a layout, each once",
         ND96,
         Sharing(mix("3g.40gb", "1g.5gb", "3g.40gb", "9g.5gb")),
         ["mig-profile", "mig-profile"],
-        '"3g.40gb" is no MIG profile of A100-40GB',
+        '"3g.40gb" is not a MIG profile of A100-40GB',
     ),
-    ("a layout without MIG", T4, Sharing(mix("3g.40gb", "1g.5gb")), ["mig-capable"], "T4-16GB cannot be cut"),
+    ("a layout without MIG", T4, Sharing(mix("3g.40gb", "1g.5gb")), ["mig-capable"], "T4-16GB does not support MIG"),
     (
         "a layout on a share",
         case("gke", "g4-standard-6"),
         Sharing(mix("4g.96gb", "1g.24gb")),
         ["mig-capable", "mig-layout"],
-        "g4-standard-6 cannot be cut",
+        "g4-standard-6 does not support MIG",
     ),
     (
         "a layout of several profiles, single",
         ND96,
         Sharing(MigCut("", "single", ("3g.20gb", "1g.5gb"))),
         ["mig-layout"],
-        "strategy single shows one kind of instance, and the layout has 2",
+        "strategy single advertises one kind of instance, and the layout has 2",
     ),
-    ("mps on a layout", ND96, Sharing(mix("3g.20gb"), Slicing("mps", 2)), ["mps-with-mig"], "mps does not go"),
+    ("mps on a layout", ND96, Sharing(mix("3g.20gb"), Slicing("mps", 2)), ["mps-with-mig"], "mps cannot be combined"),
     (
         "one replica by GKE's plugin",
         case("gke", "a2-highgpu-1g"),
@@ -133,7 +133,7 @@ REFUSED: list[tuple[str, Machine | GpuModel, Sharing, list[str], str]] = [
         T4,
         Sharing(CUT, Slicing("mps", 1)),
         ["mig-capable", "mps-with-mig", "sharing-replicas"],
-        "T4-16GB cannot be cut",
+        "T4-16GB does not support MIG",
     ),
 ]
 
@@ -162,7 +162,7 @@ def test_max_mps_when_before_turing_then_16(model: str, most: int) -> None:
 def test_check_when_a_layout_does_not_fit_then_says_why_and_what_would() -> None:
     [error] = check_sharing(ND96, Sharing(mix("3g.20gb", "1g.5gb", "3g.20gb")))
     assert error.why == "together they take 9 units of memory, and one A100-40GB has 8"
-    assert error.fix == "write fewer or smaller ones: 2 x 3g.20gb fits"
+    assert error.fix == "use fewer or smaller ones: 2 x 3g.20gb fits"
     [error] = check_sharing(ND96, Sharing(MigCut("", "single", ("3g.20gb", "1g.5gb"))))
     assert error.fix == "write strategy: mixed, or one profile"
     assert "exits" in error.why
@@ -171,14 +171,14 @@ def test_check_when_a_layout_does_not_fit_then_says_why_and_what_would() -> None
 def test_check_when_something_is_refused_then_says_the_rule_and_the_way_out() -> None:
     [mig, replicas] = check_sharing(ND96, Sharing(CUT, Slicing("mps", 1)))
     assert mig.why == "NVIDIA's device plugin refuses MPS on MIG devices"
-    assert mig.fix == "drop one of them, or write timeSlicing in place of mps"
-    assert replicas.why == "the device plugin wants 2 replicas or more"
-    assert replicas.fix == "write replicas: 2 or more, or drop the block"
+    assert mig.fix == "remove one of them, or write timeSlicing instead of mps"
+    assert replicas.why == "the device plugin needs 2 replicas or more"
+    assert replicas.fix == "write replicas: 2 or more, or remove the block"
     [many] = check_sharing(V100, Sharing(None, Slicing("mps", 17)))
     assert many.why == "the device plugin allows 48 from compute capability 7.5 on, else 16"
     assert many.fix == "write replicas: 16 or fewer"
     [share] = check_sharing(case("gke", "g4-standard-6"), Sharing(MigCut("1g.24gb", "single")))
-    assert share.fix == "drop sharing.mig, or choose another instance type"
+    assert share.fix == "remove sharing.mig, or choose another instance type"
     assert share.why == case("gke", "g4-standard-6").notes
 
 

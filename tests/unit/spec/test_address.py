@@ -37,9 +37,9 @@ def test_address_when_names_repeat_then_keys_stay_apart(case: str) -> None:
 
 
 WRONG: dict[str, tuple[str, str]] = {
-    "no provider": ("111122223333/us-east-1/train", "is not the address of a cluster"),
-    "unknown provider": ("oke:a/b/c", "is not the address of a cluster"),
-    "too few parts": ("eks:111122223333/train", "is not the address of a cluster"),
+    "no provider": ("111122223333/us-east-1/train", "is not a cluster address"),
+    "unknown provider": ("oke:a/b/c", "is not a cluster address"),
+    "too few parts": ("eks:111122223333/train", "is not a cluster address"),
     "no account": ("eks:1234/us-east-1/train", "'1234' is no account"),
     "no subscription": ("aks:ml/ml/train", "'ml' is no subscription"),
     "empty name": ("gke:ml-prod/us-central1/", "'' is no name"),

@@ -30,7 +30,7 @@ CASES = {
     "list for a type": (
         "instanceType: [x]",
         "pools[0].instanceType is a list; a pool has one type",
-        "write instanceType: x, and a pool of its own for each other type",
+        "write instanceType: x, and a separate pool for each other type",
     ),
     "null in a map of texts": (
         "labels: {aks: null}",
@@ -69,12 +69,12 @@ CASES = {
     "key of another place": (
         "replicas: 4",
         'pools[0] has no "replicas"',
-        "it belongs under sharing.timeSlicing or sharing.mps",
+        "move it to sharing.timeSlicing or sharing.mps",
     ),
     "key of the pool inside": (
         "sharing: {gpuTaint: true}",
         'pools[0].sharing has no "gpuTaint"',
-        "it belongs under the pool",
+        "move it to the pool",
     ),
     "long text": (
         f"driver: {{owner: {'x' * 99}}}",

@@ -43,12 +43,12 @@ def test_field_when_written_as_people_do_then_is_found(written: str, path: str) 
 
 
 WRONG = {
-    "nodes.minSize": ('pools[].nodes has no field "minSize"', "write nodes.autoscaling.min"),
+    "nodes.minSize": ('pools[].nodes has no field "minSize"', "did you mean nodes.autoscaling.min?"),
     "replicas": ("2 fields", "pools.sharing.timeSlicing.replicas, pools.sharing.mps.replicas"),
-    "colour": ('the spec has no field "colour"', "write one of"),
-    "pools.sharing.migs": ('pools[].sharing has no field "migs"', "write one of mig, mps"),
-    "gpu.model.name": ('pools[].gpu.model has no field "name"', "stop at pools.gpu.model: it has no fields"),
-    "profil": ('no field "profil"', "write one of profile"),
+    "colour": ('the spec has no field "colour"', "choose one of"),
+    "pools.sharing.migs": ('pools[].sharing has no field "migs"', "did you mean mig?"),
+    "gpu.model.name": ('pools[].gpu.model has no field "name"', "use pools.gpu.model: it has no fields"),
+    "profil": ('no field "profil"', "did you mean profile?"),
 }
 
 

@@ -39,19 +39,19 @@ def fixes(folder: Path, wrong: str) -> list[str]:
 
 @pytest.mark.parametrize(("wrong", "fields"), TOLD.values(), ids=TOLD)
 def test_word_of_another_tool_when_written_then_told_our_field(wrong: str, fields: list[str], tmp_path: Path) -> None:
-    assert fixes(tmp_path, wrong) == [f"write {field}" for field in fields]
+    assert fixes(tmp_path, wrong) == [f"did you mean {field}?" for field in fields]
 
 
 def test_word_of_another_tool_when_in_a_mapping_that_has_no_such_field_then_it_is_not_taken_for_it(
     tmp_path: Path,
 ) -> None:
     assert fixes(tmp_path, "nodes: {count: 1}, disk: {sizeGiB: 100, maxSize: 200}") == [
-        "remove it; known here: sizeGiB, type"
+        "remove it; keys here: sizeGiB, type"
     ]
 
 
 def test_word_of_a_cluster_when_in_a_pool_then_told_where_it_belongs(tmp_path: Path) -> None:
-    assert fixes(tmp_path, NODES + "region: us-east-1") == ["it belongs to the cluster, under clusters"]
+    assert fixes(tmp_path, NODES + "region: us-east-1") == ["move it to the cluster, under clusters"]
 
 
 def test_rows_when_read_then_each_names_a_field_of_the_pool_and_no_word_is_a_field_or_stands_twice() -> None:

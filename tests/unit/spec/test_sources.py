@@ -43,7 +43,7 @@ def test_directory_when_not_readable_then_the_reason_is_given(tmp_path: Path, mo
 
 
 MISSING = {
-    "a name like another": ("pool.yaml", "write {folder}/pools.yaml"),
+    "a name like another": ("pool.yaml", "did you mean {folder}/pools.yaml?"),
     "a name like none": ("zzz", "check the path"),
     "in a missing directory": ("no/such/pools.yaml", "check the path"),
     "below a file": ("pools.yaml/x.yaml", "check the path"),
@@ -89,7 +89,7 @@ def test_pattern_when_given_quoted_then_its_files_are_read_by_name(
 
 
 EMPTY = {
-    "too shallow": ("deep/*.yaml", "check the pattern, and the directory it begins in"),
+    "too shallow": ("deep/*.yaml", "check the pattern and its directory"),
     "deeper ones are there": ("aks/*.yml", "write aks/**/*.yaml"),
     "here": ("*.json", "write **/*.yaml"),
 }
@@ -116,4 +116,4 @@ def test_file_when_missing_then_only_specs_are_offered(tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text("kind: Pod", "utf-8")
     (tmp_path / "pools.yaml").write_text("kind: GPUNodePools", "utf-8")
     ((), (found,)) = read_sources([str(tmp_path / "pods.yaml")], None)
-    assert found.fix == f"write {tmp_path / 'pools.yaml'}"
+    assert found.fix == f"did you mean {tmp_path / 'pools.yaml'}?"

@@ -170,19 +170,19 @@ def test_billion_laughs_when_read_then_stops_early() -> None:
 
 
 SYNTAX = {
-    "colon in value": ("a: b: c", "1:5", 'a ":" stands where no key can be'),
+    "colon in value": ("a: b: c", "1:5", 'unexpected ":"'),
     "open list": ("a: [1, 2", "1:9", 'the list that begins with "[" at 1:4 needs "," or "]" here'),
     "open mapping": ("a: {b: 1", "1:9", 'the mapping that begins with "{" at 1:4 needs "," or "}" here'),
-    "tab": ("a:\n\tb: 1", "2:1", "a tab stands where only blanks may indent"),
+    "tab": ("a:\n\tb: 1", "2:1", "unexpected tab in the indentation"),
     "reserved character": ("a: @b", "1:4", 'a value cannot begin with "@"'),
     "open quote": ('a: "b', "1:6", "the quote opened at 1:4 is never closed"),
     "key in a list": ("- a\nb: c", "2:1", "this does not fit the list that begins at 1:1"),
     "indentation": ("a:\n  b: 1\n c: 2", "3:2", "this does not fit the mapping that begins at 1:1"),
-    "no pair": ("a: 1\nb", "2:1", "this is no `key: value` pair"),
+    "no pair": ("a: 1\nb", "2:1", "expected a `key: value` pair"),
     "anchor name": ("a: *", "1:5", 'after "*" or "&" the name of an anchor must follow'),
     "block scalar": ("a: |x\n  b", "1:5", 'after "|" or ">" the line must end'),
     "comma": ("a: {b: 1, ,}", "1:11", 'a value is missing before ","'),
-    "list in a line": ("a: - b", "1:4", "a list or mapping begins where none can"),
+    "list in a line": ("a: - b", "1:4", "unexpected list or mapping"),
     "directive": ("%YAML 3.0\n---\na: 1", "1:1", "this %-directive is not supported"),
     "tag": ("a: !<", "1:6", "a tag is not complete"),
 }
