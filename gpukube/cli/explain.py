@@ -138,10 +138,10 @@ def _look(choices: Choices, pool: str) -> tuple[dict[str, Sighting], dict[str, l
     from dataclasses import replace
 
     from gpukube.cli.stage import open_job
-    from gpukube.engine import commands
+    from gpukube.engine import looking
 
     with open_job(replace(choices, pools=(pool,)), "OwnerExplanation") as job:
-        plans = commands.plan(job.prepared, job.run)
+        plans = looking.plan(job.prepared, job.run)
     for plan in plans:
         if error := plan.error or plan.unreachable:
             raise error

@@ -40,9 +40,9 @@ def diff(choices: Choices) -> None:
 
     Exit codes: 0 the same, 2 it differs; anything else is an error.
     """
-    from gpukube.cli import running
+    from gpukube.cli import viewing
 
-    running.diff(choices)
+    viewing.diff(choices)
 
 
 @app.command()
@@ -132,9 +132,9 @@ def wait(
 @takes(*SPEC, "clusters", "pools", "skip_cluster", "output", *END, clusters=ADDRESSES)
 def list_pools(choices: Choices) -> None:
     """List the live GPU pools of all clusters of the spec, whoever owns them."""
-    from gpukube.cli import running
+    from gpukube.cli import viewing
 
-    running.list_pools(choices)
+    viewing.list_pools(choices)
 
 
 @app.command("get")
@@ -144,9 +144,9 @@ def get_pool(
     name: Annotated[str, typer.Argument(help="Pool, as the spec names it.")],
 ) -> None:
     """Show one pool as it lives, on every cluster that has it: fields, nodes, devices."""
-    from gpukube.cli import running
+    from gpukube.cli import viewing
 
-    running.get_pool(replace(choices, names=(name,)))
+    viewing.get_pool(replace(choices, names=(name,)))
 
 
 @app.command()

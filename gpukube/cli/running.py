@@ -1,4 +1,7 @@
-"""What the pool commands do: build the run, call the API, show the result, choose the exit code."""
+"""What the pool commands do that plan and change: build the run, call the API, show the result, choose the exit code.
+
+Must not live here: the commands that only look (viewing), which load nothing of this.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,9 @@ from gpukube.cli import output as out
 from gpukube.cli.options import Choices
 from gpukube.cli.stage import confirm, open_job
 from gpukube.cli.stderr import tell
-from gpukube.engine import commands
+from gpukube.engine import commands, looking
 from gpukube.engine.apply import Consent
 from gpukube.engine.delete import Deletion
-from gpukube.engine.documents.listing import list_document, pool_document
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import report_document
 from gpukube.engine.documents.summary import plan_summary
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
     from gpukube.cli.stage import Job
     from gpukube.core.values import PoolPlan
-    from gpukube.engine.documents.parts import Document
     from gpukube.engine.report import ClusterReport
 
 
@@ -40,7 +41,7 @@ def plan(choices: Choices) -> None:
     """Show the plan; with --out save it."""
     _require_plan_options(choices)
     with open_job(choices, "Plan") as job:
-        plans = commands.plan(job.prepared, job.run, _scope(choices))
+        plans = looking.plan(job.prepared, job.run, _scope(choices))
     document = plan_document(
         plans,
         job.prepared.warnings,
@@ -52,22 +53,7 @@ def plan(choices: Choices) -> None:
         saved = saved_plan(plans, job.specs, _options(choices), provenance(job.run))
         write_plan(saved, choices.out)
         tell(f"saved; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
-    raise typer.Exit(commands.plan_exit_code(plans))
-
-
-def diff(choices: Choices) -> None:
-    """Show the differences; 0 none, 2 some."""
-    with open_job(choices, "Diff") as job:
-        plans = commands.plan(job.prepared, job.run, Scope(skip_cluster=choices.skip_cluster, check_chart=True))
-    document = plan_document(
-        plans,
-        job.prepared.warnings,
-        kind="Diff",
-        silenced=job.prepared.silenced,
-        not_read=job.prepared.unused,
-    )
-    out.show(document, choices.output, verbose=choices.verbose)
-    raise typer.Exit(commands.diff_exit_code(plans, skip_cluster=choices.skip_cluster))
+    raise typer.Exit(looking.plan_exit_code(plans))
 
 
 def create(choices: Choices) -> None:
@@ -144,24 +130,6 @@ def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int
         return commands.scale(job.prepared, job.run, choices.names[0], size, lambda scaling: ask(job, scaling))
 
     _report(choices, "Scale", work)
-
-
-def list_pools(choices: Choices) -> None:
-    """List live GPU pools."""
-    with open_job(choices, "PoolList") as job:
-        plans, usage = commands.survey(job.prepared, job.run, skip_cluster=choices.skip_cluster)
-    out.show(list_document(plans, usage), choices.output, verbose=choices.verbose)
-    raise typer.Exit(commands.survey_exit_code(plans))
-
-
-def get_pool(choices: Choices) -> None:
-    """Show one pool wherever it lives."""
-    (name,) = choices.names
-    with open_job(choices, "Pool") as job:
-        plans, usage = commands.survey(job.prepared, job.run)
-    document: Document = pool_document(plans, name, usage)
-    out.show(document, choices.output, verbose=choices.verbose)
-    raise typer.Exit(commands.survey_exit_code(plans))
 
 
 def _scope(choices: Choices) -> Scope:

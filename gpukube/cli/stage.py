@@ -24,12 +24,11 @@ from gpukube.cli.progress import progress_on
 from gpukube.cli.stderr import tell
 from gpukube.cluster.scratch import sweep
 from gpukube.core.values import Settings
-from gpukube.engine import commands, offline
+from gpukube.engine import offline
 from gpukube.engine.clock import Stopped
 from gpukube.engine.events import Listener
 from gpukube.engine.prepare import Filters, Prepared, prepare, prepare_addresses
-from gpukube.engine.run import QUICK, Pace, Run
-from gpukube.engine.saved import PlanOptions, SavedPlan
+from gpukube.engine.run import QUICK, Pace, Run, chart_source
 from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.spec.address import is_address
 from gpukube.spec.load import LoadedSpec
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from gpukube.cli.options import Choices
     from gpukube.cli.progress import LiveRows, PlainLines
+    from gpukube.engine.saved import SavedPlan
 
 _ABOUT_THE_SPEC: Final = ("Plan", "Diff", "Create", "Apply")
 """Commands that bring about what the spec says; the others leave out hints, which would be the same each time."""
@@ -115,7 +115,7 @@ def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPla
         chart = chart or shelter.chart
     return Run(
         settings=settings,
-        chart=commands.chart_source(chart),
+        chart=chart_source(chart),
         environ=environ,
         resume=rest_of(saved, choices) if saved else choices.command,
         follow=_following(choices),
@@ -134,6 +134,8 @@ def rest_of(saved: SavedPlan, choices: Choices) -> str:
     Where a spec came from stdin or was changed by --set, whose values a plan does not keep apart, only the plan can be
     named: applied again it says what has moved.
     """
+    from gpukube.engine.saved import PlanOptions
+
     names = [record.names for record in saved.record.specs]
     if any(file == "-" or sets for file, *sets in names):
         return choices.command

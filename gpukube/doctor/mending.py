@@ -12,7 +12,8 @@ from gpukube.cluster.api_types import NODES, RELEASE_TYPES
 from gpukube.core.faults import LabelNode, Reconcile, Restart
 from gpukube.core.jsontree import pointer, texts, tree
 from gpukube.engine.clusters import prepare_cluster
-from gpukube.engine.planning import Scope, plan_clusters
+from gpukube.engine.looking import plan_clusters
+from gpukube.engine.planning import Scope
 from gpukube.errors import ClusterError
 
 if TYPE_CHECKING:

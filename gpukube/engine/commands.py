@@ -6,25 +6,20 @@ Lives here: what each command puts together, and the exit codes of plans. Must n
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.chart import ChartSource, local_chart
 from gpukube.engine.apply import Consent, apply_pools, require_consent
 from gpukube.engine.clock import Stopped
 from gpukube.engine.clusters import nothing_begun
 from gpukube.engine.create import create_pools
 from gpukube.engine.delete import delete_pools, plan_deletion
-from gpukube.engine.documents.usage import used_devices
-from gpukube.engine.fanout import run_all
-from gpukube.engine.planning import Scope, plan_clusters
+from gpukube.engine.looking import plan_clusters
+from gpukube.engine.planning import Scope
 from gpukube.engine.proving import verify_pools
 from gpukube.engine.saved import provenance, require_fresh, require_place
 from gpukube.engine.scale import plan_scaling, scale_pools
 from gpukube.engine.session import open_sessions
 from gpukube.engine.waiting import wait_for_pools
-from gpukube.errors import ExitCode, GpukubeError, HelmError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,45 +33,6 @@ if TYPE_CHECKING:
     from gpukube.engine.saved import SavedPlan
     from gpukube.engine.scale import Scaling, Size
     from gpukube.engine.session import Session
-
-
-def chart_source(location: str) -> ChartSource:
-    """Return where the device-plugin chart comes from; "" for NVIDIA's repository and the pinned version.
-
-    Raises:
-        SpecError: A local place that holds no chart; looked at now, before any call.
-    """
-    source = ChartSource(location) if location else ChartSource()
-    if source.kind == "local":
-        try:
-            local_chart(Path(location))
-        except HelmError as error:
-            raise SpecError.of(error.diagnostics) from error
-    return source
-
-
-def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:
-    """Look at the clusters that pools are on, with `scope.prune` at all, and say what would happen; changes nothing."""
-    prepared = prepared if scope.prune else prepared.narrowed()
-    with open_sessions(prepared.clusters.values(), run) as sessions:
-        return plan_clusters(prepared, sessions, run, scope)
-
-
-def survey(
-    prepared: Prepared, run: Run, *, skip_cluster: bool = False
-) -> tuple[tuple[ClusterPlan, ...], dict[str, dict[str, dict[str, int]]]]:
-    """Look at all clusters for a listing.
-
-    Returns:
-        The plans, and per cluster key and node the devices that pods request; clusters that could not be asked are left
-        out.
-    """
-    with open_sessions(prepared.clusters.values(), run) as sessions:
-        plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=skip_cluster))
-        asked = {plan.cluster.key: sessions[plan.cluster.key].kube().pods for plan in plans if plan.seen}
-        pods = run_all(asked, run.parallelism)
-    usage = {key: used_devices(found) for key, found in pods.items() if not isinstance(found, GpukubeError)}
-    return plans, usage
 
 
 def create(
@@ -208,30 +164,3 @@ def scale(
         return scale_pools(scaling, sessions, run)
 
     return _carry_out(prepared.narrowed(), run, Scope(), work)
-
-
-def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
-    """0 when every cluster could be read, inside too where that was meant; else the cause's own code, or 1 of several.
-
-    Part of a plan is no plan: who applies it, or posts it, must notice.
-    """
-    errors = [error for plan in plans if (error := plan.error or plan.unreachable) is not None]
-    codes = {error.exit_code for error in errors} or {ExitCode.DONE}
-    return codes.pop() if len(codes) == 1 else ExitCode.ERROR
-
-
-def survey_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
-    """0 when every cloud could be asked, 3 when some could, else the cause's own code."""
-    errors = [plan.error for plan in plans if plan.error is not None]
-    if errors and len(errors) < len(plans):
-        return ExitCode.PARTLY_DONE
-    codes = {error.exit_code for error in errors} or {ExitCode.DONE}
-    return codes.pop() if len(codes) == 1 else ExitCode.ERROR
-
-
-def diff_exit_code(plans: Sequence[ClusterPlan], *, skip_cluster: bool) -> ExitCode:
-    """0 the same, 2 differs; what `plan_exit_code` gives when a cluster could not be read."""
-    read = [replace(plan, unreachable=None) if skip_cluster else plan for plan in plans]
-    if (code := plan_exit_code(read)) is not ExitCode.DONE:
-        return code
-    return ExitCode.DIFFERS if any(plan.differs for plan in plans) else ExitCode.DONE

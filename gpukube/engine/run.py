@@ -8,18 +8,18 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.chart import local_chart
+from gpukube.cluster.chart import ChartSource, local_chart
 from gpukube.engine.calls import Calls
 from gpukube.engine.clock import SystemClock
 from gpukube.engine.events import Event as Told
 from gpukube.engine.events import ignore
 from gpukube.engine.sent import SentCalls
 from gpukube.engine.wait import Wait
+from gpukube.errors import HelmError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gpukube.cluster.chart import ChartSource
     from gpukube.core.values import Settings
     from gpukube.engine.clock import Clock
     from gpukube.engine.events import Listener, Phase
@@ -137,3 +137,18 @@ class Run:
     def tell(self, phase: Phase, message: str, cluster: str, pool: str = "") -> None:
         """Emit one event."""
         self.listen(Told(self.clock.now(), cluster, pool, phase, message))
+
+
+def chart_source(location: str) -> ChartSource:
+    """Return where the device-plugin chart comes from; "" for NVIDIA's repository and the pinned version.
+
+    Raises:
+        SpecError: A local place that holds no chart; looked at now, before any call.
+    """
+    source = ChartSource(location) if location else ChartSource()
+    if source.kind == "local":
+        try:
+            local_chart(Path(location))
+        except HelmError as error:
+            raise SpecError.of(error.diagnostics) from error
+    return source

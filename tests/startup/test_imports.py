@@ -142,8 +142,55 @@ def test_validate_when_run_then_no_sdk_no_cluster_client_no_server(loaded: Loade
     assert not packages(modules) & ({"azure", "lightkube", "httpx2", "helm_python", "boto3", "google"} | SERVERS)
     assert not of(modules, "gpukube.sandbox")
     assert of(modules, "gpukube_aks")  # the pure half has spoken
-    for room in ("doctor", "engine.commands", "engine.apply"):
-        assert not of(modules, f"gpukube.{room}")
+    assert not of(modules, "gpukube.doctor")
+
+
+OFFLINE = {
+    "cluster": {"asked", "chart_settings", "names"},
+    "engine": {"documents", "fidelity", "offline", "owners", "prepare", "silence"},
+    "engine.documents": {"parts", "summary", "validation"},
+    "catalog": {"learning", "place"},
+}
+LOOKING = {
+    "cluster": {
+        *("asked", "calling", "chart", "chart_settings", "child", "draining", "names", "nodes_drift", "proof"),
+        *("scratch", "tether"),
+    },
+    "engine": {
+        *("calls", "clock", "documents", "events", "fanout", "fidelity", "looking", "lookup", "losses", "offline"),
+        *("owners", "planning", "prepare", "run", "sent", "session", "silence", "wait"),
+    },
+    "engine.documents": {"event", "listing", "parts", "plan", "summary", "usage"},
+    "catalog": {"learning", "place"},
+}
+"""Room -> the modules of it that a command loads; what is missing here is for other commands, and costs each run."""
+
+
+def rooms(modules: set[str], named: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """List what is loaded of some rooms, one level deep."""
+    starts = {room: f"gpukube.{room}." for room in named}
+    return {
+        room: {name.removeprefix(start).partition(".")[0] for name in modules if name.startswith(start)}
+        for room, start in starts.items()
+    }
+
+
+def beyond(modules: set[str], named: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """List what is loaded of some rooms and not named."""
+    return {room: more for room, found in rooms(modules, named).items() if (more := found - named[room])}
+
+
+def test_validate_when_it_prints_a_line_then_nothing_that_makes_plans_or_draws_screens(loaded: Loader) -> None:
+    modules = loaded("validate", "-f", str(ROOT / "examples" / "eks-timeslicing.yaml"))
+    assert beyond(modules, OFFLINE) == {}
+    assert not packages(modules) & {"rich", "msgspec", "concurrent"}
+
+
+def test_diff_when_no_cluster_is_looked_into_then_nothing_that_looks_there_or_changes_anything(loaded: Loader) -> None:
+    spec = str(ROOT / "examples" / "eks-timeslicing.yaml")
+    modules = loaded("pool", "plan", "diff", "-f", spec, "--skip-cluster", exit_code=1, environ=ENDPOINTS)
+    assert beyond(modules, LOOKING) == {}
+    assert not packages(modules) & {"boto3", "s3transfer", "lightkube", "httpx2", "helm_python"}
 
 
 def test_wrong_usage_when_told_then_no_sdk(loaded: Loader) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
-from gpukube.cluster.proof import step_of
-from gpukube.cluster.verify import prove_pool
 from gpukube.core.live import live_machine
 from gpukube.core.marks import names_another
 from gpukube.core.tolerations import pod_tolerations
@@ -329,6 +327,9 @@ def _health(plan: PoolPlan, seen: Sighting | None) -> Health | None:
     moved = any(c.change.field[0] in _PROMISED for c in plan.changes)
     if seen is None or plan.desired is None or plan.observed is None or not same or moved:
         return None
+    from gpukube.cluster.proof import step_of  # noqa: PLC0415 - for a cluster that was looked into
+    from gpukube.cluster.verify import prove_pool  # noqa: PLC0415 - as above
+
     found = [f for f in prove_pool(plan.desired, seen).all_findings if step_of(f) in _OF_NODES]
     weights = {WEIGHTS[f.severity] for f in found}
     return {

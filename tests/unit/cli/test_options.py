@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from gpukube import api
-from gpukube.cli import running
+from gpukube.cli import viewing
 from gpukube.cli.app import run
 from gpukube.cli.options import Choices, takes
 
@@ -107,7 +107,7 @@ def test_plan_diff_when_the_command_asks_for_the_default_then_not_what_the_group
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found: list[Choices] = []
-    monkeypatch.setattr(running, "diff", found.append)
+    monkeypatch.setattr(viewing, "diff", found.append)
     assert run(["-v", "pool", "plan", "-f", "a.yaml", "-o", "json", "--parallelism", "2", "diff", "-o", "table"]) == 0
     (choices,) = found
     assert (choices.output, choices.parallelism, choices.files, choices.verbose) == ("table", 2, ("a.yaml",), True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from gpukube.core.values import ClusterFacts, Settings
-from gpukube.engine.planning import Scope, plan_clusters
+from gpukube.engine.looking import plan_clusters
+from gpukube.engine.planning import Scope
 from gpukube.engine.prepare import Filters, Prepared
 from gpukube.engine.session import Session
 from gpukube.errors import ClusterError

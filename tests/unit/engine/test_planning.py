@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from gpukube.core.values import ClusterFacts, Settings
-from gpukube.engine.planning import plan_clusters
+from gpukube.engine.looking import plan_clusters
 from gpukube.engine.prepare import Filters, Prepared
 from gpukube.engine.session import Session
 from gpukube.errors import ExitCode

@@ -1,0 +1,107 @@
+"""Looks at the clusters and plans each; and the commands that do no more than that, with their exit codes.
+
+Nothing is changed here. Clusters are looked at in parallel; one that fails does not stop the others. Must not live
+here: the commands that change something (commands).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.engine.documents.usage import used_devices
+from gpukube.engine.fanout import run_all
+from gpukube.engine.losses import with_costs
+from gpukube.engine.planning import ClusterPlan, Scope, plan_outside
+from gpukube.engine.session import open_sessions
+from gpukube.errors import ChartNotFound, ExitCode, GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.engine.prepare import Prepared
+    from gpukube.engine.run import Run
+    from gpukube.engine.session import Session
+
+
+def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:
+    """Look at the clusters that pools are on, with `scope.prune` at all, and say what would happen; changes nothing."""
+    prepared = prepared if scope.prune else prepared.narrowed()
+    with open_sessions(prepared.clusters.values(), run) as sessions:
+        return plan_clusters(prepared, sessions, run, scope)
+
+
+def survey(
+    prepared: Prepared, run: Run, *, skip_cluster: bool = False
+) -> tuple[tuple[ClusterPlan, ...], dict[str, dict[str, dict[str, int]]]]:
+    """Look at all clusters for a listing.
+
+    Returns:
+        The plans, and per cluster key and node the devices that pods request; clusters that could not be asked are left
+        out.
+    """
+    with open_sessions(prepared.clusters.values(), run) as sessions:
+        plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=skip_cluster))
+        asked = {plan.cluster.key: sessions[plan.cluster.key].kube().pods for plan in plans if plan.seen}
+        pods = run_all(asked, run.parallelism)
+    usage = {key: used_devices(found) for key, found in pods.items() if not isinstance(found, GpukubeError)}
+    return plans, usage
+
+
+def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
+    """0 when every cluster could be read, inside too where that was meant; else the cause's own code, or 1 of several.
+
+    Part of a plan is no plan: who applies it, or posts it, must notice.
+    """
+    errors = [error for plan in plans if (error := plan.error or plan.unreachable) is not None]
+    codes = {error.exit_code for error in errors} or {ExitCode.DONE}
+    return codes.pop() if len(codes) == 1 else ExitCode.ERROR
+
+
+def survey_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
+    """0 when every cloud could be asked, 3 when some could, else the cause's own code."""
+    errors = [plan.error for plan in plans if plan.error is not None]
+    if errors and len(errors) < len(plans):
+        return ExitCode.PARTLY_DONE
+    codes = {error.exit_code for error in errors} or {ExitCode.DONE}
+    return codes.pop() if len(codes) == 1 else ExitCode.ERROR
+
+
+def diff_exit_code(plans: Sequence[ClusterPlan], *, skip_cluster: bool) -> ExitCode:
+    """0 the same, 2 differs; what `plan_exit_code` gives when a cluster could not be read."""
+    read = [replace(plan, unreachable=None) if skip_cluster else plan for plan in plans]
+    if (code := plan_exit_code(read)) is not ExitCode.DONE:
+        return code
+    return ExitCode.DIFFERS if any(plan.differs for plan in plans) else ExitCode.DONE
+
+
+def plan_clusters(
+    prepared: Prepared, sessions: Mapping[str, Session], run: Run, scope: Scope = Scope()
+) -> tuple[ClusterPlan, ...]:
+    """Plan every cluster, in the order of the spec."""
+    tasks = {key: partial(_plan_cluster, session, prepared, run, scope) for key, session in sessions.items()}
+    plans = run_all(tasks, run.parallelism)
+    return tuple(
+        ClusterPlan(prepared.clusters[key], error=plan, desired=prepared.desired[key])
+        if isinstance(plan, GpukubeError)
+        else plan
+        for key, plan in plans.items()
+    )
+
+
+def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
+    outside = plan_outside(session, prepared, run, scope)
+    if scope.skip_cluster:
+        return replace(outside, pools=with_costs(outside.pools, None, None), unknown="skipped (--skip-cluster)")
+    run.tell("check", "looks into the cluster", session.cluster.key)
+    from gpukube.engine.inside import plan_inside  # noqa: PLC0415 - most of the room `cluster`
+
+    try:
+        return plan_inside(outside, session, prepared, run, scope)
+    except GpukubeError as error:
+        pools = with_costs(outside.pools, None, None)
+        # The user's own mistake is a finding of the plan, with its fix; that a cluster is out of reach is its state.
+        found = error.diagnostics if isinstance(error, ChartNotFound) else ()
+        diagnostics = (*outside.diagnostics, *found)
+        return replace(outside, pools=pools, unknown=str(error), unreachable=error, diagnostics=diagnostics)
